@@ -1,0 +1,50 @@
+/*
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, for PETSc
+*/
+#pragma once
+
+#include <petscksp.h>
+
+#define PETSCIDRS_VERSION_MAJOR    0
+#define PETSCIDRS_VERSION_MINOR    1
+#define PETSCIDRS_VERSION_SUBMINOR 0
+
+#define KSPIDRS "idrs"
+
+/*E
+  KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`
+
+  Values:
++ `KSP_IDRS_AUTO` - the fastest that can run on the vectors of the system, the default
+. `KSP_IDRS_VEC`  - PETSc's `Vec` operations, for every type of vector
+. `KSP_IDRS_HOST` - fused loops over arrays in the memory of the host, for `VECSEQ` and `VECMPI`
+- `KSP_IDRS_CUDA` - fused CUDA kernels, for `VECCUDA`
+
+  Level: intermediate
+
+.seealso: `KSPIDRS`, `KSPIDRSSetImplementation()`, `KSPIDRSGetImplementation()`
+E*/
+typedef enum {
+  KSP_IDRS_AUTO,
+  KSP_IDRS_VEC,
+  KSP_IDRS_HOST,
+  KSP_IDRS_CUDA
+} KSPIDRSImplementation;
+PETSC_EXTERN const char *const KSPIDRSImplementations[];
+
+PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
+
+PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetShadowSize(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowVecs(KSP, PetscInt, Vec[]);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSeed(KSP, PetscInt);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetShadowSeed(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetMinimumCosine(KSP, PetscReal);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetMinimumCosine(KSP, PetscReal *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetUpdateTolerance(KSP, PetscReal);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetUpdateTolerance(KSP, PetscReal *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetMaxRestarts(KSP, PetscInt);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetMaxRestarts(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetImplementation(KSP, KSPIDRSImplementation);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetImplementation(KSP, KSPIDRSImplementation *);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);

@@ -1,0 +1,36 @@
+/*
+   What differs between the releases of PETSc that libpetscidrs is built with (3.18 and newer), and nothing else
+*/
+#pragma once
+
+#include <petscsys.h>
+
+#if PETSC_VERSION_LT(3, 18, 0)
+  #error "libpetscidrs needs PETSc 3.18 or newer"
+#endif
+
+/* PETSC_SUCCESS came with 3.19, when PetscErrorCode became an enum */
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define PETSC_SUCCESS 0
+#endif
+
+/* Second argument of ops->setfromoptions */
+#if PETSC_VERSION_LT(3, 23, 0)
+typedef PetscOptionItems *IDRSOptionItems;
+#else
+typedef PetscOptionItems IDRSOptionItems;
+#endif
+
+/* Diagonal scaling of the system inside the PC, which Krylov methods had to support or refuse, is gone from 3.26 on */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSCheckDiagonalScale(ksp) \
+    do { \
+      PetscBool idrs_scaled_; \
+      PetscCall(PCGetDiagonalScale((ksp)->pc, &idrs_scaled_)); \
+      PetscCheck(!idrs_scaled_, PetscObjectComm((PetscObject)(ksp)), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)(ksp))->type_name); \
+    } while (0)
+#else
+  #define IDRSCheckDiagonalScale(ksp) \
+    do { \
+    } while (0)
+#endif

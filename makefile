@@ -1,0 +1,111 @@
+# libpetscidrs: the Krylov solver IDR(s) for PETSc, as a plugin
+#
+#   make demo          find or install PETSc, build the plugin, solve a real system with it
+#   make test          build and run the test suite
+#   make               build the plugin for the PETSc of PETSC_DIR and PETSC_ARCH, or of pkg-config
+#   make plugin-path   print where it is
+#   make install       to PREFIX (/usr/local), below DESTDIR if set
+#   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
+#   make bench         run the benchmarks
+#   make check-source  format and source checks
+#   make clean         remove what was built for this PETSc; make distclean for all
+#
+# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, PREFIX, DESTDIR
+
+SHELL   := /bin/bash
+VERSION := $(shell sed -n 's/^\#define PETSCIDRS_VERSION_[A-Z]* *//p' include/petscidrs.h | paste -sd .)
+SONAME  := libpetscidrs.so.$(basename $(VERSION))
+PREFIX  ?= /usr/local
+
+# Which PETSc
+found := $(shell PETSC_DIR='$(PETSC_DIR)' PETSC_ARCH='$(PETSC_ARCH)' tools/find-petsc 2>/dev/null)
+ifneq ($(found),)
+  ifeq ($(PETSC_DIR),)
+    PETSC_DIR  := $(patsubst PETSC_DIR=%,%,$(filter PETSC_DIR=%,$(found)))
+    PETSC_ARCH :=
+  endif
+  # PETSc's variables, which know compilers, flags and libraries; CFLAGS stay ours
+  ours := $(CFLAGS)
+  include $(PETSC_DIR)/lib/petsc/conf/variables
+  CFLAGS  := $(if $(ours),$(ours),-O3 -g -Wall)
+  petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
+endif
+.DEFAULT_GOAL := all
+
+# One directory for each PETSc, named after it
+BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
+PLUGIN := $(BUILD)/libpetscidrs.so
+
+sources := $(wildcard src/*/*/*.c src/*/*/*/*.c)
+objects := $(patsubst %.c,$(BUILD)/obj/%.o,$(sources))
+
+# The fused loops: vectorised reductions where they are marked, and, where the compiler knows it, complex products without
+# a detour for infinities
+$(BUILD)/obj/src/vec/host/%.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
+
+ifneq ($(found),)
+all: $(PLUGIN)
+else
+all:
+	@tools/find-petsc
+endif
+
+$(PLUGIN): $(objects)
+	$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ -L$(PETSC_LIB_DIR) $(C_SH_LIB_PATH) $(PETSC_KSP_LIB_BASIC) -lm
+	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
+	@ln -sf $(SONAME) $@
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden $(IDRS_CFLAGS) -Iinclude $(PETSC_CCPPFLAGS) -MMD -MP -c $< -o $@
+
+-include $(objects:.o=.d)
+
+plugin-path:
+	@echo $(PLUGIN)
+
+# With no PETSc at hand, get one first
+ifeq ($(found),)
+demo test:
+	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
+else
+demo: $(PLUGIN) $(BUILD)/tutorials/ex1
+	@$(petsc) MPIEXEC='$(MPIEXEC)' tools/demo $(BUILD)
+
+test: $(PLUGIN)
+	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc tools/run-tests $(BUILD)
+endif
+
+# Programs that take the plugin at run time
+$(BUILD)/tutorials/% $(BUILD)/benchmarks/%: $(BUILD)/obj/tutorials/%.o
+$(BUILD)/tutorials/%: $(BUILD)/obj/tutorials/%.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_KSP_LIB) -lm
+$(BUILD)/benchmarks/%: $(BUILD)/obj/benchmarks/%.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_KSP_LIB) -lm
+-include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
+
+bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
+	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
+
+install: $(PLUGIN)
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' VERSION=$(VERSION) SONAME=$(SONAME) PETSC_VERSION="$(shell PETSC_DIR=$(PETSC_DIR) tools/petsc-version)" tools/install $(BUILD)
+
+uninstall:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install --remove
+
+petsc:
+	@tools/build-petsc
+
+check-source:
+	@tools/check-source
+
+clean:
+	rm -rf $(BUILD)
+
+distclean:
+	rm -rf build
+
+.PHONY: all plugin-path demo test bench install uninstall petsc check-source clean distclean
+.SECONDARY:

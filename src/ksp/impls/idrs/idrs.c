@@ -1,0 +1,254 @@
+/*
+   The Krylov solver KSPIDRS: set-up, the solve as a sequence of cycles, options and view
+*/
+#include "idrsimpl.h"
+
+/* Divergence tolerance where the user has set none: the residual of IDR(s) may rise far before it falls */
+#define IDRS_DIVTOL 1e30
+
+static PetscErrorCode KSPReset_IDRS(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSSpaceDestroy(&idrs->space));
+  PetscCall(VecDestroy(&idrs->solution));
+  idrs->solving = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPReset_IDRS(ksp));
+  PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
+  if (ksp->divtol == (PetscReal)IDRS_DIVTOL) ksp->divtol = idrs->divtol; /* the next type has its own */
+  PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
+  PetscCall(KSPDestroyDefault(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Panels and work vectors: 2s + 5 vectors, s more where the back end stores the shadow space
+*/
+static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt s    = idrs->s;
+
+  PetscFunctionBegin;
+  PetscCall(KSPReset_IDRS(ksp));
+  PetscCall(KSPSetWorkVecs(ksp, idrs->updatetol > 0.0 ? 5 : 4));
+  idrs->r      = ksp->work[0];
+  idrs->z      = ksp->work[1];
+  idrs->v      = ksp->work[2];
+  idrs->t      = ksp->work[3];
+  idrs->anchor = NULL;
+  if (idrs->P) {
+    PetscInt m, M, n, N;
+
+    PetscCall(VecGetLocalSize(idrs->r, &m));
+    PetscCall(VecGetSize(idrs->r, &M));
+    for (PetscInt i = 0; i < s; i++) {
+      PetscCall(VecGetLocalSize(idrs->P[i], &n));
+      PetscCall(VecGetSize(idrs->P[i], &N));
+      PetscCheck(n == m && N == M, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT, i, n, N, m, M);
+    }
+  }
+  PetscCall(IDRSSpaceCreate(idrs->r, s, idrs->P, idrs->implementation, &idrs->space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the operators and options of this solve decide */
+static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool none, mffd;
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
+  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
+  idrs->exact          = mffd ? PETSC_FALSE : PETSC_TRUE;
+  idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
+  idrs->lagged         = (PetscBool)(idrs->space->size > 1);
+  idrs->pending        = PETSC_FALSE;
+  idrs->columns        = 0;
+  idrs->floor          = PETSC_MAX_REAL;
+  idrs->stagnations    = 0;
+  idrs->matvecs = idrs->updates = idrs->verifications = idrs->restarts = 0;
+  idrs->reductions = -idrs->space->reductions;
+  idrs->vectors    = -idrs->space->vectors;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSolve_IDRS(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  IDRSCheckDiagonalScale(ksp);
+  PetscCall(KSPIDRSStart_Private(ksp));
+  PetscCall(VecSet(idrs->z, 0.0));
+  idrs->solving = PETSC_TRUE;
+  PetscCall(KSPIDRSResidual_Private(ksp, ksp->guess_zero, idrs->r));
+  PetscCall(KSPIDRSBegin_Private(ksp));
+  ksp->its = 0;
+  PetscCall(KSPIDRSProject_Private(ksp));
+  if (!ksp->reason) PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->rnorm));
+
+  while (!ksp->reason) {
+    if (idrs->brokendown) PetscCall(KSPIDRSRestart_Private(ksp));
+    else if (!idrs->replaced && idrs->prepared == IDRS_COMBINE_NONE && KSPIDRSUpdateDue(idrs, idrs->rnorm)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
+    if (!ksp->reason && idrs->replaced && idrs->prepared != IDRS_COMBINE_VU) PetscCall(KSPIDRSProject_Private(ksp));
+    if (!ksp->reason) PetscCall(KSPIDRSCycle_Private(ksp));
+  }
+
+  PetscCall(KSPIDRSFold_Private(ksp));
+  idrs->solving = PETSC_FALSE;
+  idrs->reductions += idrs->space->reductions + idrs->verifications;
+  idrs->vectors += idrs->space->vectors;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSpace space = idrs->space;
+  PetscBool isascii, isstring;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
+  if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->s));
+  if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, ", idrs->s));
+  if (idrs->P) PetscCall(PetscViewerASCIIPrintf(viewer, "given explicitly\n"));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "hashed from seed %" PetscInt_FMT "\n", idrs->seed));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->cosine));
+  if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
+  if (!space) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->ops->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
+  if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
+  if (idrs->matvecs) {
+    if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %g reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, (double)idrs->reductions, idrs->updates, idrs->verifications, idrs->restarts));
+    if (!space->ops->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)(idrs->vectors / idrs->matvecs)));
+    if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt  s, seed, restarts;
+  PetscReal cosine, tolerance;
+  PetscBool set;
+  PetscEnum implementation;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
+  PetscCall(PetscOptionsInt("-ksp_idrs_s", "Number of shadow vectors", "KSPIDRSSetShadowSize", idrs->s, &s, &set));
+  if (set) PetscCall(KSPIDRSSetShadowSize(ksp, s));
+  PetscCall(PetscOptionsInt("-ksp_idrs_seed", "Seed of the hashed shadow space", "KSPIDRSSetShadowSeed", idrs->seed, &seed, &set));
+  if (set) PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+  PetscCall(PetscOptionsReal("-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", "KSPIDRSSetMinimumCosine", idrs->cosine, &cosine, &set));
+  if (set) PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
+  PetscCall(PetscOptionsReal("-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)", "KSPIDRSSetUpdateTolerance", idrs->updatetol, &tolerance, &set));
+  if (set) PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
+  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns", "KSPIDRSSetMaxRestarts", idrs->maxrestarts, &restarts, &set));
+  if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation", KSPIDRSImplementations, (PetscEnum)idrs->implementation, &implementation, &set));
+  if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPIDRS - IDR(s), the induced dimension reduction method in its biorthogonal form {cite}`gijzen:2011`, for large
+  nonsymmetric systems, with one global reduction a product
+
+  Options Database Keys:
++ -ksp_idrs_s s                                   - number of shadow vectors (default 4), see `KSPIDRSSetShadowSize()`
+. -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0), see `KSPIDRSSetShadowSeed()`
+. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see `KSPIDRSSetMinimumCosine()`
+. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see `KSPIDRSSetUpdateTolerance()`
+. -ksp_idrs_max_restarts n                        - restarts after breakdowns (default 10), see `KSPIDRSSetMaxRestarts()`
+- -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
+
+  Level: beginner
+
+  Notes:
+  The type comes from the plugin libpetscidrs. A program gets it without being compiled again with `-dll_append path/libpetscidrs.so`,
+  or by calling `KSPIDRSRegister()`.
+
+  An iteration is one product with the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side,
+  however long it runs. Larger `s` needs fewer products, and more vectors each of them. The default suits many problems; try 8 where
+  products are costly or the system is indefinite, 16 where nothing else converges.
+
+  Preconditioning is from the right by default, with the norm of the true residual, and the preconditioner may change from one
+  application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is that of the preconditioned
+  residual. `KSP_NORM_NONE` is supported with both.
+
+  A residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well; otherwise the solve goes
+  on from there. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
+  tell that the attainable accuracy has been met. Neither this nor reliable updating is done for operators of type `MATMFFD`,
+  whose products are inexact.
+
+  After a breakdown of the recurrence the method restarts from the present solution with the shadow space of the next seed.
+
+  Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
+  it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
+
+  On several processes the norm of an inner step comes with the reduction of the next product, and an iteration is reported to
+  monitors and the convergence test that much later, with the solution of that iteration still at hand.
+
+  References:
+  P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear
+  equations, SIAM J. Sci. Comput. 31 (2008); M.B. van Gijzen and P. Sonneveld, Algorithm 913: an elegant IDR(s) variant that
+  efficiently exploits biorthogonality properties, ACM Trans. Math. Softw. 38 (2011)
+
+.seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
+          `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
+          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetImplementation()`, `KSPIDRSGetCounts()`
+M*/
+PetscErrorCode KSPCreate_IDRS(KSP ksp)
+{
+  KSP_IDRS *idrs;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&idrs));
+  ksp->data         = (void *)idrs;
+  idrs->s           = 4;
+  idrs->cosine      = 0.5;
+  idrs->updatetol   = 1e-3;
+  idrs->maxrestarts = 10;
+  idrs->divtol      = ksp->divtol;
+  if (ksp->divtol == (PetscReal)1e4) ksp->divtol = (PetscReal)IDRS_DIVTOL;
+
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 4));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_RIGHT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
+
+  ksp->ops->setup          = KSPSetUp_IDRS;
+  ksp->ops->solve          = KSPSolve_IDRS;
+  ksp->ops->reset          = KSPReset_IDRS;
+  ksp->ops->destroy        = KSPDestroy_IDRS;
+  ksp->ops->view           = KSPView_IDRS;
+  ksp->ops->setfromoptions = KSPSetFromOptions_IDRS;
+  ksp->ops->buildsolution  = KSPBuildSolution_IDRS;
+  ksp->ops->buildresidual  = KSPBuildResidualDefault;
+  PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,79 @@
+/*
+   The data of KSPIDRS, and what its files offer each other
+*/
+#pragma once
+
+#include <petsc/private/kspimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* A verification that fails this often in a row, with b - A x hardly smaller than before, has met the attainable accuracy */
+#define IDRS_MAX_STAGNATIONS 3
+
+typedef struct {
+  /* What the user has set */
+  PetscInt              s;              /* columns of the shadow space and of the panels */
+  PetscInt              seed;           /* of the hashed shadow space */
+  PetscReal             cosine;         /* omega is enlarged where the angle of A r and r is wider than this */
+  PetscReal             updatetol;      /* reliable updating once the residual norm has fallen by this factor; 0 for none */
+  PetscInt              maxrestarts;    /* restarts after breakdowns a solve may take */
+  KSPIDRSImplementation implementation; /* of the vector operations */
+  Vec                  *P;              /* s explicit shadow vectors, or NULL */
+  PetscReal             divtol;         /* divergence tolerance before this type was set, for the type after it */
+
+  /* Work space, from KSPSetUp_IDRS() until reset */
+  IDRSSpace space;    /* the panels G and U with their back end */
+  Vec       r;        /* residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
+  Vec       z;        /* iterate since the last reliable update: x = vec_sol + z + U(:,0:columns) beta */
+  Vec       anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
+  Vec       v, t;     /* combined residual; product or preconditioned residual */
+  Vec       solution; /* for KSPBuildSolution() without a vector, created then */
+
+  /* Of this solve */
+  PetscBool       solving;        /* between the beginning and the end of KSPSolve_IDRS() */
+  PetscBool       preconditioned; /* a preconditioner stands between v and u: on the right, and not PCNONE */
+  PetscBool       exact;          /* the operator is not known to be inexact, so b - A x can be trusted */
+  PetscBool       lagged;         /* the norm of an inner step comes with the next reduction */
+  PetscBool       pending;        /* the norm of iteration its is to be reported */
+  PetscBool       first;          /* first cycle: there are no old columns */
+  PetscBool       replaced;       /* r has been replaced by b - A x, f is to be computed afresh */
+  PetscBool       brokendown;     /* the recurrence cannot go on */
+  IDRSCombinePart prepared;       /* what the last pass has computed of the next step already */
+  PetscInt        columns;        /* columns of U whose beta is not in z yet */
+  PetscReal       rnorm;          /* of r, at the last report */
+  PetscReal       peak;           /* largest norm of r since the last reliable update */
+  PetscReal       floor;          /* smallest norm of b - A x at which a verification failed */
+  PetscInt        stagnations;    /* verifications that failed in a row without lowering it much */
+
+  /* Counts of this solve, for -ksp_view and KSPIDRSGetCounts() */
+  PetscInt       matvecs, updates, verifications, restarts;
+  PetscLogDouble reductions, vectors;
+} KSP_IDRS;
+
+/* Has the residual norm fallen so far that r is to be tied to z again? */
+static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
+{
+  return (PetscBool)(idrs->anchor && rnorm < idrs->updatetol * idrs->peak);
+}
+
+/* idrs.c */
+PETSC_INTERN PetscErrorCode KSPCreate_IDRS(KSP);
+
+/* idrsset.c */
+PETSC_INTERN PetscErrorCode KSPIDRSComposeSetters_Private(KSP, PetscBool);
+
+/* idrscycle.c */
+PETSC_INTERN PetscErrorCode KSPIDRSProduct_Private(KSP, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSReport_Private(KSP, PetscInt, PetscReal);
+PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP);
+
+/* idrstrust.c */
+PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
+PETSC_INTERN PetscErrorCode KSPIDRSResidual_Private(KSP, PetscBool, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSFold_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP);

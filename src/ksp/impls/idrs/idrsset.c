@@ -1,0 +1,529 @@
+/*
+   What a user can set and ask of KSPIDRS
+*/
+#include "idrsimpl.h"
+
+static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(s >= 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be at least 1", s);
+  PetscCheck(!idrs->P || s == idrs->s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-ksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", s, idrs->s);
+  if (s != idrs->s) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->s = s;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetShadowSize_IDRS(KSP ksp, PetscInt *s)
+{
+  PetscFunctionBegin;
+  *s = ((KSP_IDRS *)ksp->data)->s;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(s >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetShadowVecs(): number of shadow vectors %" PetscInt_FMT " is negative", s);
+  for (PetscInt i = 0; i < s; i++) PetscCall(PetscObjectReference((PetscObject)P[i]));
+  PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
+  if (s) {
+    PetscCall(PetscMalloc1(s, &idrs->P));
+    PetscCall(PetscArraycpy(idrs->P, P, s));
+    idrs->s = s;
+  }
+  ksp->setupstage = KSP_SETUP_NEW;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSSetShadowSeed_IDRS(KSP ksp, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", seed);
+  ((KSP_IDRS *)ksp->data)->seed = seed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetShadowSeed_IDRS(KSP ksp, PetscInt *seed)
+{
+  PetscFunctionBegin;
+  *seed = ((KSP_IDRS *)ksp->data)->seed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSSetMinimumCosine_IDRS(KSP ksp, PetscReal cosine)
+{
+  PetscFunctionBegin;
+  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_cosine %g: must be in [0,1)", (double)cosine);
+  ((KSP_IDRS *)ksp->data)->cosine = cosine;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetMinimumCosine_IDRS(KSP ksp, PetscReal *cosine)
+{
+  PetscFunctionBegin;
+  *cosine = ((KSP_IDRS *)ksp->data)->cosine;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSSetUpdateTolerance_IDRS(KSP ksp, PetscReal tolerance)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_update_tol %g: must be in [0,1)", (double)tolerance);
+  if ((tolerance > 0.0) != (idrs->updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
+  idrs->updatetol = tolerance;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetUpdateTolerance_IDRS(KSP ksp, PetscReal *tolerance)
+{
+  PetscFunctionBegin;
+  *tolerance = ((KSP_IDRS *)ksp->data)->updatetol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
+{
+  PetscFunctionBegin;
+  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", restarts);
+  ((KSP_IDRS *)ksp->data)->maxrestarts = restarts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetMaxRestarts_IDRS(KSP ksp, PetscInt *restarts)
+{
+  PetscFunctionBegin;
+  *restarts = ((KSP_IDRS *)ksp->data)->maxrestarts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSSetImplementation_IDRS(KSP ksp, KSPIDRSImplementation implementation)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d", (int)implementation, (int)KSP_IDRS_CUDA);
+  if (implementation != idrs->implementation) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->implementation = implementation;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementation *implementation)
+{
+  PetscFunctionBegin;
+  *implementation = ((KSP_IDRS *)ksp->data)->implementation;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *products, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (products) *products = idrs->matvecs;
+  if (reductions) *reductions = (PetscInt)idrs->reductions;
+  if (updates) *updates = idrs->updates;
+  if (restarts) *restarts = idrs->restarts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Composes the functions above with the KSP, or takes them off again */
+#define IDRSCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, #name "_C", compose ? name##_IDRS : NULL))
+PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
+{
+  PetscFunctionBegin;
+  IDRSCompose(KSPIDRSSetShadowSize);
+  IDRSCompose(KSPIDRSGetShadowSize);
+  IDRSCompose(KSPIDRSSetShadowVecs);
+  IDRSCompose(KSPIDRSSetShadowSeed);
+  IDRSCompose(KSPIDRSGetShadowSeed);
+  IDRSCompose(KSPIDRSSetMinimumCosine);
+  IDRSCompose(KSPIDRSGetMinimumCosine);
+  IDRSCompose(KSPIDRSSetUpdateTolerance);
+  IDRSCompose(KSPIDRSGetUpdateTolerance);
+  IDRSCompose(KSPIDRSSetMaxRestarts);
+  IDRSCompose(KSPIDRSGetMaxRestarts);
+  IDRSCompose(KSPIDRSSetImplementation);
+  IDRSCompose(KSPIDRSGetImplementation);
+  IDRSCompose(KSPIDRSGetCounts);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetShadowSize - Sets s, the number of shadow vectors of `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp - the Krylov solver context
+- s   - number of shadow vectors, at least 1 (default 4)
+
+  Options Database Key:
+. -ksp_idrs_s s - number of shadow vectors
+
+  Level: intermediate
+
+  Note:
+  The method keeps 2s+5 vectors. Another `s` after `KSPSetUp()` makes the next solve set up again. With explicit shadow vectors `s` is their
+  number, and asking for another is an error.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSize()`, `KSPIDRSSetShadowVecs()`
+@*/
+PetscErrorCode KSPIDRSSetShadowSize(KSP ksp, PetscInt s)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(ksp, s, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetShadowSize_C", (KSP, PetscInt), (ksp, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetShadowSize - Gets s, the number of shadow vectors of `KSPIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. s - number of shadow vectors
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSize()`
+@*/
+PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetShadowSize_C", (KSP, PetscInt *), (ksp, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetShadowVecs - Gives `KSPIDRS` explicit shadow vectors in the place of the hashed shadow space
+
+  Collective
+
+  Input Parameters:
++ ksp - the Krylov solver context
+. s   - number of shadow vectors, or 0 to return to the hashed space
+- P   - array of s vectors with the layout of the solution, or `NULL`
+
+  Level: intermediate
+
+  Notes:
+  The vectors are referenced, not copied, and must not change during a solve. They need not be orthonormal, but should be of about the same
+  norm. Their sizes are checked when the solver is set up.
+
+  Hashed shadow vectors cost neither memory nor its traffic; explicit ones are for comparisons with other codes.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowSeed()`
+@*/
+PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(ksp, s, 2);
+  for (PetscInt i = 0; i < s; i++) {
+    PetscValidHeaderSpecific(P[i], VEC_CLASSID, 3);
+    PetscCheckSameComm(ksp, 1, P[i], 3);
+  }
+  PetscTryMethod(ksp, "KSPIDRSSetShadowVecs_C", (KSP, PetscInt, Vec[]), (ksp, s, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetShadowSeed - Sets the seed of the hashed shadow space of `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp  - the Krylov solver context
+- seed - not negative (default 0)
+
+  Options Database Key:
+. -ksp_idrs_seed seed - seed of the hashed shadow space
+
+  Level: intermediate
+
+  Note:
+  An entry of the shadow space is a function of the seed, its global row and its column, the same on any number of processes and with every
+  implementation. Every solve begins with this seed; a restart after a breakdown takes the next.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSeed()`, `KSPIDRSSetMaxRestarts()`
+@*/
+PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(ksp, seed, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetShadowSeed_C", (KSP, PetscInt), (ksp, seed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetShadowSeed - Gets the seed of the hashed shadow space of `KSPIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. seed - the seed
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSeed()`
+@*/
+PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetShadowSeed_C", (KSP, PetscInt *), (ksp, seed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetMinimumCosine - Sets the cosine below which `KSPIDRS` enlarges omega
+
+  Logically Collective
+
+  Input Parameters:
++ ksp    - the Krylov solver context
+- cosine - in [0,1) (default 0.5), 0 to never enlarge omega
+
+  Options Database Key:
+. -ksp_idrs_cosine cosine - smallest cosine for omega
+
+  Level: intermediate
+
+  Note:
+  omega minimises the residual after t = A r. Where the cosine of the angle between t and r is below this value, omega is enlarged to the length
+  that it would have at the angle with this cosine, which keeps the recurrence accurate {cite}`sleijpen:1995`. Values above 0.5 may diverge on
+  strong convection.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMinimumCosine()`
+@*/
+PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveReal(ksp, cosine, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetMinimumCosine_C", (KSP, PetscReal), (ksp, cosine));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetMinimumCosine - Gets the cosine below which `KSPIDRS` enlarges omega
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. cosine - the cosine
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMinimumCosine()`
+@*/
+PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetMinimumCosine_C", (KSP, PetscReal *), (ksp, cosine));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetUpdateTolerance - Sets the fall of the residual norm between reliable updates of `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp - the Krylov solver context
+- tol - in [0,1) (default 1e-3), 0 for no reliable updating
+
+  Options Database Key:
+. -ksp_idrs_update_tol tol - fall of the residual norm between reliable updates
+
+  Level: intermediate
+
+  Note:
+  When, at the end of a cycle, the residual norm has fallen below `tol` times its largest value since the last time, the residual is computed
+  from the iterate again, which keeps the two together at the cost of one product. Without it one vector less is kept.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetUpdateTolerance()`
+@*/
+PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveReal(ksp, tol, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetUpdateTolerance_C", (KSP, PetscReal), (ksp, tol));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetUpdateTolerance - Gets the fall of the residual norm between reliable updates of `KSPIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. tol - the tolerance
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetUpdateTolerance()`
+@*/
+PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetUpdateTolerance_C", (KSP, PetscReal *), (ksp, tol));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetMaxRestarts - Sets how often a solve with `KSPIDRS` may restart after a breakdown
+
+  Logically Collective
+
+  Input Parameters:
++ ksp - the Krylov solver context
+- n   - number of restarts, not negative (default 10)
+
+  Options Database Key:
+. -ksp_idrs_max_restarts n - restarts after breakdowns
+
+  Level: intermediate
+
+  Note:
+  One breakdown more ends the solve with `KSP_DIVERGED_BREAKDOWN`.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
+@*/
+PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(ksp, n, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetMaxRestarts_C", (KSP, PetscInt), (ksp, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetMaxRestarts - Gets how often a solve with `KSPIDRS` may restart after a breakdown
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. n - number of restarts
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMaxRestarts()`
+@*/
+PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetMaxRestarts_C", (KSP, PetscInt *), (ksp, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetImplementation - Sets the back end that runs the vector operations of `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp            - the Krylov solver context
+- implementation - the back end (default `KSP_IDRS_AUTO`)
+
+  Options Database Key:
+. -ksp_idrs_implementation (auto|vec|host|cuda) - the back end
+
+  Level: intermediate
+
+  Note:
+  With `KSP_IDRS_AUTO` the fastest that can run on the vectors of the system is taken, and `-ksp_view` tells which and why no faster one. A back end
+  that is asked for and cannot run is an error when the solver is set up.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetImplementation()`, `KSPIDRSImplementation`
+@*/
+PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implementation)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(ksp, implementation, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetImplementation_C", (KSP, KSPIDRSImplementation), (ksp, implementation));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetImplementation - Gets the back end asked for with `KSPIDRSSetImplementation()`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. implementation - the back end
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetImplementation()`
+@*/
+PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implementation)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetImplementation_C", (KSP, KSPIDRSImplementation *), (ksp, implementation));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetCounts - Gets what the last solve with `KSPIDRS` took
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameters:
++ products   - products with the operator, those of reliable updates and verifications included, or `NULL`
+. reductions - global reductions, or `NULL`
+. updates    - reliable updates, or `NULL`
+- restarts   - restarts after breakdowns, or `NULL`
+
+  Level: intermediate
+
+  Note:
+  `-ksp_view` shows the same numbers.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetUpdateTolerance()`
+@*/
+PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *products, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *), (ksp, products, reductions, updates, restarts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,169 @@
+/*
+   What makes the answers of KSPIDRS trustworthy: the iterate is kept as x = vec_sol + z + U(:,0:columns) beta, with
+
+   - reliable updating: once ||r|| has fallen far enough since the last time, r := anchor - A z, whose rounding error is
+     relative to the present size of r, and z is added to vec_sol,
+   - verification: a tolerance that r meets counts only when b - A x meets it too; else r := b - A x and the solve goes
+     on, unless that has stopped helping: then the tolerance is below the attainable accuracy,
+   - restarts: after a breakdown of the recurrence, from the present x with the shadow space of the next seed.
+
+   Reference: H.A. van der Vorst and Q. Ye, Residual replacement strategies for Krylov subspace iterative methods for the
+   convergence of true residuals, SIAM J. Sci. Comput. 22 (2000)
+*/
+#include "idrsimpl.h"
+
+/* y = b - A x, or B^{-1}(b - A x) with preconditioning from the left; t is overwritten */
+PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  Vec       t    = idrs->t;
+  Mat       A;
+
+  PetscFunctionBegin;
+  if (zero) PetscCall(VecCopy(ksp->vec_rhs, t));
+  else {
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(KSP_MatMult(ksp, A, ksp->vec_sol, t));
+    PetscCall(VecAYPX(t, -1.0, ksp->vec_rhs));
+    idrs->matvecs++;
+  }
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApply(ksp, t, y));
+  else PetscCall(VecCopy(t, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* vec_sol += z + U(:,0:columns) beta, z = 0 */
+PetscErrorCode KSPIDRSFold_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(VecAXPY(ksp->vec_sol, 1.0, idrs->z));
+  if (idrs->columns) PetscCall(VecMAXPY(ksp->vec_sol, idrs->columns, idrs->space->small.beta, idrs->space->U));
+  PetscCall(VecSet(idrs->z, 0.0));
+  idrs->columns = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The iterate of this moment, for monitors and convergence tests; between solves it is all in vec_sol */
+PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (!v) {
+    if (!idrs->solution) PetscCall(VecDuplicate(ksp->vec_sol, &idrs->solution));
+    v = idrs->solution;
+  }
+  PetscCall(VecCopy(ksp->vec_sol, v));
+  if (idrs->solving) {
+    PetscCall(VecAXPY(v, 1.0, idrs->z));
+    if (idrs->columns) PetscCall(VecMAXPY(v, idrs->columns, idrs->space->small.beta, idrs->space->U));
+  }
+  if (V) *V = v;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* r and vec_sol belong together from now on: the next reliable update starts here */
+static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (idrs->anchor) PetscCall(VecCopy(idrs->r, idrs->anchor));
+  idrs->replaced = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSBegin_Private - Starts the recurrence from vec_sol, with G = U = 0; r is its residual
+*/
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSSpaceSetSeed(idrs->space, (uint64_t)idrs->seed + (uint64_t)idrs->restarts));
+  IDRSSmallStart(&idrs->space->small);
+  idrs->first      = PETSC_TRUE;
+  idrs->brokendown = PETSC_FALSE;
+  idrs->prepared   = IDRS_COMBINE_NONE;
+  PetscCall(KSPIDRSAnchor_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x is tested by b - A x instead of r */
+PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscReal rnorm;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSFold_Private(ksp));
+  PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, idrs->v));
+  PetscCall(VecNorm(idrs->v, NORM_2, &rnorm));
+  idrs->verifications++;
+  KSPCheckNorm(ksp, rnorm);
+  PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+  if (ksp->reason > 0) {
+    ksp->rnorm = rnorm;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
+  idrs->stagnations = rnorm > 0.5 * idrs->floor ? idrs->stagnations + 1 : 0;
+  idrs->floor       = PetscMin(idrs->floor, rnorm);
+  ksp->reason       = KSP_CONVERGED_ITERATING;
+  if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
+    PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    ksp->rnorm  = rnorm;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecCopy(idrs->v, idrs->r));
+  PetscCall(KSPIDRSAnchor_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* r := anchor - A z,  vec_sol += z,  z := 0 */
+PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSProduct_Private(ksp, idrs->z, idrs->t, idrs->v));
+  PetscCall(VecWAXPY(idrs->r, -1.0, idrs->t, idrs->anchor));
+  PetscCall(KSPIDRSFold_Private(ksp));
+  PetscCall(KSPIDRSAnchor_Private(ksp));
+  idrs->updates++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSRestart_Private - After a breakdown: from the present x, with the next seed, unless x is good enough or too many
+   restarts have been made. A recurrence that breaks down because nothing is left of r has found the solution.
+*/
+PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscReal rnorm;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSFold_Private(ksp));
+  PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, idrs->r));
+  PetscCall(VecNorm(idrs->r, NORM_2, &rnorm));
+  idrs->verifications++;
+  KSPCheckNorm(ksp, rnorm);
+  if (ksp->normtype != KSP_NORM_NONE) {
+    ksp->rnorm = rnorm;
+    PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+  }
+  if (!ksp->reason && rnorm == 0.0) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
+  if (!ksp->reason && idrs->restarts >= idrs->maxrestarts) {
+    PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->restarts));
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  }
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  idrs->restarts++;
+  PetscCall(KSPIDRSBegin_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

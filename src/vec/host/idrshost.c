@@ -1,0 +1,455 @@
+/*
+   Back end "host": the operations of IDR(s) on arrays in the memory of the host, for VECSEQ and VECMPI, and for VECCUDA
+   bound to the CPU. One pass over the rows an operation, in blocks that stay in the first-level cache while the columns
+   of the panels stream by: every operand is read from memory once.
+
+   The shadow space is computed where it is used, except for explicit shadow vectors.
+*/
+#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* Rows of a block: 8 kB of doubles */
+#define IDRS_BLOCK 1024
+
+/* The loops are compiled for the vector units that this family of processors may have, and chosen when the library is loaded */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+  #define IDRS_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+  #define IDRS_VECTORISED
+#endif
+#define IDRS_INLINE static inline __attribute__((always_inline))
+
+#if PetscDefined(USE_COMPLEX)
+  #define IDRS_PARTS          2 /* reals a scalar */
+  #define IDRS_SCALAR(re, im) PetscCMPLX(re, im)
+#else
+  #define IDRS_PARTS          1
+  #define IDRS_SCALAR(re, im) (re)
+#endif
+
+/* Both panels: column j of G starts at G + j * ld */
+typedef struct {
+  PetscScalar        *G, *U;
+  size_t              ld;
+  const PetscScalar **P; /* arrays of explicit shadow vectors, while a projection has them */
+} IDRSPanels_Host;
+
+/* Everything that a pass needs; blocks run over rows [begin, end) */
+typedef struct {
+  const IDRSPanels_Host *panels;
+  const IDRSSmall       *small;
+  IDRSCombinePart        part;
+  PetscInt               n, k, e; /* rows, column, end of the old columns for the combine */
+} IDRSPass_Host;
+
+/* y -= X a (subtract) or y += X a, for the columns of X; four at a time, as y need not be read and written for each */
+IDRS_INLINE void IDRSAddBlock(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a, const PetscScalar *X, size_t ld)
+{
+  PetscInt j = 0;
+
+  for (; j + 4 <= columns; j += 4) {
+    const PetscScalar *PETSC_RESTRICT x0 = X + j * ld, *PETSC_RESTRICT x1 = x0 + ld, *PETSC_RESTRICT x2 = x1 + ld, *PETSC_RESTRICT x3 = x2 + ld;
+    const PetscScalar a0 = sign * a[j], a1 = sign * a[j + 1], a2 = sign * a[j + 2], a3 = sign * a[j + 3];
+
+    for (PetscInt i = 0; i < m; i++) y[i] += a0 * x0[i] + a1 * x1[i] + (a2 * x2[i] + a3 * x3[i]);
+  }
+  for (; j < columns; j++) {
+    const PetscScalar *PETSC_RESTRICT x  = X + j * ld;
+    const PetscScalar                 aj = sign * a[j];
+
+    for (PetscInt i = 0; i < m; i++) y[i] += aj * x[i];
+  }
+}
+
+/* sum of |x_i|^2 */
+IDRS_INLINE PetscReal IDRSSquareBlock(PetscInt m, const PetscScalar *x)
+{
+  const PetscReal *parts = (const PetscReal *)x;
+  PetscReal        sum   = 0.0;
+
+#pragma omp simd reduction(+ : sum)
+  for (PetscInt i = 0; i < IDRS_PARTS * m; i++) sum += parts[i] * parts[i];
+  return sum;
+}
+
+/* combine, on the block of rows that starts at b: r has m rows, v too */
+IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart part, PetscInt k, PetscInt b, PetscInt m, const PetscScalar *r, PetscScalar *v)
+{
+  const IDRSPanels_Host *panels = pass->panels;
+  const IDRSSmall       *small  = pass->small;
+  const size_t           ld     = panels->ld;
+  const PetscScalar      omega  = small->omega;
+
+  if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
+    for (PetscInt i = 0; i < m; i++) v[i] = r[i];
+    IDRSAddBlock(m, v, -1.0, pass->e - k, small->c + k, panels->G + k * ld + b, ld);
+  }
+  if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
+    PetscScalar *PETSC_RESTRICT u = panels->U + k * ld + b;
+
+    if (pass->e > k) {
+      const PetscScalar ck = small->c[k];
+
+      for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
+      IDRSAddBlock(m, u, 1.0, pass->e - k - 1, small->c + k + 1, panels->U + (k + 1) * ld + b, ld);
+    } else {
+      for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i];
+    }
+  }
+}
+
+IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const PetscScalar *r, PetscScalar *v)
+{
+  PetscScalar scratch[IDRS_BLOCK];
+
+  for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
+    const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
+
+    IDRSCombineBlock(pass, pass->part, pass->k, b, m, r ? r + b : NULL, v ? v + b : scratch);
+  }
+}
+
+IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, PetscScalar *r, PetscScalar *v)
+{
+  const IDRSPanels_Host *panels = pass->panels;
+  const IDRSSmall       *small  = pass->small;
+  const PetscInt         k      = pass->k;
+  const size_t           ld     = panels->ld;
+  PetscScalar            scratch[IDRS_BLOCK];
+  PetscReal              rr = 0.0;
+
+  for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
+    const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
+    PetscScalar   *g = panels->G + k * ld + b;
+
+    IDRSAddBlock(m, g, -1.0, k, small->alpha, panels->G + b, ld);
+    IDRSAddBlock(m, panels->U + k * ld + b, -1.0, k, small->alpha, panels->U + b, ld);
+    IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
+    rr += IDRSSquareBlock(m, r + b);
+    IDRSCombineBlock(pass, pass->part, k + 1, b, m, r + b, v ? v + b : scratch);
+  }
+  return rr;
+}
+
+IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSPass_Host *pass, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v)
+{
+  const IDRSPanels_Host *panels = pass->panels;
+  const IDRSSmall       *small  = pass->small;
+  PetscScalar            scratch[IDRS_BLOCK];
+  PetscReal              rr = 0.0;
+
+  for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
+    const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
+
+    IDRSAddBlock(m, z + b, 1.0, 1, &small->omega, (p ? p : r) + b, panels->ld);
+    IDRSAddBlock(m, z + b, 1.0, small->s, small->beta, panels->U + b, panels->ld);
+    IDRSAddBlock(m, r + b, -1.0, 1, &small->omega, t + b, panels->ld);
+    rr += IDRSSquareBlock(m, r + b);
+    IDRSCombineBlock(pass, pass->part, 0, b, m, r + b, v ? v + b : scratch);
+  }
+  return rr;
+}
+
+/*
+   Adds P_j^H x on a block for the columns j (even) and j+1 of the hashed space, P in units of 2^-16. Real and imaginary
+   part of x take the same real entry of P.
+*/
+IDRS_INLINE void IDRSShadowDotBlock(PetscInt m, const uint32_t *z0, const uint32_t *z1, uint32_t multiplier, const PetscScalar *x, PetscScalar *even, PetscScalar *odd)
+{
+  const PetscReal *parts = (const PetscReal *)x;
+  PetscReal        e0 = 0.0, o0 = 0.0, e1 = 0.0, o1 = 0.0;
+
+#pragma omp simd reduction(+ : e0, o0, e1, o1)
+  for (PetscInt i = 0; i < m; i++) {
+    const IDRSShadowRow row = {z0[i], z1[i]};
+    const PetscReal     pe = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(row, multiplier)), po = (PetscReal)IDRSShadowInteger(IDRSShadowFieldOdd(row, multiplier));
+
+    e0 += pe * parts[IDRS_PARTS * i];
+    o0 += po * parts[IDRS_PARTS * i];
+    if (IDRS_PARTS == 2) {
+      e1 += pe * parts[IDRS_PARTS * i + 1];
+      o1 += po * parts[IDRS_PARTS * i + 1];
+    }
+  }
+  *even += IDRS_SCALAR(e0, e1);
+  *odd += IDRS_SCALAR(o0, o1);
+}
+
+/* x^H y on a block */
+IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const PetscScalar *y)
+{
+  const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
+  PetscReal        re = 0.0, im = 0.0;
+
+#pragma omp simd reduction(+ : re, im)
+  for (PetscInt i = 0; i < IDRS_PARTS * m; i += IDRS_PARTS) {
+    re += xparts[i] * yparts[i];
+    if (IDRS_PARTS == 2) {
+      re += xparts[i + 1] * yparts[i + 1];
+      im += xparts[i] * yparts[i + 1] - xparts[i + 1] * yparts[i];
+    }
+  }
+  return IDRS_SCALAR(re, im);
+}
+
+/*
+   project: the sums laid out in idrssmall.h, over the rows of this process; explicit shadow vectors in P, or NULL for
+   the hashed space of this key, whose first row here is rstart. r^H r is left alone without a y.
+*/
+IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart, const PetscScalar *x, const PetscScalar *y, PetscScalar sums[])
+{
+  PetscScalar *Px = sums, *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
+  uint32_t     z0[IDRS_BLOCK], z1[IDRS_BLOCK];
+
+  for (PetscInt j = 0; j < s; j++) {
+    Px[j] = 0.0;
+    if (y) Py[j] = 0.0;
+  }
+  for (PetscInt b = 0; b < n; b += IDRS_BLOCK) {
+    const PetscInt m = PetscMin(IDRS_BLOCK, n - b);
+
+    if (P) {
+      for (PetscInt j = 0; j < s; j++) {
+        Px[j] += IDRSDotBlock(m, P[j] + b, x + b);
+        if (y) Py[j] += IDRSDotBlock(m, P[j] + b, y + b);
+      }
+    } else {
+      for (PetscInt i = 0; i < m; i++) {
+        const IDRSShadowRow row = IDRSShadowRowState(key, rstart + (uint64_t)(b + i));
+
+        z0[i] = row.z0;
+        z1[i] = row.z1;
+      }
+      for (PetscInt j = 0; j < s; j += 2) {
+        const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
+
+        IDRSShadowDotBlock(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
+        if (y) IDRSShadowDotBlock(m, z0, z1, multiplier, y + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
+      }
+    }
+    xx += IDRSSquareBlock(m, x + b);
+    if (y) {
+      yy += IDRSSquareBlock(m, y + b);
+      xy += IDRSDotBlock(m, x + b, y + b);
+    }
+  }
+  if (!P) {
+    for (PetscInt j = 0; j < s; j++) {
+      Px[j] *= (PetscReal)IDRS_SHADOW_UNIT;
+      if (y) Py[j] *= (PetscReal)IDRS_SHADOW_UNIT;
+    }
+  }
+  sums[IDRS_SUM_XX(s)] = xx;
+  if (y) {
+    sums[IDRS_SUM_RR(s)] = yy;
+    sums[IDRS_SUM_XY(s)] = xy;
+  }
+}
+
+/* The arrays of VECSEQ and VECMPI are all there is to them, but for ghost points, which our columns would not have */
+static PetscErrorCode IDRSRuns_Host(Vec like, const char *why[])
+{
+  PetscBool standard, mpi, cuda, bound = PETSC_FALSE;
+  Vec       ghosted = NULL;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda) PetscCall(VecBoundToCPU(like, &bound));
+  if (mpi) {
+    PetscCall(VecGhostGetLocalForm(like, &ghosted));
+    if (ghosted) *why = "back end host takes no ghosted vectors";
+    PetscCall(VecGhostRestoreLocalForm(like, &ghosted));
+  }
+  if (!standard && !bound) *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A Vec on one column of a panel, like the vectors of the system, and with what is composed with them: operators may ask for the DM */
+static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScalar *array, Vec *column)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)like);
+  PetscInt       bs, N;
+  PetscBool      seq, mpi;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetBlockSize(like, &bs));
+  PetscCall(VecGetSize(like, &N));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQ, &seq));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
+  if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, space->n, array, column));
+  else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, space->n, N, array, column));
+#if PetscDefined(HAVE_CUDA)
+  else {
+    PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
+    if (seq) PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, space->n, array, NULL, column));
+    else PetscCall(VecCreateMPICUDAWithArrays(comm, bs, space->n, N, array, NULL, column));
+    PetscCall(VecBindToCPU(*column, PETSC_TRUE));
+  }
+#endif
+  PetscCall(PetscObjectListDuplicate(((PetscObject)like)->olist, &((PetscObject)*column)->olist));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One allocation for G, one for U; columns begin on cache lines */
+static PetscErrorCode IDRSCreate_Host(IDRSSpace space, Vec like)
+{
+  const size_t     line = 64 / sizeof(PetscScalar);
+  const PetscInt   s    = space->s;
+  IDRSPanels_Host *panels;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&panels));
+  space->data = panels;
+  panels->ld  = ((size_t)space->n / line + 1) * line;
+  PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->G));
+  PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->U));
+  if (space->P) PetscCall(PetscMalloc1(s, &panels->P));
+  PetscCall(PetscCalloc1(s, &space->G));
+  PetscCall(PetscCalloc1(s, &space->U));
+  for (PetscInt j = 0; j < s; j++) {
+    PetscCall(IDRSColumnCreate_Host(space, like, panels->G + j * panels->ld, &space->G[j]));
+    PetscCall(IDRSColumnCreate_Host(space, like, panels->U + j * panels->ld, &space->U[j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroy_Host(IDRSSpace space)
+{
+  IDRSPanels_Host *panels = (IDRSPanels_Host *)space->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSColumnsDestroy(space->s, &space->G));
+  PetscCall(IDRSColumnsDestroy(space->s, &space->U));
+  if (panels) {
+    PetscCall(PetscFree(panels->G));
+    PetscCall(PetscFree(panels->U));
+    PetscCall(PetscFree(panels->P));
+  }
+  PetscCall(PetscFree(space->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static IDRSPass_Host IDRSPass(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e)
+{
+  return (IDRSPass_Host){.panels = (IDRSPanels_Host *)space->data, .small = &space->small, .part = part, .n = space->n, .k = k, .e = e};
+}
+
+/* The array of v where the pass writes v; where it does not, v is not touched */
+static PetscErrorCode IDRSGetV_Host(IDRSCombinePart part, Vec v, PetscScalar **array)
+{
+  PetscFunctionBegin;
+  *array = NULL;
+  if (part == IDRS_COMBINE_V) PetscCall(VecGetArrayWrite(v, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSRestoreV_Host(IDRSCombinePart part, Vec v, PetscScalar **array)
+{
+  PetscFunctionBegin;
+  if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWrite(v, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns are written through the panels; PETSc is told that their values changed */
+static PetscErrorCode IDRSChanged_Host(Vec column)
+{
+  PetscScalar *array;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArray(column, &array));
+  PetscCall(VecRestoreArray(column, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+{
+  const IDRSPass_Host pass = IDRSPass(space, part, k, e);
+  const PetscScalar  *rarray = NULL;
+  PetscScalar        *varray;
+
+  PetscFunctionBegin;
+  if (part == IDRS_COMBINE_U) {
+    /* v is read only */
+    PetscCall(VecGetArrayRead(v, &rarray));
+    IDRSCombinePass(&pass, NULL, (PetscScalar *)rarray);
+    PetscCall(VecRestoreArrayRead(v, &rarray));
+  } else {
+    PetscCall(VecGetArrayRead(r, &rarray));
+    PetscCall(IDRSGetV_Host(part, v, &varray));
+    IDRSCombinePass(&pass, rarray, varray);
+    PetscCall(IDRSRestoreV_Host(part, v, &varray));
+    PetscCall(VecRestoreArrayRead(r, &rarray));
+  }
+  if (part != IDRS_COMBINE_V) PetscCall(IDRSChanged_Host(space->U[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, PetscScalar sums[])
+{
+  const PetscScalar **P = ((IDRSPanels_Host *)space->data)->P, *xarray, *yarray = NULL;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecGetArrayRead(space->P[j], &P[j]));
+  PetscCall(VecGetArrayRead(x, &xarray));
+  if (y) PetscCall(VecGetArrayRead(y, &yarray));
+  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, sums);
+  if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
+  PetscCall(VecRestoreArrayRead(x, &xarray));
+  for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecRestoreArrayRead(space->P[j], &P[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  const IDRSPass_Host pass = IDRSPass(space, part, k, e);
+  PetscScalar        *rarray, *varray;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArray(r, &rarray));
+  PetscCall(IDRSGetV_Host(part, v, &varray));
+  space->rr = IDRSUpdatePass(&pass, rarray, varray);
+  PetscCall(IDRSRestoreV_Host(part, v, &varray));
+  PetscCall(VecRestoreArray(r, &rarray));
+  PetscCall(IDRSChanged_Host(space->G[k]));
+  PetscCall(IDRSChanged_Host(space->U[k]));
+  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[k + 1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  const IDRSPass_Host pass = IDRSPass(space, part, 0, e);
+  const PetscScalar  *parray = NULL, *tarray;
+  PetscScalar        *zarray, *rarray, *varray;
+
+  PetscFunctionBegin;
+  if (p) PetscCall(VecGetArrayRead(p, &parray));
+  PetscCall(VecGetArrayRead(t, &tarray));
+  PetscCall(VecGetArray(z, &zarray));
+  PetscCall(VecGetArray(r, &rarray));
+  PetscCall(IDRSGetV_Host(part, v, &varray));
+  space->rr = IDRSAdvancePass(&pass, parray, tarray, zarray, rarray, varray);
+  PetscCall(IDRSRestoreV_Host(part, v, &varray));
+  PetscCall(VecRestoreArray(r, &rarray));
+  PetscCall(VecRestoreArray(z, &zarray));
+  PetscCall(VecRestoreArrayRead(t, &tarray));
+  if (p) PetscCall(VecRestoreArrayRead(p, &parray));
+  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSOps IDRSOps_Host = {
+  .name     = "host",
+  .composed = PETSC_FALSE,
+  .runs     = IDRSRuns_Host,
+  .create   = IDRSCreate_Host,
+  .destroy  = IDRSDestroy_Host,
+  .combine  = IDRSCombine_Host,
+  .project  = IDRSProject_Host,
+  .update   = IDRSUpdate_Host,
+  .advance  = IDRSAdvance_Host,
+};

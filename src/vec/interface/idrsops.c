@@ -1,0 +1,288 @@
+/*
+   The operations of IDR(s) as the solver calls them: choice of the back end, checks, logging, and the one reduction
+   over processes. What an operation reads and writes is stated here once, for the log and for the tests.
+*/
+#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrscompat.h>
+
+const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
+
+static PetscLogEvent IDRS_Combine, IDRS_Project, IDRS_Update, IDRS_Advance, IDRS_Reduce;
+
+PetscErrorCode IDRSRegisterEvents(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventRegister("IDRSCombine", KSP_CLASSID, &IDRS_Combine));
+  PetscCall(PetscLogEventRegister("IDRSProject", KSP_CLASSID, &IDRS_Project));
+  PetscCall(PetscLogEventRegister("IDRSUpdate", KSP_CLASSID, &IDRS_Update));
+  PetscCall(PetscLogEventRegister("IDRSAdvance", KSP_CLASSID, &IDRS_Advance));
+  PetscCall(PetscLogEventRegister("IDRSReduce", KSP_CLASSID, &IDRS_Reduce));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
+   first of the list that can, and in *slower why those before it cannot. Every process takes the same.
+*/
+static PetscErrorCode IDRSSpaceChoose_Private(Vec like, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
+{
+  const IDRSOps *candidates[] = {&IDRSOps_Host, &IDRSOps_Vec};
+  const char    *why          = NULL;
+
+  PetscFunctionBegin;
+  *slower = NULL;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(candidates); i++) {
+    const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
+    PetscBool       named;
+
+    PetscCall(PetscStrcmp(candidates[i]->name, KSPIDRSImplementations[implementation], &named));
+    if (!automatic && !named) continue;
+    PetscCall((*candidates[i]->runs)(like, &why));
+    PetscCheck(!why || automatic, PetscObjectComm((PetscObject)like), PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", candidates[i]->name, why, ((PetscObject)like)->type_name);
+    if (!why) {
+      *ops = candidates[i];
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    *slower = why;
+  }
+  SETERRQ(PetscObjectComm((PetscObject)like), PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it", KSPIDRSImplementations[implementation]);
+}
+
+/* Vectors that were created, or referenced, one by one; some may be missing after an error */
+PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
+{
+  PetscFunctionBegin;
+  if (*columns) {
+    for (PetscInt i = 0; i < count; i++) PetscCall(VecDestroy(&(*columns)[i]));
+  }
+  PetscCall(PetscFree(*columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSSpaceCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end
+
+   Collective
+
+   Input Parameters:
++  like           - a vector with the layout and type of the solution
+.  s              - number of columns
+.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed space of seed 0
+-  implementation - the back end asked for
+
+   Output Parameter:
+.  space - the panels with their back end; free with IDRSSpaceDestroy()
+*/
+PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, IDRSSpace *newspace)
+{
+  IDRSSpace  space;
+  IDRSSmall *small;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&space));
+  *newspace   = space;
+  space->comm = MPI_COMM_NULL;
+  PetscCall(IDRSSpaceChoose_Private(like, implementation, &space->ops, &space->slower));
+  PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &space->comm, NULL));
+  PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
+  PetscCall(VecGetLocalSize(like, &space->n));
+  PetscCall(VecGetOwnershipRange(like, &space->rstart, NULL));
+  space->s      = s;
+  space->hashed = P ? PETSC_FALSE : PETSC_TRUE;
+
+  small    = &space->small;
+  small->s = s;
+  PetscCall(PetscMalloc5(s * s, &small->M, s, &small->f, s, &small->c, s, &small->alpha, s, &small->beta));
+  PetscCall(PetscMalloc1(IDRS_SUMS(s), &space->sums));
+  small->shadownorm = 1.0;
+  if (P) {
+    PetscCall(PetscCalloc1(s, &space->P));
+    for (PetscInt i = 0; i < s; i++) {
+      PetscReal norm;
+
+      PetscCall(PetscObjectReference((PetscObject)P[i]));
+      space->P[i] = P[i];
+      PetscCall(VecNorm(P[i], NORM_2, &norm));
+      small->shadownorm = i ? PetscMin(small->shadownorm, norm) : norm;
+    }
+  }
+  PetscCall((*space->ops->create)(space, like));
+  IDRSSmallStart(small);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSSpaceDestroy(IDRSSpace *oldspace)
+{
+  IDRSSpace space = *oldspace;
+
+  PetscFunctionBegin;
+  if (!space) PetscFunctionReturn(PETSC_SUCCESS);
+  *oldspace = NULL;
+  if (space->ops) PetscCall((*space->ops->destroy)(space));
+  PetscCall(IDRSColumnsDestroy(space->s, &space->P));
+  PetscCall(PetscFree5(space->small.M, space->small.f, space->small.c, space->small.alpha, space->small.beta));
+  PetscCall(PetscFree(space->sums));
+  if (space->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&space->comm));
+  PetscCall(PetscFree(space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes the hashed shadow space of another seed; explicit shadow vectors stay */
+PetscErrorCode IDRSSpaceSetSeed(IDRSSpace space, uint64_t seed)
+{
+  PetscFunctionBegin;
+  if (space->hashed && seed != space->seed) {
+    space->seed = seed;
+    if (space->P) PetscCall(IDRSShadowFill(space, space->P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Writes the hashed shadow space into vectors, for back ends that need it stored */
+PetscErrorCode IDRSShadowFill(IDRSSpace space, Vec P[])
+{
+  const uint64_t key = IDRSShadowKey(space->seed);
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < space->s; j++) {
+    const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
+    PetscScalar   *p;
+
+    PetscCall(VecGetArrayWrite(P[j], &p));
+    for (PetscInt i = 0; i < space->n; i++) {
+      const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)(space->rstart + i));
+      const uint32_t      field = j % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
+
+      p[i] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
+    }
+    PetscCall(VecRestoreArrayWrite(P[j], &p));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Counts what a fused pass moves and does: vectors read and written, flops a row, the way PETSc counts them (a complex
+   operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
+*/
+static PetscErrorCode IDRSLog_Private(IDRSSpace space, PetscInt vectors, PetscInt flops)
+{
+  PetscFunctionBegin;
+  if (!space->ops->composed) {
+    space->vectors += (PetscLogDouble)vectors;
+    PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a combine of step k that follows an update or advance: what it reads and writes beyond the operands of these */
+static PetscInt IDRSCombineVectors_Private(IDRSCombinePart part, PetscInt columns)
+{
+  switch (part) {
+  case IDRS_COMBINE_V:
+  case IDRS_COMBINE_U:
+    return columns + 1;
+  case IDRS_COMBINE_VU:
+    return 2 * columns + 1;
+  default:
+    return 0;
+  }
+}
+
+static PetscInt IDRSCombineFlops_Private(IDRSCombinePart part, PetscInt columns)
+{
+  switch (part) {
+  case IDRS_COMBINE_V:
+    return 2 * columns;
+  case IDRS_COMBINE_U:
+    return 2 * columns + 1;
+  case IDRS_COMBINE_VU:
+    return 4 * columns + 1;
+  default:
+    return 0;
+  }
+}
+
+/* combine of step k, on its own: v and U_k as idrsops.h says; v holds B^{-1}v for IDRS_COMBINE_U, and is not used by IDRS_COMBINE_VU */
+PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+{
+  PetscFunctionBegin;
+  PetscCheck(0 <= k && k < space->s && (e == k || e == space->s), space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Old columns %" PetscInt_FMT " to %" PetscInt_FMT " of %" PetscInt_FMT, k, e, space->s);
+  PetscCall(PetscLogEventBegin(IDRS_Combine, 0, 0, 0, 0));
+  PetscCall((*space->ops->combine)(space, part, k, e, r, v));
+  PetscCall(IDRSLog_Private(space, 1 + IDRSCombineVectors_Private(part, e - k), IDRSCombineFlops_Private(part, e - k)));
+  PetscCall(PetscLogEventEnd(IDRS_Combine, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums over all processes, in place: the one reduction of a product */
+static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscScalar sums[])
+{
+  PetscMPIInt length;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMPIIntCast(count, &length));
+  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, space->comm));
+  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* project: space->sums as laid out in idrssmall.h, over all processes; y is r or NULL */
+PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r)
+{
+  const PetscInt s = space->s;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(IDRS_Project, x, 0, 0, 0));
+  if (!y) space->sums[IDRS_SUM_RR(s)] = space->rr;
+  PetscCall((*space->ops->project)(space, x, y, r, space->sums));
+  PetscCall(IDRSLog_Private(space, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
+  PetscCall(PetscLogEventEnd(IDRS_Project, x, 0, 0, 0));
+  if (!space->ops->composed) PetscCall(IDRSReduce_Private(space, y ? IDRS_SUMS(s) : s + 2, space->sums));
+  space->reductions++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* update of step k, and combine of step k+1 */
+PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  const PetscInt columns = part == IDRS_COMBINE_NONE ? 0 : e - (k + 1);
+
+  PetscFunctionBegin;
+  PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
+  PetscCall(PetscLogEventBegin(IDRS_Update, r, 0, 0, 0));
+  PetscCall((*space->ops->update)(space, k, r, part, e, v));
+  PetscCall(IDRSLog_Private(space, 2 * (k + 1) + 4 + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
+  PetscCall(PetscLogEventEnd(IDRS_Update, r, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* advance, and combine of step 0; the columns of U that the combine needs have been read for z */
+PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  const PetscInt s = space->s, columns = part == IDRS_COMBINE_NONE ? 0 : e;
+
+  PetscFunctionBegin;
+  PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
+  PetscCall(PetscLogEventBegin(IDRS_Advance, r, 0, 0, 0));
+  PetscCall((*space->ops->advance)(space, p, t, z, r, part, e, v));
+  PetscCall(IDRSLog_Private(space, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
+  PetscCall(PetscLogEventEnd(IDRS_Advance, r, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
+PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
+{
+  PetscFunctionBegin;
+  if (space->ops->composed) PetscCall(VecNorm(r, NORM_2, norm));
+  else {
+    PetscScalar rr = space->rr;
+
+    if (space->size > 1) PetscCall(IDRSReduce_Private(space, 1, &rr));
+    *norm = PetscSqrtReal(PetscRealPart(rr));
+  }
+  if (space->size > 1) space->reductions++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,149 @@
+/*
+   Back end "vec": the operations of IDR(s) with PETSc's Vec operations, for vectors of every type. The reference that
+   the fused back ends are tested against; it stores the shadow space, s more vectors.
+*/
+#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrscompat.h>
+
+static PetscErrorCode IDRSRuns_Vec(Vec like, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSCreate_Vec(IDRSSpace space, Vec like)
+{
+  PetscScalar *negative;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(space->s, &negative));
+  space->data = negative;
+  PetscCall(VecDuplicateVecs(like, space->s, &space->G));
+  PetscCall(VecDuplicateVecs(like, space->s, &space->U));
+  if (space->hashed) {
+    PetscCall(VecDuplicateVecs(like, space->s, &space->P));
+    PetscCall(IDRSShadowFill(space, space->P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroy_Vec(IDRSSpace space)
+{
+  PetscFunctionBegin;
+  if (space->G) PetscCall(VecDestroyVecs(space->s, &space->G));
+  if (space->U) PetscCall(VecDestroyVecs(space->s, &space->U));
+  if (space->hashed && space->P) PetscCall(VecDestroyVecs(space->s, &space->P));
+  PetscCall(PetscFree(space->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y += scale X a; VecMAXPY() wants the coefficients as they are to be used */
+static PetscErrorCode IDRSAdd_Vec(IDRSSpace space, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
+{
+  PetscScalar *scaled = (PetscScalar *)space->data;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < columns; j++) scaled[j] = scale * a[j];
+  if (columns) PetscCall(VecMAXPY(y, columns, scaled, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+{
+  const IDRSSmall *small = &space->small;
+
+  PetscFunctionBegin;
+  if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
+    PetscCall(VecCopy(r, v));
+    PetscCall(IDRSAdd_Vec(space, v, -1.0, e - k, small->c + k, space->G + k));
+  }
+  if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
+    if (e > k) {
+      PetscCall(VecAXPBY(space->U[k], small->omega, small->c[k], v));
+      PetscCall(IDRSAdd_Vec(space, space->U[k], 1.0, e - k - 1, small->c + k + 1, space->U + k + 1));
+    } else {
+      PetscCall(VecCopy(v, space->U[k]));
+      PetscCall(VecScale(space->U[k], small->omega));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
+   already, which a split reduction would sum once more.
+*/
+static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, PetscScalar sums[])
+{
+  const PetscInt s = space->s;
+  PetscReal      xx, rr;
+  PetscBool      nest;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
+  if (!nest && x->ops->dot_local && x->ops->mdot_local && x->ops->norm_local) {
+    PetscCall(VecMDotBegin(x, s, space->P, sums));
+    PetscCall(VecNormBegin(x, NORM_2, &xx));
+    PetscCall(VecNormBegin(r, NORM_2, &rr));
+    if (y) {
+      PetscCall(VecMDotBegin(y, s, space->P, sums + IDRS_SUM_PY(s)));
+      PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
+    }
+    PetscCall(VecMDotEnd(x, s, space->P, sums));
+    PetscCall(VecNormEnd(x, NORM_2, &xx));
+    PetscCall(VecNormEnd(r, NORM_2, &rr));
+    if (y) {
+      PetscCall(VecMDotEnd(y, s, space->P, sums + IDRS_SUM_PY(s)));
+      PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
+    }
+  } else {
+    PetscCall(VecMDot(x, s, space->P, sums));
+    PetscCall(VecNorm(x, NORM_2, &xx));
+    PetscCall(VecNorm(r, NORM_2, &rr));
+    if (y) {
+      PetscCall(VecMDot(y, s, space->P, sums + IDRS_SUM_PY(s)));
+      PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
+    }
+  }
+  sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
+  sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSUpdate_Vec(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  const IDRSSmall *small = &space->small;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSAdd_Vec(space, space->G[k], -1.0, k, small->alpha, space->G));
+  PetscCall(IDRSAdd_Vec(space, space->U[k], -1.0, k, small->alpha, space->U));
+  PetscCall(VecAXPY(r, -small->beta[k], space->G[k]));
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, k + 1, e, r, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  const IDRSSmall *small = &space->small;
+
+  PetscFunctionBegin;
+  PetscCall(VecAXPY(z, small->omega, p ? p : r));
+  PetscCall(IDRSAdd_Vec(space, z, 1.0, space->s, small->beta, space->U));
+  PetscCall(VecAXPY(r, -small->omega, t));
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, 0, e, r, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSOps IDRSOps_Vec = {
+  .name     = "vec",
+  .composed = PETSC_TRUE,
+  .runs     = IDRSRuns_Vec,
+  .create   = IDRSCreate_Vec,
+  .destroy  = IDRSDestroy_Vec,
+  .combine  = IDRSCombine_Vec,
+  .project  = IDRSProject_Vec,
+  .update   = IDRSUpdate_Vec,
+  .advance  = IDRSAdvance_Vec,
+};

@@ -1,0 +1,121 @@
+static char help[] = "Solves a linear system from a Matrix Market file with several Krylov methods and prints, for each, the iterations, the time and\n\
+the true residual.\n\
+  -f file         the matrix; plain or compressed with gzip\n\
+  -b file         the right-hand side, a dense array; without it b = A (1,1,...,1)^T\n\
+  -column j       column of that file, from 0\n\
+  -solvers a,b,c  the methods, idrs,bcgs,gmres by default\n\
+Options for the methods and the preconditioner as always, e.g. -ksp_rtol 1e-8 -ksp_idrs_s 8 -pc_type jacobi.\n\n";
+
+/*
+   KSPIDRS is not in PETSc: run this program, or any other, with -dll_append path/libpetscidrs.so, and the method is a type
+   like all others. Nothing here knows of the plugin.
+*/
+#include <petscksp.h>
+#include <petsctime.h>
+#include "matrixmarket.h"
+
+/* Solves A x = b with one method from x = 0; prints a line of the table */
+static PetscErrorCode Solve(Mat A, Vec b, const char type[])
+{
+  KSP                ksp;
+  Vec                x, r;
+  PetscInt           its;
+  PetscReal          bnorm, rnorm;
+  PetscLogDouble     start, end;
+  KSPConvergedReason reason;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, type));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSetUp(ksp)); /* the preconditioner is not part of the time */
+
+  PetscCall(PetscBarrier((PetscObject)ksp));
+  PetscCall(PetscTime(&start));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(PetscBarrier((PetscObject)ksp));
+  PetscCall(PetscTime(&end));
+
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &rnorm));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "%-8s %10" PetscInt_FMT " %12.4f %16.2e   %s\n", type, its, (double)(end - start), (double)(bnorm > 0.0 ? rnorm / bnorm : rnorm), KSPConvergedReasons[reason]));
+
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  Mat       A;
+  Vec       b, ones;
+  char      file[PETSC_MAX_PATH_LEN], *solvers[16];
+  PetscInt  n, column = 0, count = PETSC_STATIC_ARRAY_LENGTH(solvers);
+  MatInfo   info;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), &set));
+  PetscCheck(set, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Give a matrix with -f file");
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " rows, %.0f nonzeros\n", file, n, info.nz_used));
+
+  PetscCall(MatCreateVecs(A, &ones, &b));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-column", &column, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
+  if (set) PetscCall(VecLoadMatrixMarket(b, file, column));
+  else {
+    PetscCall(VecSet(ones, 1.0));
+    PetscCall(MatMult(A, ones, b));
+  }
+  PetscCall(VecDestroy(&ones));
+
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-8s %10s %12s %16s\n", "method", "iterations", "seconds", "|b-Ax|/|b|"));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-solvers", solvers, &count, &set));
+  if (set) {
+    for (PetscInt i = 0; i < count; i++) {
+      PetscCall(Solve(A, b, solvers[i]));
+      PetscCall(PetscFree(solvers[i]));
+    }
+  } else {
+    PetscCall(Solve(A, b, "idrs"));
+    PetscCall(Solve(A, b, "bcgs"));
+    PetscCall(Solve(A, b, "gmres"));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    filter: sed -n -e "/rows/s|^.*[/]||p" -e "s/^idrs .* CONVERGED/idrs CONVERGED/p"
+    args: -solvers idrs,bcgs,gmres
+
+    test:
+      suffix: 1
+      nsize: {{1 2}}
+      args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz -pc_type jacobi
+      output_file: output/ex1_1.out
+
+    test:
+      suffix: 2
+      nsize: {{1 3}}
+      args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz -b ${PETSCIDRS_DIR}/tutorials/matrices/stommel4_b.mtx.gz -column 3 -pc_type jacobi -ksp_idrs_s 8
+      output_file: output/ex1_2.out
+
+TEST*/

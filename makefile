@@ -10,7 +10,7 @@
 #   make check-source  format and source checks
 #   make clean         remove what was built for this PETSc; make distclean for all
 #
-# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, PREFIX, DESTDIR
+# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, PREFIX, LIBDIR (PREFIX/lib), DESTDIR; V=1 shows the commands of compiler and linker
 
 SHELL   := /bin/bash
 VERSION := $(shell sed -n 's/^\#define PETSCIDRS_VERSION_[A-Z]* *//p' include/petscidrs.h | paste -sd .)
@@ -31,6 +31,7 @@ ifneq ($(found),)
   petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
 endif
 .DEFAULT_GOAL := all
+quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 
 # One directory for each PETSc, named after it
 BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
@@ -51,13 +52,13 @@ all:
 endif
 
 $(PLUGIN): $(objects)
-	$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ -L$(PETSC_LIB_DIR) $(C_SH_LIB_PATH) $(PETSC_KSP_LIB_BASIC) -lm
+	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ -L$(PETSC_LIB_DIR) $(C_SH_LIB_PATH) $(PETSC_KSP_LIB_BASIC) -lm
 	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden $(IDRS_CFLAGS) -Iinclude $(PETSC_CCPPFLAGS) -MMD -MP -c $< -o $@
+	$(call quiet,$(CC),CC) $(CFLAGS) -fPIC -fvisibility=hidden $(IDRS_CFLAGS) -Iinclude $(PETSC_CCPPFLAGS) -MMD -MP -c $< -o $@
 
 -include $(objects:.o=.d)
 
@@ -77,23 +78,20 @@ test: $(PLUGIN)
 endif
 
 # Programs that take the plugin at run time
-$(BUILD)/tutorials/% $(BUILD)/benchmarks/%: $(BUILD)/obj/tutorials/%.o
-$(BUILD)/tutorials/%: $(BUILD)/obj/tutorials/%.o
+$(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_KSP_LIB) -lm
-$(BUILD)/benchmarks/%: $(BUILD)/obj/benchmarks/%.o
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_KSP_LIB) -lm
+	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_KSP_LIB) -lm
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
+installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install
 install: $(PLUGIN)
-	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' VERSION=$(VERSION) SONAME=$(SONAME) PETSC_VERSION="$(shell PETSC_DIR=$(PETSC_DIR) tools/petsc-version)" tools/install $(BUILD)
+	@$(installation) $(BUILD) $(PETSC_DIR)
 
 uninstall:
-	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install --remove
+	@$(installation) --remove
 
 petsc:
 	@tools/build-petsc

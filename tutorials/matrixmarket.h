@@ -173,7 +173,7 @@ static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt col
   PetscCall(VecGetArrayWrite(b, &values));
   for (PetscInt k = 0; k < (column + 1) * mm.M; k++) {
     const PetscInt i = k - column * mm.M;
-    PetscScalar    value;
+    PetscScalar    value = 0.0;
 
     PetscCall(MatrixMarketLine(&mm, line, sizeof(line)));
     PetscCall(MatrixMarketValue(&mm, line, &value));

@@ -62,7 +62,7 @@ static PetscErrorCode MatrixMarketOpen(MatrixMarket *mm, const char name[])
   if (mm->piped) {
     PetscCall(PetscSNPrintf(command, sizeof(command), "gzip -dc '%s'", name));
     PetscCall(PetscPOpen(PETSC_COMM_SELF, NULL, command, "r", &mm->file));
-    if (!mm->file) SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot run %s", command);
+    PetscCheck(mm->file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot run %s", command);
   } else PetscCall(PetscFOpen(PETSC_COMM_SELF, name, "r", &mm->file));
 
   flg = (PetscBool)(fgets(line, sizeof(line), mm->file) && sscanf(line, "%%%%MatrixMarket %31s %31s %31s %31s", object, format, field, symmetry) == 4);
@@ -129,7 +129,7 @@ static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat 
   PetscCall(PetscMalloc3(2 * mm.entries, &rows, 2 * mm.entries, &columns, 2 * mm.entries, &values));
   for (PetscInt k = 0; k < mm.entries; k++) {
     long long   i, j;
-    int         used = 0;
+    int         used  = 0;
     PetscScalar value = 0.0;
 
     PetscCall(MatrixMarketLine(&mm, line, sizeof(line)));
@@ -172,7 +172,7 @@ static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt col
   PetscCheck(mm.M == N && column >= 0 && column < mm.N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s is %" PetscInt_FMT " x %" PetscInt_FMT ": no column %" PetscInt_FMT " of length %" PetscInt_FMT, name, mm.M, mm.N, column, N);
   PetscCall(VecGetArrayWrite(b, &values));
   for (PetscInt k = 0; k < (column + 1) * mm.M; k++) {
-    const PetscInt i = k - column * mm.M;
+    const PetscInt i     = k - column * mm.M;
     PetscScalar    value = 0.0;
 
     PetscCall(MatrixMarketLine(&mm, line, sizeof(line)));

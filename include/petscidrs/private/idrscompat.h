@@ -21,6 +21,13 @@ typedef PetscOptionItems *IDRSOptionItems;
 typedef PetscOptionItems IDRSOptionItems;
 #endif
 
+/* MPIU_Allreduce() returns an error code of PETSc at first, and of MPI later */
+#if PETSC_VERSION_LT(3, 22, 0)
+  #define IDRSCallAllreduce(...) PetscCall(MPIU_Allreduce(__VA_ARGS__))
+#else
+  #define IDRSCallAllreduce(...) PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
+#endif
+
 /* Diagonal scaling of the system inside the PC, which Krylov methods had to support or refuse, is gone from 3.26 on */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSCheckDiagonalScale(ksp) \

@@ -37,7 +37,7 @@ typedef enum {
 
 typedef struct {
   const char *name;
-  PetscBool   composed; /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  PetscBool   composed;                        /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
   PetscErrorCode (*runs)(Vec, const char *[]); /* NULL, or why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSSpace, Vec);    /* the panels, with a Vec for each column */
   PetscErrorCode (*destroy)(IDRSSpace);
@@ -52,7 +52,7 @@ PETSC_INTERN const IDRSOps IDRSOps_Host;
 
 struct _n_IDRSSpace {
   const IDRSOps *ops;
-  const char    *slower;   /* why no faster back end runs; NULL when none is faster */
+  const char    *slower; /* why no faster back end runs; NULL when none is faster */
   MPI_Comm       comm;
   PetscMPIInt    size;
   PetscInt       s, n, rstart; /* columns, local rows, global index of the first */
@@ -60,10 +60,10 @@ struct _n_IDRSSpace {
   Vec           *P;            /* explicit shadow vectors; NULL: the hashed space of this seed */
   PetscBool      hashed;       /* P, if stored at all, holds the hash */
   uint64_t       seed;
-  void          *data;         /* the back end's own */
+  void          *data; /* the back end's own */
   IDRSSmall      small;
-  PetscScalar   *sums; /* of the last projection, IDRS_SUMS(s) */
-  PetscReal      rr;   /* this process's part of r^H r after the last update or advance */
+  PetscScalar   *sums;                /* of the last projection, IDRS_SUMS(s) */
+  PetscReal      rr;                  /* this process's part of r^H r after the last update or advance */
   PetscLogDouble reductions, vectors; /* reductions over processes, length-n vectors read and written by fused passes */
 };
 

@@ -367,7 +367,7 @@ static PetscErrorCode IDRSChanged_Host(Vec column)
 
 static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
 {
-  const IDRSPass_Host pass = IDRSPass(space, part, k, e);
+  const IDRSPass_Host pass   = IDRSPass(space, part, k, e);
   const PetscScalar  *rarray = NULL;
   PetscScalar        *varray;
 
@@ -422,7 +422,7 @@ static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, Vec r, IDRSCo
 
 static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
 {
-  const IDRSPass_Host pass = IDRSPass(space, part, 0, e);
+  const IDRSPass_Host pass   = IDRSPass(space, part, 0, e);
   const PetscScalar  *parray = NULL, *tarray;
   PetscScalar        *zarray, *rarray, *varray;
 

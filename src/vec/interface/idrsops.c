@@ -223,7 +223,7 @@ static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscS
   PetscFunctionBegin;
   PetscCall(PetscMPIIntCast(count, &length));
   PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, space->comm));
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, space->comm);
   PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -81,8 +81,8 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->floor          = PETSC_MAX_REAL;
   idrs->stagnations    = 0;
   idrs->matvecs = idrs->updates = idrs->verifications = idrs->restarts = 0;
-  idrs->reductions = -idrs->space->reductions;
-  idrs->vectors    = -idrs->space->vectors;
+  idrs->reductions                                                     = -idrs->space->reductions;
+  idrs->vectors                                                        = -idrs->space->vectors;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -141,7 +141,8 @@ static PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
   if (idrs->matvecs) {
     if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %g reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, (double)idrs->reductions, idrs->updates, idrs->verifications, idrs->restarts));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %g reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, (double)idrs->reductions, idrs->updates,
+                                     idrs->verifications, idrs->restarts));
     if (!space->ops->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)(idrs->vectors / idrs->matvecs)));
     if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }

@@ -33,7 +33,7 @@
 /* A sum that is infinite or not a number ends the solve, with ksp->reason set */
 static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscInt count)
 {
-  const PetscScalar *sums = ((KSP_IDRS *)ksp->data)->space->sums;
+  const PetscScalar *sums  = ((KSP_IDRS *)ksp->data)->space->sums;
   PetscReal          worst = 0.0;
 
   PetscFunctionBegin;

@@ -1,0 +1,235 @@
+static char help[] = "Times idrs against PETSc's idr, bcgs and gmres on one system: microseconds a product with the operator, and time to a true\n\
+residual of 1e-8. Prints a table with ratios and appends to a CSV file.\n\
+  -n n         3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
+  -peclet p    its mesh Peclet number, wind (1,1,1) (default 0.5)\n\
+  -f file      a Matrix Market file instead\n\
+  -b file      with this right-hand side; else b = A (1,...,1)^T\n\
+  -products k  products in a timed run (default 90)\n\
+  -repeat r    such runs, of which the median is shown (default 5)\n\
+  -limit k     iterations that the run to the tolerance may take (default 3000)\n\
+  -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
+  -csv file    CSV file to append to\n\
+  -label text  name of the problem in table and file\n\n";
+
+#include <petscksp.h>
+#include <petsctime.h>
+#include "../tutorials/matrixmarket.h"
+
+typedef struct {
+  PetscInt    repeat, products, limit;
+  const char *label;
+  FILE       *csv;
+} Benchmark;
+
+typedef struct {
+  PetscReal          product; /* seconds a product */
+  PetscReal          solve;   /* seconds to the tolerance */
+  PetscReal          residual;
+  PetscInt           its, products;
+  KSPConvergedReason reason;
+} Timing;
+
+/* Row i of the operator: -Laplace u + wind . grad u with central differences, scaled by h^2 */
+static PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, PetscReal peclet, Mat *newmat)
+{
+  Mat      A;
+  PetscInt rstart, rend, N = n * n * n;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(comm, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, N, N));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSeqAIJSetPreallocation(A, 7, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(A, 7, NULL, 3, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
+  for (PetscInt row = rstart; row < rend; row++) {
+    const PetscInt step[3] = {1, n, n * n}, place[3] = {row % n, (row / n) % n, row / (n * n)};
+    PetscInt       columns[7], count = 0;
+    PetscScalar    values[7];
+
+    columns[count]  = row;
+    values[count++] = 6.0;
+    for (PetscInt d = 0; d < 3; d++) {
+      if (place[d] > 0) {
+        columns[count]  = row - step[d];
+        values[count++] = -1.0 - peclet;
+      }
+      if (place[d] < n - 1) {
+        columns[count]  = row + step[d];
+        values[count++] = -1.0 + peclet;
+      }
+    }
+    PetscCall(MatSetValues(A, 1, &row, count, columns, values, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  *newmat = A;
+  PetscFunctionReturn(0);
+}
+
+/* One solve from x = 0: its time and the products it made */
+static PetscErrorCode TimedSolve(KSP ksp, Vec b, Vec x, PetscReal *seconds, PetscInt *products)
+{
+  PetscLogEvent      event;
+  PetscEventPerfInfo before, after;
+  PetscLogDouble     start, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscLogEventGetId("MatMult", &event));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &before));
+  PetscCall(PetscBarrier((PetscObject)ksp));
+  PetscCall(PetscTime(&start));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(PetscBarrier((PetscObject)ksp));
+  PetscCall(PetscTime(&end));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &after));
+  *seconds  = (PetscReal)(end - start);
+  *products = after.count - before.count;
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char type[], PetscInt s, Timing *timing)
+{
+  KSP                      ksp;
+  Vec                      x, r;
+  PetscReal                seconds[64], bnorm;
+  PetscInt                 products;
+  void                    *ctx;
+  static const char *const sizes[] = {"-ksp_idrs_s", "-ksp_idr_s"};
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  for (PetscInt i = 0; i < 2 && s; i++) {
+    char value[16];
+
+    PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, s));
+    PetscCall(PetscOptionsSetValue(NULL, sizes[i], value));
+  }
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, type));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* the norm of the true residual for all */
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSetUp(ksp));
+
+  /* A fixed number of products, no test: bcgs makes two an iteration */
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e30, bench->products));
+  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+  for (PetscInt i = 0; i < bench->repeat + 1; i++) {
+    PetscCall(TimedSolve(ksp, b, x, &seconds[i ? i - 1 : 0], &products)); /* the first warms up */
+    seconds[i ? i - 1 : 0] /= products;
+  }
+  PetscCall(PetscSortReal(bench->repeat, seconds));
+  timing->product = seconds[bench->repeat / 2];
+
+  PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, bench->limit));
+  PetscCall(KSPConvergedDefaultCreate(&ctx));
+  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedDefault, ctx, KSPConvergedDefaultDestroy));
+  PetscCall(TimedSolve(ksp, b, x, &timing->solve, &timing->products));
+  PetscCall(KSPGetIterationNumber(ksp, &timing->its));
+  PetscCall(KSPGetConvergedReason(ksp, &timing->reason));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &timing->residual));
+  timing->residual /= bnorm;
+
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(0);
+}
+
+/* A line of the table; ratios to PETSc's idr of the same s, or for methods without s, none */
+static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt rows, const char type[], PetscInt s, const Timing *t, const Timing *reference)
+{
+  const char *verdict = t->reason < 0 ? KSPConvergedReasons[t->reason] : (t->residual <= 1.01e-8 ? "" : "CONVERGED, but not so");
+  PetscMPIInt size;
+  char        name[32], ratio[32] = "";
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (s) PetscCall(PetscSNPrintf(name, sizeof(name), "%s(%" PetscInt_FMT ")", type, s));
+  else PetscCall(PetscSNPrintf(name, sizeof(name), "%s", type));
+  if (reference) PetscCall(PetscSNPrintf(ratio, sizeof(ratio), "%.2f", (double)(t->product / reference->product)));
+  PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->product), ratio, t->products, (double)t->solve, (double)t->residual, verdict));
+  if (bench->csv) PetscCall(PetscFPrintf(comm, bench->csv, "%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, rows, size, type, s, (double)(1e6 * t->product), ratio, t->its, t->products, (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  Benchmark         bench = {5, 90, 3000, NULL, NULL};
+  Mat               A;
+  Vec               b, ones;
+  Timing            timing, reference;
+  char              file[PETSC_MAX_PATH_LEN], label[256] = "";
+  PetscInt          n = 100, rows, sizes[16] = {1, 4, 8}, count = 16;
+  PetscReal         peclet = 0.5;
+  PetscBool         set, isnew;
+  MPI_Comm          comm;
+  PetscErrorCode (*create)(KSP);
+  static const char *const others[] = {KSPBCGS, KSPGMRES};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  comm = PETSC_COMM_WORLD;
+  PetscCall(PetscLogDefaultBegin());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-peclet", &peclet, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &bench.products, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-limit", &bench.limit, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &bench.repeat, NULL));
+  PetscCheck(bench.repeat >= 1 && bench.repeat <= 64, comm, PETSC_ERR_USER_INPUT, "-repeat %" PetscInt_FMT ": must be in 1 to 64", bench.repeat);
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-s", sizes, &count, &set));
+  if (!set) count = 3;
+
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), &set));
+  if (set) {
+    PetscCall(MatLoadMatrixMarket(comm, file, &A));
+    PetscCall(PetscStrncpy(label, file, sizeof(label)));
+  } else {
+    PetscCall(ConvectionDiffusion(comm, n, peclet, &A));
+    PetscCall(PetscSNPrintf(label, sizeof(label), "convection-diffusion %" PetscInt_FMT "^3", n));
+  }
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-label", label, sizeof(label), NULL));
+  bench.label = label;
+  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(MatCreateVecs(A, &ones, &b));
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(MatMult(A, ones, b));
+  PetscCall(VecDestroy(&ones));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
+  if (set) PetscCall(VecLoadMatrixMarket(b, file, 0));
+
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
+  if (set) {
+    PetscCall(PetscTestFile(file, 'r', &isnew));
+    isnew = (PetscBool)!isnew;
+    PetscCall(PetscFOpen(comm, file, "a", &bench.csv));
+    if (isnew) PetscCall(PetscFPrintf(comm, bench.csv, "problem,rows,ranks,method,s,us_a_product,ratio_to_idr,iterations,products,seconds,true_residual,reason\n"));
+  }
+
+  PetscCall(PetscPrintf(comm, "%s, %" PetscInt_FMT " rows\n%-10s %12s %8s %10s %12s %12s\n", label, rows, "method", "us/product", "of idr", "products", "seconds", "true res."));
+  PetscCall(KSPInitializePackage());
+  PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
+  for (PetscInt i = 0; i < count; i++) {
+    if (create) {
+      PetscCall(Measure(&bench, A, b, "idr", sizes[i], &reference));
+      PetscCall(Report(&bench, comm, rows, "idr", sizes[i], &reference, NULL));
+    }
+    PetscCall(Measure(&bench, A, b, "idrs", sizes[i], &timing));
+    PetscCall(Report(&bench, comm, rows, "idrs", sizes[i], &timing, create ? &reference : NULL));
+  }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(others); i++) {
+    PetscCall(Measure(&bench, A, b, others[i], 0, &timing));
+    PetscCall(Report(&bench, comm, rows, others[i], 0, &timing, NULL));
+  }
+  if (!create) PetscCall(PetscPrintf(comm, "This PETSc has no KSPIDR to compare with: it came with 3.26\n"));
+  if (bench.csv) PetscCall(PetscFClose(comm, bench.csv));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}

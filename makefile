@@ -7,6 +7,7 @@
 #   make install       to PREFIX (/usr/local), below DESTDIR if set
 #   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
 #   make bench         run the benchmarks
+#   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
 #   make check-source  format and source checks
 #   make clean         remove what was built for this PETSc; make distclean for all
 #
@@ -86,6 +87,9 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(B
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
+programs: $(PLUGIN)
+	@$(petsc) PETSC_LIB='$(PETSC_LIB)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
+
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install
 install: $(PLUGIN)
 	@$(installation) $(BUILD) $(PETSC_DIR)
@@ -105,5 +109,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all plugin-path demo test bench install uninstall petsc check-source clean distclean
+.PHONY: all plugin-path demo test bench programs install uninstall petsc check-source clean distclean
 .SECONDARY:

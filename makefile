@@ -39,7 +39,12 @@ BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(a
 PLUGIN := $(BUILD)/libpetscidrs.so
 
 sources := $(wildcard src/*/*/*.c src/*/*/*/*.c)
-objects := $(patsubst %.c,$(BUILD)/obj/%.o,$(sources))
+# CUDA where this PETSc was built with it: nvcc compiles, the C compiler links
+ifneq ($(CUDAC),)
+  sources  += $(wildcard src/*/*/*.cu)
+  cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+endif
+objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
 
 # The fused loops: vectorised reductions where they are marked, and, where the compiler knows it, complex products without
 # a detour for infinities
@@ -53,13 +58,17 @@ all:
 endif
 
 $(PLUGIN): $(objects)
-	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ -L$(PETSC_LIB_DIR) $(C_SH_LIB_PATH) $(PETSC_KSP_LIB_BASIC) -lm
+	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ -L$(PETSC_LIB_DIR) $(C_SH_LIB_PATH) $(PETSC_LIB_BASIC) $(cudalibs) -lm
 	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),CC) $(CFLAGS) -fPIC -fvisibility=hidden $(IDRS_CFLAGS) -Iinclude $(PETSC_CCPPFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/%.o: %.cu
+	@mkdir -p $(@D)
+	$(call quiet,$(CUDAC),NVCC) $(MPICXX_INCLUDES) $(CUDAC_FLAGS) $(CUDAFLAGS) -Iinclude $(CUDA_HOSTFLAGS) -MMD -MP -c $< -o $@
 
 -include $(objects:.o=.d)
 
@@ -81,7 +90,7 @@ endif
 # Programs that take the plugin at run time
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_KSP_LIB) -lm
+	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_LIB) -lm
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers

@@ -38,6 +38,7 @@ typedef enum {
 typedef struct {
   const char *name;
   PetscBool   composed;                        /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  PetscBool   device;   /* runs on a device: r^H r of an update stays there until the next projection */
   PetscErrorCode (*runs)(Vec, const char *[]); /* NULL, or why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSSpace, Vec);    /* the panels, with a Vec for each column */
   PetscErrorCode (*destroy)(IDRSSpace);
@@ -49,6 +50,9 @@ typedef struct {
 
 PETSC_INTERN const IDRSOps IDRSOps_Vec;
 PETSC_INTERN const IDRSOps IDRSOps_Host;
+#if PetscDefined(HAVE_CUDA)
+PETSC_INTERN const IDRSOps IDRSOps_CUDA;
+#endif
 
 struct _n_IDRSSpace {
   const IDRSOps *ops;

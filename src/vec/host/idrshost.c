@@ -445,6 +445,7 @@ static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec
 const IDRSOps IDRSOps_Host = {
   .name     = "host",
   .composed = PETSC_FALSE,
+  .device   = PETSC_FALSE,
   .runs     = IDRSRuns_Host,
   .create   = IDRSCreate_Host,
   .destroy  = IDRSDestroy_Host,

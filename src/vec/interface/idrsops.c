@@ -27,7 +27,11 @@ PetscErrorCode IDRSRegisterEvents(void)
 */
 static PetscErrorCode IDRSSpaceChoose_Private(Vec like, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
 {
-  const IDRSOps *candidates[] = {&IDRSOps_Host, &IDRSOps_Vec};
+  const IDRSOps *candidates[] = {
+#if PetscDefined(HAVE_CUDA)
+    &IDRSOps_CUDA,
+#endif
+    &IDRSOps_Host, &IDRSOps_Vec};
   const char    *why          = NULL;
 
   PetscFunctionBegin;
@@ -170,7 +174,8 @@ static PetscErrorCode IDRSLog_Private(IDRSSpace space, PetscInt vectors, PetscIn
   PetscFunctionBegin;
   if (!space->ops->composed) {
     space->vectors += (PetscLogDouble)vectors;
-    PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
+    if (space->ops->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
+    else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -276,7 +281,7 @@ PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSComb
 PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
 {
   PetscFunctionBegin;
-  if (space->ops->composed) PetscCall(VecNorm(r, NORM_2, norm));
+  if (space->ops->composed || space->ops->device) PetscCall(VecNorm(r, NORM_2, norm));
   else {
     PetscScalar rr = space->rr;
 

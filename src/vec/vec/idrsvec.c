@@ -139,6 +139,7 @@ static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec 
 const IDRSOps IDRSOps_Vec = {
   .name     = "vec",
   .composed = PETSC_TRUE,
+  .device   = PETSC_FALSE,
   .runs     = IDRSRuns_Vec,
   .create   = IDRSCreate_Vec,
   .destroy  = IDRSDestroy_Vec,

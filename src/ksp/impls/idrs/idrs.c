@@ -75,7 +75,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
   idrs->exact          = mffd ? PETSC_FALSE : PETSC_TRUE;
   idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
-  idrs->lagged         = (PetscBool)(idrs->space->size > 1);
+  idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->ops->device);
   idrs->pending        = PETSC_FALSE;
   idrs->columns        = 0;
   idrs->floor          = PETSC_MAX_REAL;

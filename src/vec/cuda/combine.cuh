@@ -1,0 +1,53 @@
+/*
+   combine:  v = r - G(:,k:e) c,   U_k = omega v + U(:,k:e) c
+
+   One thread owns a pack of rows; reads r (or v), G(:,k:e), U(:,k:e), writes v or U_k. The columns come in a loop unrolled
+   for S >= s columns (S = 0: not unrolled), whose loads are all under way at once. No PETSc call.
+*/
+#pragma once
+
+#include "pack.cuh"
+
+/* Largest s of the back end: the coefficients travel as kernel arguments */
+#define IDRS_CUDA_MAX_S 64
+
+typedef struct {
+  PetscScalar omega, beta;
+  PetscScalar a[IDRS_CUDA_MAX_S]; /* alpha(0:k) and c(k:e) of an update or combine, c(0:e) of an advance */
+} IDRSCoefficients;
+
+/* Both panels; column j of G starts at G + j ld */
+typedef struct {
+  PetscScalar *G, *U;
+  size_t       ld, n;
+  int          s;
+} IDRSPanels;
+
+/* The part of a combine that needs no column before k; r and, for combine U, v are in registers */
+template <int S, int W>
+static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients &c, bool first, bool second, int k, int e, size_t i, IDRSPack<W> v, PetscScalar *vout)
+{
+  const size_t n = panels.n, ld = panels.ld;
+  IDRSPack<W>  u = IDRSZero<W>();
+
+#pragma unroll
+  for (int j = 0; j < (S ? S : e); j++) {
+    if (j >= k && j < e) {
+      if (first) IDRSAdd<W>(v, -c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
+      if (second) IDRSAdd<W>(u, c.a[j], IDRSLoad<W>(panels.U + j * ld, i, n));
+    }
+  }
+  if (second) {
+    IDRSAdd<W>(u, c.omega, v);
+    IDRSStore<W>(panels.U + k * ld, i, n, u);
+  } else IDRSStore<W>(vout, i, n, v);
+}
+
+/* x is r, or the preconditioned v of combine U; first: subtract G c, second: go on to U_k */
+template <int S, int W>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSPanels panels, IDRSCoefficients c, bool first, bool second, int k, int e, const PetscScalar *x, PetscScalar *v)
+{
+  for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < panels.n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
+    IDRSCombineRows<S, W>(panels, c, first, second, k, e, i, IDRSLoad<W>(x, i, panels.n), v);
+  }
+}

@@ -1,0 +1,71 @@
+/*
+   How the kernels touch memory: packs of as many scalars as 16 bytes hold, so that every access is the widest there is;
+   one scalar at a time where an array does not begin on 16 bytes. No PETSc call.
+*/
+#pragma once
+
+#include <petscsys.h>
+
+#define IDRS_THREADS    256 /* of a block, in all kernels */
+#define IDRS_PACK_BYTES 16
+#define IDRS_PACK       ((int)(IDRS_PACK_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_PACK_BYTES / sizeof(PetscScalar)) : 1)
+
+template <int W>
+struct alignas(W * sizeof(PetscScalar)) IDRSPack {
+  PetscScalar v[W];
+};
+
+/* Rows [i, i+W) of x, zeros from row n on */
+template <int W>
+static __device__ __forceinline__ IDRSPack<W> IDRSLoad(const PetscScalar *x, size_t i, size_t n)
+{
+  IDRSPack<W> p;
+
+  if (i + W <= n) p = *reinterpret_cast<const IDRSPack<W> *>(x + i);
+  else {
+#pragma unroll
+    for (int l = 0; l < W; l++) p.v[l] = i + l < n ? x[i + l] : (PetscScalar)0.0;
+  }
+  return p;
+}
+
+template <int W>
+static __device__ __forceinline__ void IDRSStore(PetscScalar *x, size_t i, size_t n, const IDRSPack<W> &p)
+{
+  if (i + W <= n) *reinterpret_cast<IDRSPack<W> *>(x + i) = p;
+  else {
+#pragma unroll
+    for (int l = 0; l < W; l++) {
+      if (i + l < n) x[i + l] = p.v[l];
+    }
+  }
+}
+
+/* y += a x */
+template <int W>
+static __device__ __forceinline__ void IDRSAdd(IDRSPack<W> &y, PetscScalar a, const IDRSPack<W> &x)
+{
+#pragma unroll
+  for (int l = 0; l < W; l++) y.v[l] += a * x.v[l];
+}
+
+template <int W>
+static __device__ __forceinline__ IDRSPack<W> IDRSZero()
+{
+  IDRSPack<W> p;
+
+#pragma unroll
+  for (int l = 0; l < W; l++) p.v[l] = 0.0;
+  return p;
+}
+
+/* Sum of |x_i|^2 over the pack */
+template <int W>
+static __device__ __forceinline__ PetscReal IDRSSquare(const IDRSPack<W> &x)
+{
+  PetscReal sum = 0.0;
+
+#pragma unroll
+  for (int l = 0; l < W; l++) sum += PetscRealPart(x.v[l]) * PetscRealPart(x.v[l]) + PetscImaginaryPart(x.v[l]) * PetscImaginaryPart(x.v[l]);
+  return sum;
+}

@@ -1,0 +1,127 @@
+/*
+   project:  P^H x, x^H x and, with a y, P^H y, y^H y, x^H y; the block that finishes last adds the sums of all blocks, and
+   those of r^H r that the last update or advance left behind, and writes them where the host can read them
+
+   One thread owns a pack of rows and S columns of the hashed shadow space, whose entries are computed where they are used:
+   the 16 bits of an entry go into the mantissa of a number between 1 and 2, from which a constant is subtracted, so that no
+   integer is converted. The sums are scaled once, at the end, and exactly. No PETSc call.
+*/
+#pragma once
+
+#include <petscidrs/private/idrsshadow.h>
+#include "pack.cuh"
+#include "reduce.cuh"
+
+/* From a 16-bit field f: (2 f - 65535) 2^-21, or 2^-17 in single precision; P_ij is that times IDRS_FIELD_SCALE */
+#if PetscDefined(USE_REAL_SINGLE)
+  #define IDRS_FIELD_SCALE 2.0f
+static __device__ __forceinline__ PetscReal IDRSFieldValue(uint32_t field)
+{
+  return __uint_as_float(0x3f800040u | (field << 7)) - 1.5f;
+}
+#else
+  #define IDRS_FIELD_SCALE 32.0
+static __device__ __forceinline__ PetscReal IDRSFieldValue(uint32_t field)
+{
+  return __hiloint2double((int)(0x3ff00000u | field), 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
+}
+#endif
+
+/* Where the sums go; lengths as in idrssmall.h, columns first ... first + S - 1 of s */
+typedef struct {
+  PetscScalar  *partials;  /* of this kernel: (2 S + 1) x blocks */
+  PetscReal    *squares;   /* of this kernel: 2 x blocks */
+  PetscReal    *rr;        /* of the last update or advance: rrblocks */
+  unsigned int  rrblocks;
+  unsigned int *ticket;
+  PetscScalar  *sums; /* on the host */
+} IDRSSums;
+
+/*
+   Kernel for s - first columns, at most S, and for a y or none. Explicit columns of P come from P.a, the hashed ones from key
+   and the global row.
+*/
+template <int S>
+struct IDRSColumns {
+  const PetscScalar *a[S];
+};
+
+template <int S, int W, bool Y, bool HASHED>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSProjectKernel(size_t n, int s, int first, uint64_t key, uint64_t rstart, IDRSColumns<S> P, const PetscScalar *x, const PetscScalar *y, IDRSSums out)
+{
+  constexpr int          dots = Y ? 2 * S + 1 : S, squares = Y ? 2 : 1;
+  __shared__ PetscScalar shared[dots * IDRS_WARPS];
+  __shared__ PetscReal   sharedsquares[squares * IDRS_WARPS];
+  PetscScalar            sum[dots];
+  PetscReal              square[squares];
+  const int              columns = s - first < S ? s - first : S;
+
+#pragma unroll
+  for (int j = 0; j < dots; j++) sum[j] = 0.0;
+#pragma unroll
+  for (int j = 0; j < squares; j++) square[j] = 0.0;
+
+  for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
+    const IDRSPack<W> xi = IDRSLoad<W>(x, i, n);
+    IDRSPack<W>       yi = IDRSZero<W>();
+
+    if (Y) yi = IDRSLoad<W>(y, i, n);
+#pragma unroll
+    for (int l = 0; l < W; l++) {
+      if (HASHED) {
+        const IDRSShadowRow row = IDRSShadowRowState(key, rstart + i + l);
+
+#pragma unroll
+        for (int j = 0; j < S; j += 2) {
+          const uint32_t  multiplier = IDRSShadowMultiplier((uint32_t)((first + j) / 2));
+          const PetscReal even       = IDRSFieldValue(IDRSShadowFieldEven(row, multiplier));
+
+          sum[j] += even * xi.v[l];
+          if (Y) sum[S + j] += even * yi.v[l];
+          if (j + 1 < S) {
+            const PetscReal odd = IDRSFieldValue(IDRSShadowFieldOdd(row, multiplier));
+
+            sum[j + 1] += odd * xi.v[l];
+            if (Y) sum[S + j + 1] += odd * yi.v[l];
+          }
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < S; j++) {
+          if (j < columns && i + l < n) {
+            const PetscScalar p = PetscConj(P.a[j][i + l]);
+
+            sum[j] += p * xi.v[l];
+            if (Y) sum[S + j] += p * yi.v[l];
+          }
+        }
+      }
+      if (Y) sum[2 * S] += PetscConj(xi.v[l]) * yi.v[l];
+    }
+    square[0] += IDRSSquare<W>(xi);
+    if (Y) square[1] += IDRSSquare<W>(yi);
+  }
+  IDRSBlockSum<dots>(sum, shared, out.partials);
+  IDRSBlockSum<squares>(square, sharedsquares, out.squares);
+  if (!IDRSLastBlock(out.ticket)) return;
+
+  /* a warp a sum; those of columns that are not there are dropped */
+  for (int j = threadIdx.x / 32; j < dots + squares + 1; j += IDRS_WARPS) {
+    PetscScalar total;
+    int         place = -1;
+
+    if (j < dots) {
+      total = IDRSPartialSum(out.partials + (size_t)j * gridDim.x, gridDim.x);
+      if (HASHED && j < 2 * S && !(Y && j == 2 * S)) total *= (PetscReal)IDRS_FIELD_SCALE;
+      if (Y && j == 2 * S) place = 2 * s + 2;
+      else if (j % S < columns) place = (j < S ? 0 : s + 2) + first + j % S;
+    } else if (j < dots + squares) {
+      total = IDRSPartialSum(out.squares + (size_t)(j - dots) * gridDim.x, gridDim.x);
+      place = s + (j - dots);
+    } else if (!Y) {
+      total = IDRSPartialSum(out.rr, out.rrblocks);
+      place = s + 1;
+    }
+    if (place >= 0 && threadIdx.x % 32 == 0) out.sums[place] = total;
+  }
+}

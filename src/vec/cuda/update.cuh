@@ -1,0 +1,46 @@
+/*
+   update:  G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha,  r -= beta G_k,  partial sums of r^H r,
+   and then combine of step k+1
+
+   One thread owns a pack of rows; reads G(:,0:k+1), U(:,0:k+1), r, and the old columns k+1:e for the combine, each once;
+   writes G_k, U_k, r, and v or U_{k+1}. No PETSc call.
+*/
+#pragma once
+
+#include "combine.cuh"
+#include "reduce.cuh"
+
+template <int S, int W>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPanels panels, IDRSCoefficients c, bool first, bool second, int k, int e, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+{
+  __shared__ PetscReal shared[IDRS_WARPS];
+  const size_t         n = panels.n, ld = panels.ld;
+  PetscReal            rr[1] = {0.0};
+
+  for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
+    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSLoad<W>(panels.U + k * ld, i, n), x = IDRSLoad<W>(r, i, n), y = IDRSZero<W>(), z = IDRSZero<W>();
+
+    /* one sweep over the columns: those before k for this step, those after it for the next; y = G c, z = U c */
+#pragma unroll
+    for (int j = 0; j < (S ? S : panels.s); j++) {
+      if (j < k) {
+        IDRSAdd<W>(g, -c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        IDRSAdd<W>(u, -c.a[j], IDRSLoad<W>(panels.U + j * ld, i, n));
+      } else if (j > k && j < e) {
+        if (first) IDRSAdd<W>(y, c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        if (second) IDRSAdd<W>(z, c.a[j], IDRSLoad<W>(panels.U + j * ld, i, n));
+      }
+    }
+    IDRSAdd<W>(x, -c.beta, g);
+    rr[0] += IDRSSquare<W>(x);
+    IDRSStore<W>(panels.G + k * ld, i, n, g);
+    IDRSStore<W>(panels.U + k * ld, i, n, u);
+    IDRSStore<W>(r, i, n, x);
+    IDRSAdd<W>(x, -1.0, y);
+    if (second) {
+      IDRSAdd<W>(z, c.omega, x);
+      IDRSStore<W>(panels.U + (k + 1) * ld, i, n, z);
+    } else if (first) IDRSStore<W>(v, i, n, x);
+  }
+  IDRSBlockSum<1>(rr, shared, partials);
+}

@@ -164,6 +164,21 @@ static PetscErrorCode IDRSGetRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Columns are read through the panels; those that somebody has written on the host are copied up first */
+static PetscErrorCode IDRSCurrent_CUDA(IDRSSpace space)
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < 2 * space->s; j++) {
+    Vec                column = j < space->s ? space->G[j] : space->U[j - space->s];
+    const PetscScalar *array;
+
+    if (column->offloadmask != PETSC_OFFLOAD_CPU) continue;
+    PetscCall(IDRSGetRead_CUDA(column, &array));
+    PetscCall(VecRestoreArrayReadAndMemType(column, &array));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Columns are written through the panels; PETSc is told that the device has their new values */
 static PetscErrorCode IDRSChanged_CUDA(Vec column)
 {
@@ -234,6 +249,7 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   cudaStream_t           stream;
 
   PetscFunctionBegin;
+  PetscCall(IDRSCurrent_CUDA(space));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetRead_CUDA(in, &x));
   if (!second) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
@@ -253,6 +269,7 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   cudaStream_t           stream;
 
   PetscFunctionBegin;
+  PetscCall(IDRSCurrent_CUDA(space));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &x));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
@@ -280,6 +297,7 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < space->s; j++) beta.a[j] = space->small.beta[j];
+  PetscCall(IDRSCurrent_CUDA(space));
   PetscCall(IDRSStream_CUDA(&stream));
   if (p) PetscCall(IDRSGetRead_CUDA(p, &parray));
   PetscCall(IDRSGetRead_CUDA(t, &tarray));

@@ -44,7 +44,7 @@ static PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, PetscReal p
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
   for (PetscInt row = rstart; row < rend; row++) {
     const PetscInt step[3] = {1, n, n * n}, place[3] = {row % n, (row / n) % n, row / (n * n)};
-    PetscInt       columns[7], count = 0;
+    PetscInt       columns[7], count                 = 0;
     PetscScalar    values[7];
 
     columns[count]  = row;
@@ -154,21 +154,23 @@ static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt row
   else PetscCall(PetscSNPrintf(name, sizeof(name), "%s", type));
   if (reference) PetscCall(PetscSNPrintf(ratio, sizeof(ratio), "%.2f", (double)(t->product / reference->product)));
   PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->product), ratio, t->products, (double)t->solve, (double)t->residual, verdict));
-  if (bench->csv) PetscCall(PetscFPrintf(comm, bench->csv, "%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, rows, size, type, s, (double)(1e6 * t->product), ratio, t->its, t->products, (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
+  if (bench->csv)
+    PetscCall(PetscFPrintf(comm, bench->csv, "%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, rows, size, type, s, (double)(1e6 * t->product), ratio, t->its, t->products,
+                           (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
   PetscFunctionReturn(0);
 }
 
 int main(int argc, char **argv)
 {
-  Benchmark         bench = {5, 90, 3000, NULL, NULL};
-  Mat               A;
-  Vec               b, ones;
-  Timing            timing, reference;
-  char              file[PETSC_MAX_PATH_LEN], label[256] = "";
-  PetscInt          n = 100, rows, sizes[16] = {1, 4, 8}, count = 16;
-  PetscReal         peclet = 0.5;
-  PetscBool         set, isnew;
-  MPI_Comm          comm;
+  Benchmark bench = {5, 90, 3000, NULL, NULL};
+  Mat       A;
+  Vec       b, ones;
+  Timing    timing, reference;
+  char      file[PETSC_MAX_PATH_LEN], label[256] = "";
+  PetscInt  n = 100, rows, sizes[16] = {1, 4, 8}, count = 16;
+  PetscReal peclet = 0.5;
+  PetscBool set, isnew;
+  MPI_Comm  comm;
   PetscErrorCode (*create)(KSP);
   static const char *const others[] = {KSPBCGS, KSPGMRES};
 

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include <petscsys.h>
+#include <petsc/private/kspimpl.h>
 
 #if PETSC_VERSION_LT(3, 18, 0)
   #error "libpetscidrs needs PETSc 3.18 or newer"
@@ -41,3 +41,24 @@ typedef PetscOptionItems IDRSOptionItems;
     do { \
     } while (0)
 #endif
+
+/* Infinity in the part of this process, where the flag is set */
+#if PETSC_VERSION_LT(3, 20, 0)
+  #define IDRSVecFlag(v, flag) \
+    do { \
+      if (flag) PetscCall(VecSetInf(v)); \
+    } while (0)
+#else
+  #define IDRSVecFlag(v, flag) PetscCall(VecFlag(v, flag))
+#endif
+
+/* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, as its default */
+static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
+{
+  PetscFunctionBegin;
+  if (ksp->divtol == from) ksp->divtol = to;
+#if PETSC_VERSION_GE(3, 23, 0)
+  ksp->default_divtol = to;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

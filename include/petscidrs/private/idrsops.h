@@ -11,13 +11,14 @@
    project      P^H x, x^H x, r^H r, P^H y, x^H y,  y = r                    x, y                  -
    update       G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha,
                 r -= beta_k G_k,  partial r^H r                              G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
+     k = 0      r -= beta_0 G_0,  partial r^H r                              G_0, r                r
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r,
                 p = B^{-1}r before, or r itself                              z, p, U, t, r         z, r
 
    v is scratch for combine VU. Update and advance may go straight on to combine V or combine VU of the next step (k+1, or 0 after advance): what they
    hold already is not read again. Old columns are k:e; e = k in the first cycle, when G = U = 0 is not stored, else s.
 
-   Without a preconditioner a cycle of s+1 products then moves 2s^2 + 8s + 7 vectors, besides the 2s+2 of the products.
+   Without a preconditioner a cycle of s+1 products then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the products.
 */
 #pragma once
 
@@ -38,7 +39,7 @@ typedef enum {
 typedef struct {
   const char *name;
   PetscBool   composed;                        /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
-  PetscBool   device;   /* runs on a device: r^H r of an update stays there until the next projection */
+  PetscBool   device;                          /* runs on a device: r^H r of an update stays there until the next projection */
   PetscErrorCode (*runs)(Vec, const char *[]); /* NULL, or why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSSpace, Vec);    /* the panels, with a Vec for each column */
   PetscErrorCode (*destroy)(IDRSSpace);

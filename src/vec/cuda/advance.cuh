@@ -15,8 +15,7 @@ typedef struct {
 } IDRSBeta;
 
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS)
-  IDRSAdvanceKernel(IDRSPanels panels, IDRSCoefficients c, IDRSBeta beta, bool first, bool second, int e, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSPanels panels, IDRSCoefficients c, IDRSBeta beta, bool first, bool second, int e, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v, PetscReal *partials)
 {
   __shared__ PetscReal shared[IDRS_WARPS];
   const size_t         n = panels.n, ld = panels.ld;

@@ -47,7 +47,5 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 template <int S, int W>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSPanels panels, IDRSCoefficients c, bool first, bool second, int k, int e, const PetscScalar *x, PetscScalar *v)
 {
-  for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < panels.n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
-    IDRSCombineRows<S, W>(panels, c, first, second, k, e, i, IDRSLoad<W>(x, i, panels.n), v);
-  }
+  for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < panels.n; i += (size_t)gridDim.x * IDRS_THREADS * W) { IDRSCombineRows<S, W>(panels, c, first, second, k, e, i, IDRSLoad<W>(x, i, panels.n), v); }
 }

@@ -279,8 +279,10 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   }));
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayAndMemType(r, &x));
-  PetscCall(IDRSChanged_CUDA(space->G[k]));
-  PetscCall(IDRSChanged_CUDA(space->U[k]));
+  if (k) {
+    PetscCall(IDRSChanged_CUDA(space->G[k]));
+    PetscCall(IDRSChanged_CUDA(space->U[k]));
+  }
   if (second) PetscCall(IDRSChanged_CUDA(space->U[k + 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

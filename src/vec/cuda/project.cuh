@@ -29,9 +29,9 @@ static __device__ __forceinline__ PetscReal IDRSFieldValue(uint32_t field)
 
 /* Where the sums go; lengths as in idrssmall.h, columns first ... first + S - 1 of s */
 typedef struct {
-  PetscScalar  *partials;  /* of this kernel: (2 S + 1) x blocks */
-  PetscReal    *squares;   /* of this kernel: 2 x blocks */
-  PetscReal    *rr;        /* of the last update or advance: rrblocks */
+  PetscScalar  *partials; /* of this kernel: (2 S + 1) x blocks */
+  PetscReal    *squares;  /* of this kernel: 2 x blocks */
+  PetscReal    *rr;       /* of the last update or advance: rrblocks */
   unsigned int  rrblocks;
   unsigned int *ticket;
   PetscScalar  *sums; /* on the host */

@@ -18,8 +18,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
   PetscReal            rr[1] = {0.0};
 
   for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
-    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSLoad<W>(panels.U + k * ld, i, n), x = IDRSLoad<W>(r, i, n), y = IDRSZero<W>(), z = IDRSZero<W>();
+    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), x = IDRSLoad<W>(r, i, n), y = IDRSZero<W>(), z = IDRSZero<W>();
 
+    if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
     /* one sweep over the columns: those before k for this step, those after it for the next; y = G c, z = U c */
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
@@ -33,8 +34,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
     }
     IDRSAdd<W>(x, -c.beta, g);
     rr[0] += IDRSSquare<W>(x);
-    IDRSStore<W>(panels.G + k * ld, i, n, g);
-    IDRSStore<W>(panels.U + k * ld, i, n, u);
+    if (k > 0) {
+      IDRSStore<W>(panels.G + k * ld, i, n, g);
+      IDRSStore<W>(panels.U + k * ld, i, n, u);
+    }
     IDRSStore<W>(r, i, n, x);
     IDRSAdd<W>(x, -1.0, y);
     if (second) {

@@ -106,7 +106,7 @@ IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const Pet
   for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
     const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
 
-    IDRSCombineBlock(pass, pass->part, pass->k, b, m, r ? r + b : NULL, v ? v + b : scratch);
+    IDRSCombineBlock(pass, pass->part, pass->k, b, m, r + b, v ? v + b : scratch);
   }
 }
 
@@ -195,16 +195,17 @@ IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const Pet
 
 /*
    project: the sums laid out in idrssmall.h, over the rows of this process; explicit shadow vectors in P, or NULL for
-   the hashed space of this key, whose first row here is rstart. r^H r is left alone without a y.
+   the hashed space of this key, whose first row here is rstart. r^H r is left alone
+   without a y. Whether there is one does not show in its array, which is NULL where a process has no rows.
 */
-IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart, const PetscScalar *x, const PetscScalar *y, PetscScalar sums[])
+IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart, const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
 {
   PetscScalar *Px = sums, *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
   uint32_t     z0[IDRS_BLOCK], z1[IDRS_BLOCK];
 
   for (PetscInt j = 0; j < s; j++) {
     Px[j] = 0.0;
-    if (y) Py[j] = 0.0;
+    if (both) Py[j] = 0.0;
   }
   for (PetscInt b = 0; b < n; b += IDRS_BLOCK) {
     const PetscInt m = PetscMin(IDRS_BLOCK, n - b);
@@ -212,7 +213,7 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
     if (P) {
       for (PetscInt j = 0; j < s; j++) {
         Px[j] += IDRSDotBlock(m, P[j] + b, x + b);
-        if (y) Py[j] += IDRSDotBlock(m, P[j] + b, y + b);
+        if (both) Py[j] += IDRSDotBlock(m, P[j] + b, y + b);
       }
     } else {
       for (PetscInt i = 0; i < m; i++) {
@@ -225,11 +226,11 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
         const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
 
         IDRSShadowDotBlock(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
-        if (y) IDRSShadowDotBlock(m, z0, z1, multiplier, y + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
+        if (both) IDRSShadowDotBlock(m, z0, z1, multiplier, y + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
       }
     }
     xx += IDRSSquareBlock(m, x + b);
-    if (y) {
+    if (both) {
       yy += IDRSSquareBlock(m, y + b);
       xy += IDRSDotBlock(m, x + b, y + b);
     }
@@ -237,11 +238,11 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
   if (!P) {
     for (PetscInt j = 0; j < s; j++) {
       Px[j] *= (PetscReal)IDRS_SHADOW_UNIT;
-      if (y) Py[j] *= (PetscReal)IDRS_SHADOW_UNIT;
+      if (both) Py[j] *= (PetscReal)IDRS_SHADOW_UNIT;
     }
   }
   sums[IDRS_SUM_XX(s)] = xx;
-  if (y) {
+  if (both) {
     sums[IDRS_SUM_RR(s)] = yy;
     sums[IDRS_SUM_XY(s)] = xy;
   }
@@ -373,9 +374,8 @@ static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, Pe
 
   PetscFunctionBegin;
   if (part == IDRS_COMBINE_U) {
-    /* v is read only */
     PetscCall(VecGetArrayRead(v, &rarray));
-    IDRSCombinePass(&pass, NULL, (PetscScalar *)rarray);
+    IDRSCombinePass(&pass, rarray, (PetscScalar *)rarray); /* read only: there is no part V */
     PetscCall(VecRestoreArrayRead(v, &rarray));
   } else {
     PetscCall(VecGetArrayRead(r, &rarray));
@@ -396,7 +396,7 @@ static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, Pet
   for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecGetArrayRead(space->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, sums);
+  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
   for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecRestoreArrayRead(space->P[j], &P[j]));
@@ -414,8 +414,10 @@ static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   space->rr = IDRSUpdatePass(&pass, rarray, varray);
   PetscCall(IDRSRestoreV_Host(part, v, &varray));
   PetscCall(VecRestoreArray(r, &rarray));
-  PetscCall(IDRSChanged_Host(space->G[k]));
-  PetscCall(IDRSChanged_Host(space->U[k]));
+  if (k) {
+    PetscCall(IDRSChanged_Host(space->G[k]));
+    PetscCall(IDRSChanged_Host(space->U[k]));
+  }
   if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[k + 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -32,7 +32,7 @@ static PetscErrorCode IDRSSpaceChoose_Private(Vec like, KSPIDRSImplementation im
     &IDRSOps_CUDA,
 #endif
     &IDRSOps_Host, &IDRSOps_Vec};
-  const char    *why          = NULL;
+  const char *why = NULL;
 
   PetscFunctionBegin;
   *slower = NULL;
@@ -208,11 +208,19 @@ static PetscInt IDRSCombineFlops_Private(IDRSCombinePart part, PetscInt columns)
   }
 }
 
+static PetscErrorCode IDRSCheck_Private(IDRSSpace space, PetscInt k, PetscInt e)
+{
+  PetscFunctionBegin;
+  PetscCheck(0 <= k && k < space->s && (e == k || e == space->s), space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of column %" PetscInt_FMT " with old columns up to %" PetscInt_FMT " of %" PetscInt_FMT, k, e, space->s);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* combine of step k, on its own: v and U_k as idrsops.h says; v holds B^{-1}v for IDRS_COMBINE_U, and is not used by IDRS_COMBINE_VU */
 PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
 {
   PetscFunctionBegin;
-  PetscCheck(0 <= k && k < space->s && (e == k || e == space->s), space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Old columns %" PetscInt_FMT " to %" PetscInt_FMT " of %" PetscInt_FMT, k, e, space->s);
+  PetscCheck(part != IDRS_COMBINE_NONE, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
+  PetscCall(IDRSCheck_Private(space, k, e));
   PetscCall(PetscLogEventBegin(IDRS_Combine, 0, 0, 0, 0));
   PetscCall((*space->ops->combine)(space, part, k, e, r, v));
   PetscCall(IDRSLog_Private(space, 1 + IDRSCombineVectors_Private(part, e - k), IDRSCombineFlops_Private(part, e - k)));
@@ -256,9 +264,10 @@ PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart pa
 
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1, e));
   PetscCall(PetscLogEventBegin(IDRS_Update, r, 0, 0, 0));
   PetscCall((*space->ops->update)(space, k, r, part, e, v));
-  PetscCall(IDRSLog_Private(space, 2 * (k + 1) + 4 + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
+  PetscCall(IDRSLog_Private(space, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
   PetscCall(PetscLogEventEnd(IDRS_Update, r, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -270,6 +279,7 @@ PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSComb
 
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, 0, e));
   PetscCall(PetscLogEventBegin(IDRS_Advance, r, 0, 0, 0));
   PetscCall((*space->ops->advance)(space, p, t, z, r, part, e, v));
   PetscCall(IDRSLog_Private(space, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));

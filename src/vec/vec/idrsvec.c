@@ -106,6 +106,7 @@ static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, Pets
       PetscCall(VecMDot(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
     }
+    space->reductions += y ? 4 : 2; /* more than the one of a projection */
   }
   sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
   sums[IDRS_SUM_RR(s)] = PetscSqr(rr);

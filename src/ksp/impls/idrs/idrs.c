@@ -3,8 +3,9 @@
 */
 #include "idrsimpl.h"
 
-/* Divergence tolerance where the user has set none: the residual of IDR(s) may rise far before it falls */
-#define IDRS_DIVTOL 1e30
+/* Divergence tolerance where the user has set none, PETSc's and ours: the residual of IDR(s) may rise far before it falls */
+#define KSP_DIVTOL  ((PetscReal)1e4)
+#define IDRS_DIVTOL ((PetscReal)1e30)
 
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
@@ -24,7 +25,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPReset_IDRS(ksp));
   PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
-  if (ksp->divtol == (PetscReal)IDRS_DIVTOL) ksp->divtol = idrs->divtol; /* the next type has its own */
+  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's again */
   PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -47,14 +48,15 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   idrs->t      = ksp->work[3];
   idrs->anchor = NULL;
   if (idrs->P) {
-    PetscInt m, M, n, N;
+    PetscLayout theirs, ours;
+    PetscBool   same;
 
-    PetscCall(VecGetLocalSize(idrs->r, &m));
-    PetscCall(VecGetSize(idrs->r, &M));
+    PetscCall(VecGetLayout(idrs->r, &ours));
     for (PetscInt i = 0; i < s; i++) {
-      PetscCall(VecGetLocalSize(idrs->P[i], &n));
-      PetscCall(VecGetSize(idrs->P[i], &N));
-      PetscCheck(n == m && N == M, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT, i, n, N, m, M);
+      PetscCall(VecGetLayout(idrs->P[i], &theirs));
+      PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
+      PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT, i,
+                 theirs->n, theirs->N, ours->n, ours->N);
     }
   }
   PetscCall(IDRSSpaceCreate(idrs->r, s, idrs->P, idrs->implementation, &idrs->space));
@@ -80,9 +82,12 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->columns        = 0;
   idrs->floor          = PETSC_MAX_REAL;
   idrs->stagnations    = 0;
-  idrs->matvecs = idrs->updates = idrs->verifications = idrs->restarts = 0;
-  idrs->reductions                                                     = -idrs->space->reductions;
-  idrs->vectors                                                        = -idrs->space->vectors;
+  idrs->matvecs        = 0;
+  idrs->updates        = 0;
+  idrs->verifications  = 0;
+  idrs->restarts       = 0;
+  idrs->reductions     = idrs->space->reductions;
+  idrs->vectors        = idrs->space->vectors;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,6 +101,9 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
   PetscCall(VecSet(idrs->z, 0.0));
   idrs->solving = PETSC_TRUE;
   PetscCall(KSPIDRSResidual_Private(ksp, ksp->guess_zero, idrs->r));
+  /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
+  IDRSVecFlag(idrs->r, ksp->reason == KSP_DIVERGED_PC_FAILED);
+  ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSBegin_Private(ksp));
   ksp->its = 0;
   PetscCall(KSPIDRSProject_Private(ksp));
@@ -110,8 +118,6 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscCall(KSPIDRSFold_Private(ksp));
   idrs->solving = PETSC_FALSE;
-  idrs->reductions += idrs->space->reductions + idrs->verifications;
-  idrs->vectors += idrs->space->vectors;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,9 +146,9 @@ static PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
   if (idrs->matvecs) {
     if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, (PetscInt)idrs->reductions, idrs->updates,
-                                     idrs->verifications, idrs->restarts));
-    if (!space->ops->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)(idrs->vectors / idrs->matvecs)));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
+                                     idrs->updates, idrs->verifications, idrs->restarts));
+    if (!space->ops->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)((space->vectors - idrs->vectors) / idrs->matvecs)));
     if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -233,8 +239,7 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
   idrs->cosine      = 0.5;
   idrs->updatetol   = 1e-3;
   idrs->maxrestarts = 10;
-  idrs->divtol      = ksp->divtol;
-  if (ksp->divtol == (PetscReal)1e4) ksp->divtol = (PetscReal)IDRS_DIVTOL;
+  PetscCall(IDRSSetDefaultDivtol(ksp, KSP_DIVTOL, IDRS_DIVTOL));
 
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 4));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));

@@ -20,7 +20,6 @@ typedef struct {
   PetscInt              maxrestarts;    /* restarts after breakdowns a solve may take */
   KSPIDRSImplementation implementation; /* of the vector operations */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
-  PetscReal             divtol;         /* divergence tolerance before this type was set, for the type after it */
 
   /* Work space, from KSPSetUp_IDRS() until reset */
   IDRSSpace space;    /* the panels G and U with their back end */
@@ -48,8 +47,14 @@ typedef struct {
 
   /* Counts of this solve, for -ksp_view and KSPIDRSGetCounts() */
   PetscInt       matvecs, updates, verifications, restarts;
-  PetscLogDouble reductions, vectors;
+  PetscLogDouble reductions, vectors; /* of the space when the solve began */
 } KSP_IDRS;
+
+/* Reductions of this solve so far: those of the projections, and the norms of b - A x */
+static inline PetscInt KSPIDRSReductions(const KSP_IDRS *idrs)
+{
+  return idrs->space ? (PetscInt)(idrs->space->reductions - idrs->reductions) + idrs->verifications : 0;
+}
 
 /* Has the residual norm fallen so far that r is to be tied to z again? */
 static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)

@@ -28,6 +28,7 @@ static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
 
   PetscFunctionBegin;
   PetscCheck(s >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetShadowVecs(): number of shadow vectors %" PetscInt_FMT " is negative", s);
+  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL, "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
   for (PetscInt i = 0; i < s; i++) PetscCall(PetscObjectReference((PetscObject)P[i]));
   PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
   if (s) {
@@ -126,7 +127,7 @@ static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *products, PetscIn
 
   PetscFunctionBegin;
   if (products) *products = idrs->matvecs;
-  if (reductions) *reductions = (PetscInt)idrs->reductions;
+  if (reductions) *reductions = KSPIDRSReductions(idrs);
   if (updates) *updates = idrs->updates;
   if (restarts) *restarts = idrs->restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -231,7 +232,7 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, s, 2);
-  for (PetscInt i = 0; i < s; i++) {
+  for (PetscInt i = 0; P && i < s; i++) {
     PetscValidHeaderSpecific(P[i], VEC_CLASSID, 3);
     PetscCheckSameComm(ksp, 1, P[i], 3);
   }

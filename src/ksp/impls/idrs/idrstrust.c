@@ -105,18 +105,15 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   idrs->verifications++;
   KSPCheckNorm(ksp, rnorm);
   PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-  if (ksp->reason > 0) {
-    ksp->rnorm = rnorm;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
+  if (ksp->reason <= 0) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
+  ksp->rnorm = rnorm;
+  if (ksp->reason > 0) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->stagnations = rnorm > 0.5 * idrs->floor ? idrs->stagnations + 1 : 0;
   idrs->floor       = PetscMin(idrs->floor, rnorm);
   ksp->reason       = KSP_CONVERGED_ITERATING;
   if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
     PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
-    ksp->rnorm  = rnorm;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecCopy(idrs->v, idrs->r));

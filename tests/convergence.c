@@ -1,0 +1,121 @@
+static char help[] = "Products with the operator that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over the seeds is within 5 %\n\
+of the counts that an independent study of the same method found, and every run that converges has the residual it claims.\n\n";
+
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include "../tutorials/matrixmarket.h"
+
+#define SEEDS 49
+
+typedef struct {
+  const char *matrix, *rhs, *pc;
+  PetscInt    expected[3]; /* for s = 4, 8, 16 */
+} Problem;
+
+static const Problem problems[] = {
+  {"jpwh_991", NULL,         PCNONE,   {69, 67, 65}   },
+  {"add32",    NULL,         PCJACOBI, {78, 73, 69}   },
+  {"sherman1", NULL,         PCJACOBI, {288, 270, 264}},
+  {"orsreg_1", NULL,         PCJACOBI, {441, 330, 305}},
+  {"stommel4", "stommel4_b", PCJACOBI, {541, 503, 483}}
+};
+
+static PetscErrorCode Load(const Problem *problem, Mat *A, Vec *b)
+{
+  char directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
+  Vec  ones;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
+  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, problem->matrix));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, A));
+  PetscCall(MatCreateVecs(*A, &ones, b));
+  if (problem->rhs) {
+    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, problem->rhs));
+    PetscCall(VecLoadMatrixMarket(*b, file, 0));
+  } else {
+    PetscCall(VecSet(ones, 1.0));
+    PetscCall(MatMult(*A, ones, *b));
+  }
+  PetscCall(VecDestroy(&ones));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Median of the products over the seeds; wrong counts the runs that say they converged and did not */
+static PetscErrorCode Median(KSP ksp, Mat A, Vec b, PetscInt *median, PetscInt *wrong, PetscInt *failed)
+{
+  Vec       x, r;
+  PetscInt  products[SEEDS];
+  PetscReal bnorm, rnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  *wrong = *failed = 0;
+  for (PetscInt seed = 0; seed < SEEDS; seed++) {
+    KSPConvergedReason reason;
+
+    PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(KSPIDRSGetCounts(ksp, &products[seed], NULL, NULL, NULL));
+    PetscCall(MatMult(A, x, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &rnorm));
+    if (reason < 0) (*failed)++;
+    else if (!(rnorm <= 1.01e-8 * bnorm)) (*wrong)++;
+  }
+  PetscCall(PetscSortInt(SEEDS, products));
+  *median = products[SEEDS / 2];
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(problems); i++) {
+    const Problem *problem = &problems[i];
+    Mat            A;
+    Vec            b;
+    KSP            ksp;
+    PC             pc;
+    PetscBool      good = PETSC_TRUE;
+
+    PetscCall(Load(problem, &A, &b));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, problem->pc));
+    PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
+    PetscCall(KSPSetFromOptions(ksp));
+    for (PetscInt k = 0; k < 3; k++) {
+      const PetscInt s = 4 << k, expected = problem->expected[k];
+      PetscInt       median, wrong, failed;
+
+      PetscCall(KSPIDRSSetShadowSize(ksp, s));
+      PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
+      if (!(median <= 1.05 * expected) || wrong || failed) {
+        good = PETSC_FALSE;
+        PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT " runs with a wrong residual, %" PetscInt_FMT " not converged\n", problem->matrix, s, median, expected, wrong, failed));
+      }
+    }
+    if (good) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", problem->matrix));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    args: -matrices ${PETSCIDRS_DIR}/tutorials/matrices
+
+TEST*/

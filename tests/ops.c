@@ -1,0 +1,716 @@
+static char help[] = "The operations of KSPIDRS on panels and vectors, by every back end against loops in long double, and against what\n\
+the table in idrsops.h says that they read, write and reduce.\n\
+  -implementation <host> - the back end that is tested beside vec\n\n";
+
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petsc/private/petscimpl.h>
+#include <float.h>
+#include <math.h>
+
+/* The arithmetic of the reference. |re| + |im| is as good a modulus as any for a bound on rounding errors */
+#if PetscDefined(USE_COMPLEX)
+typedef long double _Complex Wide;
+  #define WideConj(a) conjl(a)
+  #define WideAbs(a)  (fabsl(creall(a)) + fabsl(cimagl(a)))
+#else
+typedef long double Wide;
+  #define WideConj(a) (a)
+  #define WideAbs(a)  fabsl(a)
+#endif
+#define WIDES (sizeof(Wide) / sizeof(long double))
+#define UNIT  PetscMax((long double)PETSC_MACHINE_EPSILON, LDBL_EPSILON)
+
+/* What a test has found on this process; the first thing that was wrong is kept for the report */
+typedef struct {
+  const char *name;
+  PetscInt    made, wrong;
+  char        first[256];
+} Check;
+
+typedef enum {
+  COMBINE,
+  PROJECT,
+  UPDATE,
+  ADVANCE,
+  OPERATIONS
+} Operation;
+
+/* One call of an operation */
+typedef struct {
+  Operation       operation;
+  IDRSCombinePart part;
+  PetscInt        k, e;
+  PetscBool       second; /* project takes a y, advance a p */
+} Call;
+
+/* The vectors of a back end: columns of G, columns of U, and these */
+enum {
+  R,
+  V,
+  T,
+  Z,
+  B,
+  SINGLES
+};
+typedef struct {
+  IDRSSpace  space;
+  IDRSSmall *small;
+  Vec       *x; /* 2s + SINGLES vectors */
+  Vec       *P; /* explicit shadow vectors, or NULL */
+} Side;
+
+/* Data and expectations, the same for all back ends. Arrays of vectors have n rows each */
+typedef struct {
+  PetscInt     s, n, rstart, count;
+  Vec          like;
+  PetscScalar *given;                    /* what the vectors hold before an operation */
+  PetscScalar *poison;                   /* NaN, n rows */
+  PetscScalar *first;                    /* results of the first of two runs */
+  PetscScalar *numbers;                  /* M, f, c, alpha, beta, omega */
+  Wide        *value;                    /* expected of the vectors, and of the sums */
+  long double *size;                     /* of the terms that were added up for them */
+  Wide        *sums;                     /* expected of a projection, over all processes */
+  long double *sumsize;                  /* like size, for the sums */
+  PetscScalar *firstsums;                /* of the first of two runs */
+  PetscBool   *reads, *writes, *scratch; /* which vectors the operation may read, writes, and may leave anything in */
+} Problem;
+
+static PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
+{
+  va_list arguments;
+
+  PetscFunctionBegin;
+  check->made++;
+  if (holds) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!check->wrong++) {
+    va_start(arguments, format);
+    PetscCall(PetscVSNPrintf(check->first, sizeof(check->first), format, NULL, arguments));
+    va_end(arguments);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line for all processes; a test that made no comparison has not passed */
+static PetscErrorCode Verdict(const Check *check)
+{
+  PetscInt    counts[2] = {check->made, check->wrong};
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: agrees\n", check->name));
+  else {
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " wrong\n", check->name, counts[1], counts[0]));
+    if (check->wrong) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "  [%d] %s\n", rank, check->first));
+    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number in the square of side 2 around 0 that depends on vector and global row alone */
+static PetscReal Real(uint64_t which, uint64_t row)
+{
+  uint64_t x = (which + 1) * UINT64_C(0x9e3779b97f4a7c15) + row * UINT64_C(0xbf58476d1ce4e5b9);
+
+  x = (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb);
+  x = (x ^ x >> 29) * UINT64_C(0xd6e8feb86659fd93);
+  return (PetscReal)(int32_t)(x >> 32) / (PetscReal)2147483648.0;
+}
+
+static PetscScalar Number(PetscInt which, PetscInt row)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(Real(2 * (uint64_t)which, (uint64_t)row), Real(2 * (uint64_t)which + 1, (uint64_t)row));
+#else
+  return Real(2 * (uint64_t)which, (uint64_t)row);
+#endif
+}
+
+/* The index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
+static inline PetscInt InG(const Problem *problem, PetscInt j)
+{
+  return j;
+}
+static inline PetscInt InU(const Problem *problem, PetscInt j)
+{
+  return problem->s + j;
+}
+static inline PetscInt Single(const Problem *problem, PetscInt single)
+{
+  return 2 * problem->s + single;
+}
+
+/* What idrsops.h says about a combine: old columns k:e */
+static void DeclareCombine(Problem *problem, IDRSCombinePart part, PetscInt k, PetscInt e)
+{
+  if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
+    problem->reads[Single(problem, R)] = PETSC_TRUE;
+    for (PetscInt j = k; j < e; j++) problem->reads[InG(problem, j)] = PETSC_TRUE;
+  }
+  if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
+    for (PetscInt j = k; j < e; j++) problem->reads[InU(problem, j)] = PETSC_TRUE;
+    problem->writes[InU(problem, k)] = PETSC_TRUE;
+  }
+  if (part == IDRS_COMBINE_V) problem->writes[Single(problem, V)] = PETSC_TRUE;
+  if (part == IDRS_COMBINE_U) problem->reads[Single(problem, V)] = PETSC_TRUE;
+  if (part == IDRS_COMBINE_VU) problem->scratch[Single(problem, V)] = PETSC_TRUE;
+}
+
+/* The columns "reads" and "writes" of the table in idrsops.h */
+static PetscErrorCode Declare(Problem *problem, Call call)
+{
+  const PetscInt s = problem->s, k = call.k;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(problem->reads, problem->count));
+  PetscCall(PetscArrayzero(problem->writes, problem->count));
+  PetscCall(PetscArrayzero(problem->scratch, problem->count));
+  switch (call.operation) {
+  case COMBINE:
+    DeclareCombine(problem, call.part, k, call.e);
+    break;
+  case PROJECT:
+    problem->reads[call.second ? Single(problem, T) : InG(problem, k)] = PETSC_TRUE;
+    if (call.second) problem->reads[Single(problem, R)] = PETSC_TRUE;
+    break;
+  case UPDATE:
+    for (PetscInt j = 0; j <= k; j++) problem->reads[InG(problem, j)] = problem->reads[InU(problem, j)] = PETSC_TRUE;
+    problem->reads[Single(problem, R)]  = PETSC_TRUE;
+    problem->writes[Single(problem, R)] = problem->writes[InG(problem, k)] = problem->writes[InU(problem, k)] = PETSC_TRUE;
+    if (k == 0) problem->reads[InU(problem, 0)] = problem->writes[InG(problem, 0)] = problem->writes[InU(problem, 0)] = PETSC_FALSE;
+    DeclareCombine(problem, call.part, k + 1, call.e);
+    break;
+  default:
+    for (PetscInt j = 0; j < s; j++) problem->reads[InU(problem, j)] = PETSC_TRUE;
+    problem->reads[Single(problem, T)] = problem->reads[Single(problem, Z)] = problem->reads[Single(problem, R)] = PETSC_TRUE;
+    if (call.second) problem->reads[Single(problem, B)] = PETSC_TRUE;
+    problem->writes[Single(problem, Z)] = problem->writes[Single(problem, R)] = PETSC_TRUE;
+    DeclareCombine(problem, call.part, 0, call.e);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y += a x in the reference, and the size of what was added */
+static void Add(Problem *problem, PetscInt y, Wide a, PetscInt x)
+{
+  const PetscInt n = problem->n;
+
+  for (PetscInt i = 0; i < n; i++) {
+    problem->value[i + y * n] += a * problem->value[i + x * n];
+    problem->size[i + y * n] += WideAbs(a) * problem->size[i + x * n];
+  }
+}
+
+/* y := a x in the reference */
+static void Put(Problem *problem, PetscInt y, Wide a, PetscInt x)
+{
+  const PetscInt n = problem->n;
+
+  for (PetscInt i = 0; i < n; i++) {
+    problem->value[i + y * n] = a * problem->value[i + x * n];
+    problem->size[i + y * n]  = WideAbs(a) * problem->size[i + x * n];
+  }
+}
+
+static void ReferenceCombine(Problem *problem, const IDRSSmall *small, IDRSCombinePart part, PetscInt k, PetscInt e)
+{
+  const PetscInt v = Single(problem, V), u = InU(problem, k);
+
+  if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
+    Put(problem, v, 1.0L, Single(problem, R));
+    for (PetscInt j = k; j < e; j++) Add(problem, v, -(Wide)small->c[j], InG(problem, j));
+  }
+  if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
+    Put(problem, u, e > k ? (Wide)small->c[k] : 0.0L, e > k ? u : v);
+    Add(problem, u, small->omega, v);
+    for (PetscInt j = k + 1; j < e; j++) Add(problem, u, small->c[j], InU(problem, j));
+  }
+}
+
+/* Adds x^H y, of two vectors of the reference, to the expected sum at the index given */
+static void ReferenceDot(Problem *problem, PetscInt index, PetscInt x, PetscInt y)
+{
+  const PetscInt n = problem->n;
+
+  for (PetscInt i = 0; i < n; i++) {
+    problem->sums[index] += WideConj(problem->value[i + x * n]) * problem->value[i + y * n];
+    problem->sumsize[index] += problem->size[i + x * n] * problem->size[i + y * n];
+  }
+}
+
+/* Expected P^H x, from the explicit shadow vectors or from the hash */
+static PetscErrorCode ReferenceShadow(Problem *problem, const Side *side, PetscInt index, PetscInt x)
+{
+  const PetscInt n = problem->n;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < problem->s; j++) {
+    const PetscScalar *array = NULL;
+
+    if (side->P) PetscCall(VecGetArrayRead(side->P[j], &array));
+    for (PetscInt i = 0; i < n; i++) {
+      const Wide p = side->P ? (Wide)array[i] : (Wide)IDRSShadowEntry(side->space->seed, (uint64_t)(problem->rstart + i), (uint32_t)j) / 65536;
+
+      problem->sums[index + j] += WideConj(p) * problem->value[i + x * n];
+      problem->sumsize[index + j] += WideAbs(p) * problem->size[i + x * n];
+    }
+    if (side->P) PetscCall(VecRestoreArrayRead(side->P[j], &array));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The equations of the table, plainly; the sum r^H r of update and advance is expected where a projection has it */
+static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
+{
+  const IDRSSmall *small = side->small;
+  const PetscInt   s = problem->s, n = problem->n, k = call.k, r = Single(problem, R);
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < problem->count; j++) {
+    for (PetscInt i = 0; problem->reads[j] && i < n; i++) {
+      problem->value[i + j * n] = problem->given[i + j * n];
+      problem->size[i + j * n]  = WideAbs(problem->value[i + j * n]);
+    }
+  }
+  PetscCall(PetscArrayzero(problem->sums, IDRS_SUMS(s)));
+  PetscCall(PetscArrayzero(problem->sumsize, IDRS_SUMS(s)));
+  switch (call.operation) {
+  case COMBINE:
+    ReferenceCombine(problem, small, call.part, k, call.e);
+    break;
+  case PROJECT: {
+    const PetscInt x = call.second ? Single(problem, T) : InG(problem, k);
+
+    PetscCall(ReferenceShadow(problem, side, 0, x));
+    ReferenceDot(problem, IDRS_SUM_XX(s), x, x);
+    if (call.second) {
+      PetscCall(ReferenceShadow(problem, side, IDRS_SUM_PY(s), r));
+      ReferenceDot(problem, IDRS_SUM_XY(s), x, r);
+    }
+    break;
+  }
+  case UPDATE:
+    for (PetscInt j = 0; j < k; j++) {
+      Add(problem, InG(problem, k), -(Wide)small->alpha[j], InG(problem, j));
+      Add(problem, InU(problem, k), -(Wide)small->alpha[j], InU(problem, j));
+    }
+    Add(problem, r, -(Wide)small->beta[k], InG(problem, k));
+    ReferenceCombine(problem, small, call.part, k + 1, call.e);
+    break;
+  default:
+    Add(problem, Single(problem, Z), small->omega, call.second ? Single(problem, B) : r);
+    for (PetscInt j = 0; j < s; j++) Add(problem, Single(problem, Z), small->beta[j], InU(problem, j));
+    Add(problem, r, -(Wide)small->omega, Single(problem, T));
+    ReferenceCombine(problem, small, call.part, 0, call.e);
+  }
+  if (call.operation == COMBINE) PetscFunctionReturn(PETSC_SUCCESS);
+  if (call.operation != PROJECT || call.second) ReferenceDot(problem, IDRS_SUM_RR(s), r, r);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, (long double *)problem->sums, (PetscMPIInt)(IDRS_SUMS(s) * WIDES), MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, problem->sumsize, (PetscMPIInt)IDRS_SUMS(s), MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a vector holds before the operation. The first run finds NaN in all that the operation must not read */
+static const PetscScalar *Content(const Problem *problem, PetscInt run, PetscInt j)
+{
+  return run == 0 && !problem->reads[j] ? problem->poison : problem->given + j * problem->n;
+}
+
+static PetscErrorCode Load(const Problem *problem, PetscInt run, Side *side)
+{
+  PetscScalar *array;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < problem->count; j++) {
+    PetscCall(VecGetArrayWrite(side->x[j], &array));
+    PetscCall(PetscArraycpy(array, Content(problem, run, j), problem->n));
+    PetscCall(VecRestoreArrayWrite(side->x[j], &array));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(const Problem *problem, Side *side, Call call)
+{
+  Vec *G = side->x, *single = side->x + Single(problem, 0);
+
+  PetscFunctionBegin;
+  switch (call.operation) {
+  case COMBINE:
+    PetscCall(IDRSCombine(side->space, call.part, call.k, call.e, call.part == IDRS_COMBINE_U ? NULL : single[R], single[V]));
+    break;
+  case PROJECT:
+    PetscCall(IDRSProject(side->space, call.second ? single[T] : G[call.k], call.second ? single[R] : NULL, single[R]));
+    break;
+  case UPDATE:
+    PetscCall(IDRSUpdate(side->space, call.k, single[R], call.part, call.e, single[V]));
+    break;
+  default:
+    PetscCall(IDRSAdvance(side->space, call.second ? single[B] : NULL, single[T], single[Z], single[R], call.part, call.e, single[V]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *problem, const Side *side, Call call, const char what[], PetscInt index, double found, double expected)
+{
+  PetscFunctionBegin;
+  if (holds) check->made++;
+  else
+    PetscCall(Expect(check, PETSC_FALSE, "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT " e %" PetscInt_FMT " part %d%s: %s %" PetscInt_FMT ": %g, not %g", side->space->ops->name, side->P ? " with explicit vectors" : "", problem->s,
+                     problem->n, call.k, call.e, (int)call.part, call.second ? " with y or p" : "", what, index, found, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every vector: as expected and announced to PETSc where the operation writes, untouched to the bit where it does not */
+static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *side, Call call, PetscInt run, const PetscObjectState states[])
+{
+  const PetscInt    n         = problem->n;
+  const long double tolerance = 4 * (2 * problem->s + 8) * UNIT;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < problem->count; j++) {
+    const PetscScalar *array;
+    PetscObjectState   state;
+    PetscBool          same;
+
+    PetscCall(VecGetArrayRead(side->x[j], &array));
+    if (problem->writes[j]) {
+      PetscInt row = -1;
+
+      for (PetscInt i = 0; i < n; i++) {
+        if (!(WideAbs(array[i] - problem->value[i + j * n]) <= tolerance * problem->size[i + j * n])) row = i;
+      }
+      PetscCall(ExpectCall(check, (PetscBool)(row < 0), problem, side, call, "row of a result", row, row < 0 ? 0.0 : (double)PetscRealPart(array[row]), row < 0 ? 0.0 : (double)WideConj(problem->value[row + j * n])));
+      PetscCall(PetscArraycmp(Content(problem, run, j), array, n, &same));
+      PetscCall(PetscObjectStateGet((PetscObject)side->x[j], &state));
+      PetscCall(ExpectCall(check, (PetscBool)(same || state > states[j]), problem, side, call, "state of vector", j, (double)state, (double)states[j]));
+      if (run == 0) PetscCall(PetscArraycpy(problem->first + j * n, array, n));
+      else {
+        PetscCall(PetscArraycmp(problem->first + j * n, array, n, &same));
+        PetscCall(ExpectCall(check, same, problem, side, call, "second run, vector", j, 0.0, 0.0));
+      }
+    } else if (!problem->scratch[j]) {
+      PetscCall(PetscArraycmp(Content(problem, run, j), array, n, &same));
+      PetscCall(ExpectCall(check, same, problem, side, call, "written, but should not be: vector", j, 0.0, 0.0));
+    }
+    PetscCall(VecRestoreArrayRead(side->x[j], &array));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums [begin, end) of a projection */
+static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side, Call call, PetscInt run, PetscInt begin, PetscInt end, const PetscScalar sums[])
+{
+  PetscInt N;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetSize(problem->like, &N));
+  for (PetscInt i = begin; i < end; i++) {
+    const long double tolerance = ((long double)N + 8 * (2 * problem->s + 8)) * UNIT * problem->sumsize[i];
+
+    PetscCall(ExpectCall(check, (PetscBool)(WideAbs(sums[i] - problem->sums[i]) <= tolerance), problem, side, call, "sum", i, (double)PetscRealPart(sums[i]), (double)WideConj(problem->sums[i])));
+  }
+  if (run == 0) PetscCall(PetscArraycpy(problem->firstsums + begin, sums + begin, end - begin));
+  else {
+    PetscBool same;
+
+    PetscCall(PetscArraycmp(problem->firstsums + begin, sums + begin, end - begin, &same));
+    PetscCall(ExpectCall(check, same, problem, side, call, "second run, sums from", begin, 0.0, 0.0));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's own count; 0 where it keeps none. With debugging a reduction is two, as PETSc checks its arguments by another */
+static PetscLogDouble Allreduces(void)
+{
+#if PetscDefined(USE_LOG)
+  return PetscDefined(USE_DEBUG) ? 0 : petsc_allreduce_ct;
+#else
+  return 0;
+#endif
+}
+
+/* The norm of r after update and advance: by itself, and, now and then, by the next projection, whose x does not matter here */
+static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call call, PetscInt run)
+{
+  const PetscInt rr         = IDRS_SUM_RR(problem->s);
+  PetscLogDouble reductions = -side->space->reductions, expected = side->space->size > 1 ? 1 : 0;
+  Vec            r = side->x[Single(problem, R)];
+  PetscReal      norm;
+  long double    error;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSNorm(side->space, r, &norm));
+  reductions += side->space->reductions;
+  PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions of the norm", 0, reductions, expected));
+  error = fabsl((long double)norm * norm - WideAbs(problem->sums[rr]));
+  PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * problem->sumsize[rr]), problem, side, call, "square of the norm", 0, (double)(norm * norm), (double)WideAbs(problem->sums[rr])));
+  if (call.part != IDRS_COMBINE_NONE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSProject(side->space, r, NULL, r));
+  PetscCall(CheckSums(check, problem, side, call, run, rr, rr + 1, side->space->sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One call, twice by each back end */
+static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, Side side[], Call call)
+{
+  const PetscInt    s = problem->s, numbers = s * (s + 4);
+  PetscLogDouble    declared = 0, expected;
+  PetscObjectState *states;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(problem->count, &states));
+  PetscCall(Declare(problem, call));
+  for (PetscInt j = 0; j < problem->count; j++) declared += (problem->reads[j] ? 1 : 0) + (problem->writes[j] ? 1 : 0);
+  PetscCall(Reference(problem, &side[0], call));
+  for (PetscInt l = 0; l < sides; l++) {
+    IDRSSpace space = side[l].space;
+
+    for (PetscInt run = 0; run < 2; run++) {
+      PetscLogDouble vectors, reductions, allreduces;
+      PetscBool      same;
+
+      PetscCall(Load(problem, run, &side[l]));
+      for (PetscInt j = 0; j < problem->count; j++) PetscCall(PetscObjectStateGet((PetscObject)side[l].x[j], &states[j]));
+      vectors    = -space->vectors;
+      reductions = -space->reductions;
+      allreduces = -Allreduces();
+      PetscCall(Apply(problem, &side[l], call));
+      vectors += space->vectors;
+      reductions += space->reductions;
+      allreduces += Allreduces();
+
+      PetscCall(CheckVectors(check, problem, &side[l], call, run, states));
+      if (call.operation == PROJECT) {
+        PetscCall(CheckSums(check, problem, &side[l], call, run, 0, s + 1, space->sums));
+        if (call.second) PetscCall(CheckSums(check, problem, &side[l], call, run, s + 1, IDRS_SUMS(s), space->sums));
+      }
+      expected = space->ops->composed ? 0 : declared;
+      PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, &side[l], call, "vectors counted", 0, vectors, expected));
+      expected = call.operation == PROJECT ? 1 : 0;
+      PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, &side[l], call, "reductions counted", 0, reductions, expected));
+      if (space->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
+      PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, &side[l], call, "reductions made", 0, allreduces, expected));
+      /* M, f, c, alpha, beta follow each other in problem->numbers, and the last is omega */
+      PetscCall(PetscArraycmp(problem->numbers, side[l].small->M, s * s, &same));
+      if (same) PetscCall(PetscArraycmp(problem->numbers + s * s, side[l].small->f, s, &same));
+      if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 1), side[l].small->c, s, &same));
+      if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 2), side[l].small->alpha, s, &same));
+      if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 3), side[l].small->beta, s, &same));
+      if (same) same = (PetscBool)(problem->numbers[numbers] == side[l].small->omega);
+      PetscCall(ExpectCall(check, same, problem, &side[l], call, "the small numbers were changed", 0, 0.0, 0.0));
+      if (call.operation == UPDATE || call.operation == ADVANCE) PetscCall(CheckNorm(check, problem, &side[l], call, run));
+    }
+  }
+  PetscCall(PetscFree(states));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   One whole cycle: what the table sums up to, and one reduction a product. With a preconditioner between v and u,
+   compared with none: v is written and read in each of the s steps, U is read again for step 0, and p is read.
+*/
+static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, PetscBool preconditioned)
+{
+  const PetscInt        s      = problem->s;
+  const IDRSCombinePart part   = preconditioned ? IDRS_COMBINE_V : IDRS_COMBINE_VU;
+  const Call            call   = {.second = preconditioned};
+  IDRSSpace             space  = side->space;
+  Vec                  *single = side->x + Single(problem, 0);
+  PetscLogDouble        vectors, reductions, allreduces, expected;
+
+  PetscFunctionBegin;
+  PetscCall(Load(problem, 1, side));
+  vectors    = -space->vectors;
+  reductions = -space->reductions;
+  allreduces = -Allreduces();
+  for (PetscInt k = 0; k < s; k++) {
+    if (preconditioned) PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, s, NULL, single[T]));
+    PetscCall(IDRSProject(space, space->G[k], NULL, single[R]));
+    PetscCall(IDRSUpdate(space, k, single[R], k + 1 < s ? part : IDRS_COMBINE_NONE, s, single[V]));
+  }
+  PetscCall(IDRSProject(space, single[T], single[R], single[R]));
+  PetscCall(IDRSAdvance(space, preconditioned ? single[B] : NULL, single[T], single[Z], single[R], part, s, single[V]));
+  vectors += space->vectors;
+  reductions += space->reductions;
+  allreduces += Allreduces();
+  expected = space->ops->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : 8 * s + 4);
+  PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, side, call, "vectors of a cycle", 0, vectors, expected));
+  expected = s + 1;
+  PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions counted in a cycle", 0, reductions, expected));
+  if (space->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
+  PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, side, call, "reductions made in a cycle", 0, allreduces, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation implementation, Vec P[], Side *side)
+{
+  const PetscInt     s      = problem->s;
+  const PetscScalar *number = problem->numbers;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSSpaceCreate(problem->like, s, P, implementation, &side->space));
+  PetscCall(IDRSSpaceSetSeed(side->space, 3));
+  side->P     = P;
+  side->small = &side->space->small;
+  PetscCall(PetscArraycpy(side->small->M, number, s * s));
+  PetscCall(PetscArraycpy(side->small->f, number + s * s, s));
+  PetscCall(PetscArraycpy(side->small->c, number + s * (s + 1), s));
+  PetscCall(PetscArraycpy(side->small->alpha, number + s * (s + 2), s));
+  PetscCall(PetscArraycpy(side->small->beta, number + s * (s + 3), s));
+  side->small->omega = number[s * (s + 4)];
+  PetscCall(PetscMalloc1(problem->count, &side->x));
+  for (PetscInt j = 0; j < s; j++) {
+    side->x[InG(problem, j)] = side->space->G[j];
+    side->x[InU(problem, j)] = side->space->U[j];
+  }
+  for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(problem->like, &side->x[Single(problem, j)]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SideDestroy(const Problem *problem, Side *side)
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&side->x[Single(problem, j)]));
+  PetscCall(PetscFree(side->x));
+  PetscCall(IDRSSpaceDestroy(&side->space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, Problem *problem)
+{
+  const PetscInt count = 2 * s + SINGLES, numbers = s * (s + 4) + 1;
+
+  PetscFunctionBegin;
+  problem->s     = s;
+  problem->n     = n;
+  problem->count = count;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
+  PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
+  PetscCall(VecSetFromOptions(problem->like));
+  PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
+  PetscCall(PetscMalloc5(count * n, &problem->given, n, &problem->poison, count * n, &problem->first, numbers, &problem->numbers, IDRS_SUMS(s), &problem->firstsums));
+  PetscCall(PetscMalloc4(count * n, &problem->value, count * n, &problem->size, IDRS_SUMS(s), &problem->sums, IDRS_SUMS(s), &problem->sumsize));
+  PetscCall(PetscMalloc3(count, &problem->reads, count, &problem->writes, count, &problem->scratch));
+  for (PetscInt i = 0; i < n; i++) {
+    problem->poison[i] = (PetscReal)NAN;
+    for (PetscInt j = 0; j < count; j++) problem->given[i + j * n] = Number(j, problem->rstart + i);
+  }
+  for (PetscInt i = 0; i < numbers; i++) problem->numbers[i] = Number(1000, i);
+  /* M is lower triangular, with a diagonal that can be divided by */
+  for (PetscInt j = 0; j < s; j++) {
+    for (PetscInt i = 0; i < j; i++) problem->numbers[i + j * s] = 0.0;
+    problem->numbers[j + j * s] += 2.0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *problem)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree3(problem->reads, problem->writes, problem->scratch));
+  PetscCall(PetscFree4(problem->value, problem->size, problem->sums, problem->sumsize));
+  PetscCall(PetscFree5(problem->given, problem->poison, problem->first, problem->numbers, problem->firstsums));
+  PetscCall(VecDestroy(&problem->like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All calls of combine, update and advance that the solver could make; they do not know of the shadow space */
+static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
+{
+  const PetscInt        s       = problem->s;
+  const IDRSCombinePart parts[] = {IDRS_COMBINE_V, IDRS_COMBINE_VU, IDRS_COMBINE_U};
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < s; k++) {
+    for (PetscInt l = 0; l < 3; l++) {
+      PetscCall(TestCall(&check[COMBINE], problem, 2, side, (Call){.operation = COMBINE, .part = parts[l], .k = k, .e = k}));
+      PetscCall(TestCall(&check[COMBINE], problem, 2, side, (Call){.operation = COMBINE, .part = parts[l], .k = k, .e = s}));
+    }
+    PetscCall(TestCall(&check[UPDATE], problem, 2, side, (Call){.operation = UPDATE, .part = IDRS_COMBINE_NONE, .k = k, .e = s}));
+    for (PetscInt l = 0; k + 1 < s && l < 2; l++) {
+      PetscCall(TestCall(&check[UPDATE], problem, 2, side, (Call){.operation = UPDATE, .part = parts[l], .k = k, .e = k + 1}));
+      PetscCall(TestCall(&check[UPDATE], problem, 2, side, (Call){.operation = UPDATE, .part = parts[l], .k = k, .e = s}));
+    }
+  }
+  for (PetscInt second = 0; second < 2; second++) {
+    PetscCall(TestCall(&check[ADVANCE], problem, 2, side, (Call){.operation = ADVANCE, .part = IDRS_COMBINE_NONE, .e = s, .second = (PetscBool)second}));
+    for (PetscInt l = 0; l < 2; l++) {
+      PetscCall(TestCall(&check[ADVANCE], problem, 2, side, (Call){.operation = ADVANCE, .part = parts[l], .e = 0, .second = (PetscBool)second}));
+      PetscCall(TestCall(&check[ADVANCE], problem, 2, side, (Call){.operation = ADVANCE, .part = parts[l], .e = s, .second = (PetscBool)second}));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One s with n rows on this process; vec is the first side */
+static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation implementation, Check check[])
+{
+  Problem problem;
+  Side    side[2];
+  Vec    *P;
+
+  PetscFunctionBegin;
+  PetscCall(ProblemCreate(s, n, &problem));
+  PetscCall(VecDuplicateVecs(problem.like, s, &P));
+  for (PetscInt j = 0; j < s; j++) {
+    for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(P[j], problem.rstart + i, Number(500 + j, problem.rstart + i), INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(P[j]));
+    PetscCall(VecAssemblyEnd(P[j]));
+  }
+  for (PetscInt hashed = 1; hashed >= 0; hashed--) {
+    PetscCall(SideCreate(&problem, KSP_IDRS_VEC, hashed ? NULL : P, &side[0]));
+    PetscCall(SideCreate(&problem, implementation, hashed ? NULL : P, &side[1]));
+    for (PetscInt k = 0; k < s; k++) PetscCall(TestCall(&check[PROJECT], &problem, 2, side, (Call){.operation = PROJECT, .k = k}));
+    PetscCall(TestCall(&check[PROJECT], &problem, 2, side, (Call){.operation = PROJECT, .second = PETSC_TRUE}));
+    if (hashed) PetscCall(TestPanels(check, &problem, side));
+    for (PetscInt l = 0; l < 2; l++) {
+      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE));
+      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE));
+      PetscCall(SideDestroy(&problem, &side[l]));
+    }
+  }
+  for (PetscInt j = 0; j < s; j++) {
+    const PetscScalar *array;
+    PetscBool          same = PETSC_TRUE;
+
+    PetscCall(VecGetArrayRead(P[j], &array));
+    for (PetscInt i = 0; i < n; i++) same = (PetscBool)(same && array[i] == Number(500 + j, problem.rstart + i));
+    PetscCall(VecRestoreArrayRead(P[j], &array));
+    PetscCall(Expect(&check[PROJECT], same, "explicit shadow vector %" PetscInt_FMT " was changed", j));
+  }
+  PetscCall(VecDestroyVecs(s, &P));
+  PetscCall(ProblemDestroy(&problem));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscInt        columns[] = {1, 2, 3, 4, 8, 16}, rows[] = {0, 1, 31, 32, 33, 1000, 1023, 1024, 1025, 2049}, sizes = PETSC_STATIC_ARRAY_LENGTH(rows);
+  KSPIDRSImplementation implementation        = KSP_IDRS_HOST;
+  Check                 check[OPERATIONS + 1] = {{.name = "combine"}, {.name = "project"}, {.name = "update"}, {.name = "advance"}, {.name = "cycle"}};
+  PetscMPIInt           rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&implementation, NULL));
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(columns); l++) {
+    /* Another number of rows on every process, so that each is empty once; then all of them at once */
+    for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], implementation, check));
+    if (size > 1) PetscCall(Test(columns[l], 0, implementation, check));
+  }
+  for (PetscInt i = 0; i <= OPERATIONS; i++) PetscCall(Verdict(&check[i]));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2 3}}
+
+TEST*/

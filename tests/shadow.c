@@ -1,0 +1,355 @@
+static char help[] = "The hashed shadow space of KSPIDRS: its values, their statistics, and what the back ends make of them.\n\
+  -implementation <host> - the back end that is tested beside vec\n\n";
+
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrscompat.h>
+
+#define COLUMNS 18
+#define ROWS    3001 /* of the vectors, however many processes share them */
+
+/* What a test has found on this process; the first thing that was wrong is kept for the report */
+typedef struct {
+  const char *name;
+  PetscInt    made, wrong;
+  char        first[256];
+} Check;
+
+static PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
+{
+  va_list arguments;
+
+  PetscFunctionBegin;
+  check->made++;
+  if (holds) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!check->wrong++) {
+    va_start(arguments, format);
+    PetscCall(PetscVSNPrintf(check->first, sizeof(check->first), format, NULL, arguments));
+    va_end(arguments);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line for all processes; a test that made no comparison has not passed */
+static PetscErrorCode Verdict(const Check *check)
+{
+  PetscInt    counts[2] = {check->made, check->wrong};
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: agrees\n", check->name));
+  else {
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " wrong\n", check->name, counts[1], counts[0]));
+    if (check->wrong) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "  [%d] %s\n", rank, check->first));
+    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 65536 P_ij by a Python program, written from the definition of the hash and not from this library */
+static const struct {
+  uint64_t seed, row;
+  int32_t  q[COLUMNS];
+} table[] = {
+  {0x0u,                0x0u,                {-29885, 38881, 12533, -63889, 27653, -37309, -38617, 49901, 57629, -57213, 43877, -34737, 12815, 27725, -32875, -53561, -21179, 53627}  },
+  {0x0u,                0x1u,                {-48463, -47427, -8021, -41945, -10097, -47805, 42463, 64595, 16907, -23993, 29395, 45407, -52125, -49553, -12451, 58961, -39037, 12751} },
+  {0x0u,                0xffffffffu,         {29073, -55623, -33945, -51345, 23313, -51159, -29423, 49113, -22613, 38451, 36689, 23321, -47211, -451, -2515, -571, 27331, -19749}     },
+  {0x0u,                0x100000000u,        {38965, 13865, 56281, 19845, -43401, -28021, 54081, -45155, 32593, -25235, 57999, 9043, -39699, 9713, 39955, -23409, 64263, -43461}      },
+  {0x0u,                0xa00000007u,        {28945, -13371, -29827, -44671, 49599, 33823, 37527, 6043, 60537, -16751, 23497, 13285, -11213, -41337, -51677, 61767, 50505, -49023}    },
+  {0x1u,                0x0u,                {30693, -62811, -50801, 22351, -44809, -27017, 27591, 65031, -55043, 57085, 10759, -42553, -15625, -53833, -10235, 25669, 39471, 8751}   },
+  {0x2u,                0x75bcd15u,          {57133, 35485, -19333, 10131, -49047, -48035, 50113, 58457, -60883, -8479, -57899, -49619, -24557, 23107, -25559, -36663, -27037, -52209}},
+  {0x3039u,             0x100000001u,        {58955, 38407, 6343, 36907, -44145, -17165, -51091, -26303, 45833, 12181, -42227, -43359, -38517, -22969, -21141, 16359, -661, 30071}    },
+  {0x7fffffffu,         0x3e8u,              {-56515, 31707, -54853, -6187, 40561, 35827, 44351, 41217, -38717, 37737, 9273, -49433, -38559, 6183, -61523, -16229, -55547, 3087}      },
+  {0x100000000u,        0x80000000u,         {33705, 29073, 53587, 30467, 46757, 12009, 3751, 62567, 30099, -36393, -49179, -27835, -15451, -63747, 3929, -55439, 8203, -62353}       },
+  {0x800000000000000bu, 0xffffffffffu,       {-35421, -17185, 31003, -9505, 19675, -14237, -6449, -29733, -62139, -11291, 27707, 13967, -34475, 54153, -26515, 36641, 6179, 59171}    },
+  {0xffffffffffffffffu, 0x8000000000000003u, {-1733, 22987, -58177, 13311, 5391, 25223, 1453, 60109, 16471, -51121, -24733, -44349, 55963, -19925, 27383, -37657, 32939, 50547}       }
+};
+
+/*
+   The definition once more, as it was published and not as the library organises it, for values that the table does
+   not have; the table holds both to account.
+*/
+static uint32_t Mix(uint32_t x)
+{
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  x *= 0x846ca68b;
+  return x ^ x >> 16;
+}
+
+static int32_t Shadow(uint64_t seed, uint64_t row, PetscInt j)
+{
+  uint64_t key = seed + 0x9e3779b97f4a7c15u;
+  uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), x, z0, z1, w, a;
+
+  key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9u;
+  key = (key ^ key >> 27) * 0x94d049bb133111ebu;
+  key ^= key >> 31;
+  x = low ^ (high * 0x9e3779b1 + (uint32_t)key);
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  z0 = x * 0x846ca68b;
+  z1 = x * 0x9e3779b1 + high * 0x85ebca6b + (uint32_t)(key >> 32);
+  z0 ^= z0 >> 16;
+  w = z0 * (Mix(0x9e3779b9 * (uint32_t)(j / 2 + 1)) | 0x80000001) + z1;
+  a = w >> 16;
+  return 2 * (int32_t)(j % 2 ? a ^ (w & 0xffff) : a) - 65535;
+}
+
+static PetscErrorCode TestTable(void)
+{
+  Check check = {"values"};
+
+  PetscFunctionBegin;
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(table); l++) {
+    for (PetscInt j = 0; j < COLUMNS; j++) {
+      const int32_t q = table[l].q[j], own = Shadow(table[l].seed, table[l].row, j), entry = IDRSShadowEntry(table[l].seed, table[l].row, (uint32_t)j);
+
+      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)own, (int)q));
+      PetscCall(Expect(&check, (PetscBool)(entry == q), "IDRSShadowEntry(): line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)entry, (int)q));
+    }
+  }
+  PetscCall(Verdict(&check));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A mean of n values, in units of its standard deviation */
+static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double sigma, PetscInt n, const char what[], PetscInt i, PetscInt j)
+{
+  const double deviation = (sum / (double)n - mean) / (sigma / PetscSqrtReal((PetscReal)n));
+
+  PetscFunctionBegin;
+  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0), "%s %" PetscInt_FMT " %" PetscInt_FMT ": off by %g sigmas", what, i, j, deviation));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   n rows from the one given: every value odd and in (-2^16,2^16), each of these occurs, and mean, variance, correlation of
+   columns and of rows are those of independent uniform numbers. Integers, so the sums are exact.
+*/
+static PetscErrorCode TestStatistics(uint64_t seed, uint64_t first, Check *range, Check *statistics)
+{
+  enum {
+    n       = 100000,
+    columns = 16
+  };
+  const PetscInt lags[] = {1, 2, 3, 32, 64, 1000, 1024, 4096};
+  const double   unit   = 65536.0;
+  int32_t       *q;
+  PetscInt      *seen, missing = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n * columns, &q));
+  PetscCall(PetscCalloc1(65536, &seen));
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt j = 0; j < columns; j++) {
+      const uint64_t  row   = first + (uint64_t)i;
+      const int32_t   entry = IDRSShadowEntry(seed, row, (uint32_t)j);
+      const PetscBool valid = (PetscBool)(entry % 2 && -65536 < entry && entry < 65536);
+
+      if (!valid || entry != Shadow(seed, row, j)) PetscCall(Expect(range, PETSC_FALSE, "row %" PetscInt_FMT " column %" PetscInt_FMT " is %d, by definition %d", i, j, (int)entry, (int)Shadow(seed, row, j)));
+      else range->made++;
+      if (valid) seen[(entry + 65535) / 2]++;
+      q[i + j * n] = entry;
+    }
+  }
+  for (PetscInt i = 0; i < 65536; i++) missing += !seen[i];
+  PetscCall(Expect(range, (PetscBool)!missing, "%" PetscInt_FMT " values never occur", missing));
+
+  for (PetscInt j = 0; j < columns; j++) {
+    int64_t sum = 0;
+
+    for (PetscInt i = 0; i < n; i++) sum += q[i + j * n];
+    PetscCall(ExpectMean(statistics, (double)sum / unit, 0.0, PetscSqrtReal(1.0 / 3.0), n, "mean of column", j, j));
+    for (PetscInt l = 0; l <= j; l++) {
+      sum = 0;
+      for (PetscInt i = 0; i < n; i++) sum += (int64_t)q[i + j * n] * q[i + l * n];
+      if (l == j) PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 1.0 / 3.0, PetscSqrtReal(4.0 / 45.0), n, "variance of column", j, j));
+      else PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 0.0, 1.0 / 3.0, n, "correlation of columns", j, l));
+    }
+    for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(lags); l++) {
+      sum = 0;
+      for (PetscInt i = 0; i < n - lags[l]; i++) sum += (int64_t)q[i + j * n] * q[i + lags[l] + j * n];
+      PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 0.0, 1.0 / 3.0, n - lags[l], "correlation of rows, column and lag", j, lags[l]));
+    }
+  }
+  PetscCall(PetscFree(q));
+  PetscCall(PetscFree(seen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Integers, so that a sum over rows is exact in any order */
+static PetscScalar Number(PetscInt which, PetscInt row)
+{
+  const PetscInt re = (7 * row + 3 + which) % 17 - 8;
+#if PetscDefined(USE_COMPLEX)
+  const PetscInt im = (5 * row + 1 + which) % 13 - 6;
+
+  return PetscCMPLX((PetscReal)re, (PetscReal)im);
+#else
+  return (PetscReal)re;
+#endif
+}
+
+/* Do the sums hold P^H x, over the rows of all processes? Exactly so, but for single precision */
+static PetscErrorCode ExpectSums(Check *check, IDRSSpace space, PetscInt which, const PetscScalar sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < space->s; j++) {
+    const PetscReal tolerance = PETSC_MACHINE_EPSILON > 1e-10 ? (PetscReal)ROWS * 8 * PETSC_MACHINE_EPSILON : (PetscReal)0.0;
+    PetscScalar     sum       = 0.0;
+    PetscReal       error;
+
+    for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(space->seed, (uint64_t)i, j) * Number(which, i);
+    sum /= (PetscReal)65536.0;
+    error = PetscAbsScalar(sums[j] - sum);
+    PetscCall(Expect(check, (PetscBool)(error <= tolerance), "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT " is off by %g of %g", space->ops->name, space->s, space->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Do the stored shadow vectors hold the hash, to the bit? */
+static PetscErrorCode ExpectVectors(Check *check, IDRSSpace space)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < space->s; j++) {
+    const PetscScalar *p;
+    PetscInt           row = -1;
+
+    PetscCall(VecGetOwnershipRange(space->P[j], &begin, &end));
+    PetscCall(VecGetArrayRead(space->P[j], &p));
+    for (PetscInt i = begin; i < end; i++) {
+      if (!(PetscRealPart(p[i - begin]) == (PetscReal)Shadow(space->seed, (uint64_t)i, j) / 65536 && PetscImaginaryPart(p[i - begin]) == 0.0)) row = i;
+    }
+    PetscCall(VecRestoreArrayRead(space->P[j], &p));
+    PetscCall(Expect(check, (PetscBool)(row < 0), "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, space->s, space->seed, row, j));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A vector of ROWS rows; the layouts share them evenly, leave them to the last process, or leave out a process in the middle */
+static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
+{
+  PetscMPIInt  rank, size;
+  PetscInt     n = PETSC_DECIDE, begin;
+  PetscScalar *array;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (layout == 1) n = rank == size - 1 ? ROWS : 0;
+  if (layout == 2) n = rank == size - 1 ? (size == 1 ? ROWS : ROWS - 1025) : (rank ? 0 : 1025);
+  PetscCall(VecCreate(PETSC_COMM_WORLD, x));
+  PetscCall(VecSetSizes(*x, n, ROWS));
+  PetscCall(VecSetFromOptions(*x));
+  PetscCall(VecGetOwnershipRange(*x, &begin, NULL));
+  PetscCall(VecGetLocalSize(*x, &n));
+  PetscCall(VecGetArrayWrite(*x, &array));
+  for (PetscInt i = 0; i < n; i++) array[i] = Number(which, begin + i);
+  PetscCall(VecRestoreArrayWrite(*x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One number of columns on one layout: the hash in the vectors and in the sums, whatever seed was there before */
+static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementation implementation, Check *vectors, Check *sums)
+{
+  const uint64_t seeds[] = {0, 7, UINT64_C(0xfedcba9876543210), 7, 0};
+  Vec            x, y;
+  IDRSSpace      space;
+
+  PetscFunctionBegin;
+  PetscCall(CreateVector(layout, 0, &x));
+  PetscCall(CreateVector(layout, 1, &y));
+  PetscCall(IDRSSpaceCreate(x, s, NULL, implementation, &space));
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(seeds); l++) {
+    PetscCall(IDRSSpaceSetSeed(space, seeds[l]));
+    PetscCall(Expect(sums, (PetscBool)(space->seed == seeds[l]), "%s: the seed is not the one that was set", space->ops->name));
+    if (implementation == KSP_IDRS_VEC) PetscCall(ExpectVectors(vectors, space));
+    PetscCall(IDRSProject(space, x, NULL, x));
+    PetscCall(ExpectSums(sums, space, 0, space->sums));
+    PetscCall(IDRSProject(space, x, y, y));
+    PetscCall(ExpectSums(sums, space, 0, space->sums));
+    PetscCall(ExpectSums(sums, space, 1, space->sums + IDRS_SUM_PY(s)));
+  }
+  PetscCall(IDRSSpaceDestroy(&space));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A seed means nothing to explicit shadow vectors: neither they nor the sums change */
+static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *check)
+{
+  enum {
+    s = 3
+  };
+  Vec         x, P[s];
+  PetscScalar before[s];
+  IDRSSpace   space;
+  PetscBool   same = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(CreateVector(0, 0, &x));
+  for (PetscInt j = 0; j < s; j++) PetscCall(CreateVector(0, 2 + j, &P[j]));
+  PetscCall(IDRSSpaceCreate(x, s, P, implementation, &space));
+  PetscCall(IDRSProject(space, x, NULL, x));
+  PetscCall(PetscArraycpy(before, space->sums, s));
+  PetscCall(IDRSSpaceSetSeed(space, 5));
+  PetscCall(IDRSProject(space, x, NULL, x));
+  for (PetscInt j = 0; j < s; j++) {
+    PetscScalar dot;
+
+    PetscCall(VecDot(x, P[j], &dot));
+    if (!(before[j] == space->sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
+  }
+  PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", space->ops->name));
+  PetscCall(IDRSSpaceDestroy(&space));
+  for (PetscInt j = 0; j < s; j++) PetscCall(VecDestroy(&P[j]));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscInt        columns[] = {1, 2, 5, 16, COLUMNS};
+  Check                 range = {"range"}, statistics = {"statistics"}, vectors = {"vectors"}, sums = {"sums"}, fixed = {"explicit vectors"};
+  KSPIDRSImplementation implementations[2] = {KSP_IDRS_VEC, KSP_IDRS_HOST};
+  PetscMPIInt           rank;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&implementations[1], NULL));
+
+  PetscCall(TestTable());
+  /* Each process another seed; the second set of rows crosses 2^32 */
+  PetscCall(TestStatistics((uint64_t)rank, 0, &range, &statistics));
+  PetscCall(TestStatistics((uint64_t)rank + 10, UINT64_C(0x100000000) - 50000, &range, &statistics));
+  PetscCall(Verdict(&range));
+  PetscCall(Verdict(&statistics));
+
+  for (PetscInt i = 0; i < 2; i++) {
+    for (PetscInt layout = 0; layout < 3; layout++) {
+      for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(columns); l++) PetscCall(TestSpace(layout, columns[l], implementations[i], &vectors, &sums));
+    }
+    PetscCall(TestExplicit(implementations[i], &fixed));
+  }
+  PetscCall(Verdict(&vectors));
+  PetscCall(Verdict(&sums));
+  PetscCall(Verdict(&fixed));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2 3}}
+
+TEST*/

@@ -1,0 +1,577 @@
+static char help[] = "KSPIDRS against IDR(s) as published: M. B. van Gijzen and P. Sonneveld, Algorithm 913, ACM TOMS 38 (2011), on arrays\n\
+and with the shadow space stored; against LAPACK; and against PETSc's own KSPIDR where it exists.\n\n";
+
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+
+#define MAX_ITS 2000
+
+/* What a test has found on this process; the first thing that was wrong is kept for the report */
+typedef struct {
+  const char *name;
+  PetscInt    made, wrong;
+  char        first[256];
+} Check;
+
+static PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
+{
+  va_list arguments;
+
+  PetscFunctionBegin;
+  check->made++;
+  if (holds) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!check->wrong++) {
+    va_start(arguments, format);
+    PetscCall(PetscVSNPrintf(check->first, sizeof(check->first), format, NULL, arguments));
+    va_end(arguments);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line for all processes; a test that made no comparison has not passed */
+static PetscErrorCode Verdict(const Check *check)
+{
+  PetscInt    counts[2] = {check->made, check->wrong};
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: agrees\n", check->name));
+  else {
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " wrong\n", check->name, counts[1], counts[0]));
+    if (check->wrong) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "  [%d] %s\n", rank, check->first));
+    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number in the square of side 2 around 0, real in real builds */
+static PetscReal Real(uint64_t x)
+{
+  x = (x + 1) * UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb);
+  x = (x ^ x >> 29) * UINT64_C(0xd6e8feb86659fd93);
+  return (PetscReal)(int32_t)(x >> 32) / (PetscReal)2147483648.0;
+}
+
+static PetscScalar Number(PetscInt which, PetscInt index)
+{
+  const uint64_t x = (uint64_t)which << 32 | (uint64_t)index << 1;
+
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(Real(x), Real(x + 1));
+#else
+  return Real(x);
+#endif
+}
+
+/* 65536 P_ij of the hashed shadow space, from its definition and not from the library */
+static uint32_t Mix(uint32_t x)
+{
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  x *= 0x846ca68b;
+  return x ^ x >> 16;
+}
+
+static int32_t Shadow(uint64_t seed, uint64_t row, PetscInt j)
+{
+  uint64_t key = seed + UINT64_C(0x9e3779b97f4a7c15);
+  uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), x, z0, z1, w, a;
+
+  key = (key ^ key >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  key = (key ^ key >> 27) * UINT64_C(0x94d049bb133111eb);
+  key ^= key >> 31;
+  x = low ^ (high * 0x9e3779b1 + (uint32_t)key);
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  z0 = x * 0x846ca68b;
+  z1 = x * 0x9e3779b1 + high * 0x85ebca6b + (uint32_t)(key >> 32);
+  z0 ^= z0 >> 16;
+  w = z0 * (Mix(0x9e3779b9 * (uint32_t)(j / 2 + 1)) | 0x80000001) + z1;
+  a = w >> 16;
+  return 2 * (int32_t)(j % 2 ? a ^ (w & 0xffff) : a) - 65535;
+}
+
+/*
+   The system that all methods solve. Dense arrays on every process, by columns; the PETSc objects share the rows. The
+   second right-hand side is the first but for rounding errors: what it changes tells how far a history is to be trusted.
+*/
+typedef struct {
+  PetscInt     n, local, begin;
+  PetscScalar *A, *B, *b[2], *x0, *x; /* B is the diagonal preconditioner, x is LAPACK's solution */
+  Mat          Amat, Bmat;
+  Vec          rhs[2], solution;
+} System;
+
+/* One solve */
+typedef struct {
+  PetscInt  s, seed; /* seed of the hashed space; negative for explicit vectors */
+  PetscReal cosine;
+  PetscBool jacobi, guess;
+  PCSide    side;
+} Method;
+
+typedef struct {
+  PetscInt  its, enlarged, minimised; /* how often omega was enlarged, and how often not */
+  PetscReal norms[MAX_ITS + 1];
+} History;
+
+static PetscScalar Dot(PetscInt n, const PetscScalar *x, const PetscScalar *y)
+{
+  PetscScalar sum = 0.0;
+
+  for (PetscInt i = 0; i < n; i++) sum += PetscConj(x[i]) * y[i];
+  return sum;
+}
+
+static void Axpy(PetscInt n, PetscScalar *y, PetscScalar a, const PetscScalar *x)
+{
+  for (PetscInt i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+static void Multiply(PetscInt n, const PetscScalar *A, const PetscScalar *x, PetscScalar *y)
+{
+  for (PetscInt i = 0; i < n; i++) y[i] = 0.0;
+  for (PetscInt j = 0; j < n; j++) Axpy(n, y, x[j], A + j * n);
+}
+
+static PetscBool Report(History *history, PetscInt n, const PetscScalar *r, PetscReal tolerance)
+{
+  const PetscReal norm = PetscSqrtReal(PetscRealPart(Dot(n, r, r)));
+
+  history->norms[history->its] = norm;
+  return history->its < MAX_ITS && norm > tolerance * history->norms[0] ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/*
+   Algorithm 913 for A x = r, x = 0 at first, without a preconditioner. Every inner product is made when it is needed, with
+   the stored P; f = P^H r afresh in every cycle.
+*/
+static PetscErrorCode Textbook(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa, PetscReal tolerance, PetscScalar *r, PetscScalar *x, History *history)
+{
+  PetscScalar *G, *U, *M, *f, *c, *v, *t, omega = 1.0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc7(n * s, &G, n * s, &U, s * s, &M, s, &f, s, &c, n, &v, n, &t));
+  for (PetscInt i = 0; i < s; i++) M[i + i * s] = 1.0;
+  PetscCall(PetscArrayzero(x, n));
+  history->its = history->enlarged = history->minimised = 0;
+  if (!Report(history, n, r, tolerance)) goto done;
+  while (1) {
+    PetscReal   tnorm, rnorm, rho;
+    PetscScalar tr;
+
+    for (PetscInt i = 0; i < s; i++) f[i] = Dot(n, P + i * n, r);
+    for (PetscInt k = 0; k < s; k++) {
+      PetscScalar *g = G + k * n, *u = U + k * n, beta;
+
+      /* Solve c from M c = f */
+      for (PetscInt i = k; i < s; i++) {
+        c[i] = f[i];
+        for (PetscInt j = k; j < i; j++) c[i] -= M[i + j * s] * c[j];
+        c[i] /= M[i + i * s];
+      }
+      /* v = r - sum c_i g_i,  u_k = sum c_i u_i + omega v,  g_k = A u_k */
+      PetscCall(PetscArraycpy(v, r, n));
+      for (PetscInt i = k; i < s; i++) Axpy(n, v, -c[i], G + i * n);
+      for (PetscInt i = 0; i < n; i++) u[i] *= c[k];
+      for (PetscInt i = k + 1; i < s; i++) Axpy(n, u, c[i], U + i * n);
+      Axpy(n, u, omega, v);
+      Multiply(n, A, u, g);
+      /* Make g_k orthogonal to p_0 ... p_{k-1} */
+      for (PetscInt i = 0; i < k; i++) {
+        const PetscScalar alpha = Dot(n, P + i * n, g) / M[i + i * s];
+
+        Axpy(n, g, -alpha, G + i * n);
+        Axpy(n, u, -alpha, U + i * n);
+      }
+      for (PetscInt i = k; i < s; i++) M[i + k * s] = Dot(n, P + i * n, g);
+      /* Make r orthogonal to p_0 ... p_k */
+      beta = f[k] / M[k + k * s];
+      Axpy(n, r, -beta, g);
+      Axpy(n, x, beta, u);
+      history->its++;
+      if (!Report(history, n, r, tolerance)) goto done;
+      for (PetscInt i = k + 1; i < s; i++) f[i] -= beta * M[i + k * s];
+    }
+    /* omega, maintaining the convergence */
+    Multiply(n, A, r, t);
+    tr    = Dot(n, t, r);
+    tnorm = PetscSqrtReal(PetscRealPart(Dot(n, t, t)));
+    rnorm = PetscSqrtReal(PetscRealPart(Dot(n, r, r)));
+    omega = tr / PetscSqr(tnorm);
+    rho   = PetscAbsScalar(tr) / (tnorm * rnorm);
+    if (rho < kappa) {
+      omega *= kappa / rho;
+      history->enlarged++;
+    } else history->minimised++;
+    Axpy(n, x, omega, r);
+    Axpy(n, r, -omega, t);
+    history->its++;
+    if (!Report(history, n, r, tolerance)) goto done;
+  }
+done:
+  PetscCall(PetscFree7(G, U, M, f, c, v, t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A random matrix with a diagonal that keeps its eigenvalues to the right of zero, far enough spread for the methods to
+   take some cycles; or, where it is to be skew, to the left of zero, with so large a skew part that omega is enlarged.
+*/
+static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
+{
+  PetscMPIInt  rank, size;
+  PetscScalar *array;
+  Mat          dense;
+  Vec          b, x;
+  KSP          ksp;
+  PC           pc;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  /* The first process has a third of the rows, the last has the others */
+  system->n     = n;
+  system->begin = rank ? n / 3 : 0;
+  system->local = size == 1 ? n : (rank == 0 ? n / 3 : (rank == size - 1 ? n - n / 3 : 0));
+  PetscCall(PetscMalloc6(n * n, &system->A, n, &system->B, n, &system->b[0], n, &system->b[1], n, &system->x0, n, &system->x));
+  for (PetscInt j = 0; j < n; j++) {
+    for (PetscInt i = 0; i < n; i++) {
+      PetscScalar a = Number(n, i + j * n) / PetscSqrtReal((PetscReal)n);
+
+      if (skew) a = (PetscReal)0.8 * (a - PetscConj(Number(n, j + i * n)) / PetscSqrtReal((PetscReal)n));
+      if (i == j) a += skew ? (PetscReal)-0.6 - (PetscReal)i / (2 * n) : (PetscReal)1.0 + (PetscReal)(20 * i) / n;
+      system->A[i + j * n] = a;
+    }
+    system->B[j]    = (PetscReal)1.5 + (PetscReal)0.5 * Number(n + 3, j);
+    system->b[0][j] = Number(n + 1, j);
+    system->b[1][j] = system->b[0][j] * ((PetscReal)1.0 + (PetscReal)(2 * PETSC_MACHINE_EPSILON) * Number(n + 4, j));
+    system->x0[j]   = Number(n + 2, j);
+  }
+
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, system->local, system->local, n, n, NULL, &system->Amat));
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, system->local, system->local, n, n, 1, NULL, 0, NULL, &system->Bmat));
+  for (PetscInt i = system->begin; i < system->begin + system->local; i++) {
+    for (PetscInt j = 0; j < n; j++) PetscCall(MatSetValue(system->Amat, i, j, system->A[i + j * n], INSERT_VALUES));
+    PetscCall(MatSetValue(system->Bmat, i, i, system->B[i], INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(system->Amat, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(system->Amat, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyBegin(system->Bmat, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(system->Bmat, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(system->Amat, &system->solution, NULL));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscCall(VecDuplicate(system->solution, &system->rhs[i]));
+    PetscCall(VecGetArrayWrite(system->rhs[i], &array));
+    PetscCall(PetscArraycpy(array, system->b[i] + system->begin, system->local));
+    PetscCall(VecRestoreArrayWrite(system->rhs[i], &array));
+  }
+
+  /* The solution by LAPACK, on every process */
+  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n, n, system->A, &dense));
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, n, system->b[0], &b));
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, n, system->x, &x));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetType(ksp, KSPPREONLY));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCLU));
+  PetscCall(KSPSetOperators(ksp, dense, dense));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&dense));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SystemDestroy(System *system)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&system->rhs[0]));
+  PetscCall(VecDestroy(&system->rhs[1]));
+  PetscCall(VecDestroy(&system->solution));
+  PetscCall(MatDestroy(&system->Amat));
+  PetscCall(MatDestroy(&system->Bmat));
+  PetscCall(PetscFree6(system->A, system->B, system->b[0], system->b[1], system->x0, system->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The method without a preconditioner on the system that preconditioning makes of this one: A B^{-1} y = r from the right,
+   B^{-1}A x = B^{-1}r from the left. Norms are those that the solver monitors.
+*/
+static PetscErrorCode SolveTextbook(const System *system, Method method, const PetscScalar *P, PetscInt rhs, History *history)
+{
+  const PetscInt n = system->n;
+  PetscScalar   *A, *r, *x;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(n * n, &A, n, &r, n, &x));
+  Multiply(n, system->A, system->x0, r);
+  for (PetscInt i = 0; i < n; i++) r[i] = system->b[rhs][i] - (method.guess ? r[i] : (PetscScalar)0.0);
+  for (PetscInt j = 0; j < n; j++) {
+    for (PetscInt i = 0; i < n; i++) A[i + j * n] = system->A[i + j * n] / (method.jacobi ? system->B[method.side == PC_RIGHT ? j : i] : (PetscScalar)1.0);
+  }
+  for (PetscInt i = 0; method.jacobi && method.side == PC_LEFT && i < n; i++) r[i] /= system->B[i];
+  PetscCall(Textbook(n, A, method.s, P, method.cosine, 1e-11, r, x, history));
+  PetscCall(PetscFree3(A, r, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solver with what the two Krylov methods of PETSc have in common */
+static PetscErrorCode SolverCreate(const System *system, KSPType type, Method method, KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetPCSide(*ksp, method.side));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, method.jacobi ? PCJACOBI : PCNONE));
+  PetscCall(KSPSetOperators(*ksp, system->Amat, system->Bmat));
+  PetscCall(KSPSetTolerances(*ksp, 1e-11, 0.0, 1e30, MAX_ITS));
+  PetscCall(KSPSetInitialGuessNonzero(*ksp, method.guess));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_ITS + 1, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves, and leaves the norms in history */
+static PetscErrorCode Solve(const System *system, KSP ksp, PetscInt rhs, History *history)
+{
+  const PetscReal *norms;
+  PetscInt         count;
+  PetscScalar     *array;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayWrite(system->solution, &array));
+  PetscCall(PetscArraycpy(array, system->x0 + system->begin, system->local));
+  PetscCall(VecRestoreArrayWrite(system->solution, &array));
+  PetscCall(KSPSolve(ksp, system->rhs[rhs], system->solution));
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &count));
+  PetscCall(PetscArraycpy(history->norms, norms, count));
+  history->its = count - 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Norms of the first five cycles, or as far as they are known: until rounding errors in the right-hand side alone make a
+   difference, a hundredth of the one that is tolerated, or until the last norm. They always reach into the second cycle,
+   where all columns of the panels and an omega of the method's own are in use.
+*/
+static PetscErrorCode CompareHistories(Check *check, const System *system, Method method, const History *expected, const History *nearby, const History *found)
+{
+  const PetscReal tolerance = 1e-6;
+  const PetscInt  last      = PetscMin(5 * (method.s + 1), PetscMin(expected->its, nearby->its));
+  PetscInt        i, wrong = -1;
+
+  PetscFunctionBegin;
+  for (i = 0; i <= last && wrong < 0 && PetscAbsReal(nearby->norms[i] - expected->norms[i]) <= 1e-2 * tolerance * expected->norms[i]; i++) {
+    if (i > found->its || !(PetscAbsReal(found->norms[i] - expected->norms[i]) <= tolerance * expected->norms[i])) wrong = i;
+  }
+  PetscCall(Expect(check, (PetscBool)(wrong < 0), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d guess %d: norm %" PetscInt_FMT " is %g, not %g", system->n, method.s, method.seed, (double)method.cosine,
+                   (int)method.jacobi, (int)method.side, (int)method.guess, wrong, wrong < 0 ? 0.0 : (double)found->norms[wrong], wrong < 0 ? 0.0 : (double)expected->norms[wrong]));
+  PetscCall(Expect(check, (PetscBool)(wrong >= 0 || i > method.s + 3), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d guess %d: only %" PetscInt_FMT " norms to compare", system->n, method.s, method.seed,
+                   (double)method.cosine, (int)method.jacobi, (int)method.side, (int)method.guess, i));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CompareSolutions(Check *check, const System *system, Method method, KSP ksp)
+{
+  const PetscScalar *x;
+  PetscReal          error = 0.0, norm = 0.0;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(VecGetArrayRead(system->solution, &x));
+  for (PetscInt i = 0; i < system->n; i++) norm += PetscRealPart(PetscConj(system->x[i]) * system->x[i]);
+  for (PetscInt i = 0; i < system->local; i++) {
+    const PetscScalar difference = x[i] - system->x[system->begin + i];
+
+    error += PetscRealPart(PetscConj(difference) * difference);
+  }
+  PetscCall(VecRestoreArrayRead(system->solution, &x));
+  PetscCall(Expect(check, (PetscBool)(reason > 0), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d: %s", system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, KSPConvergedReasons[reason]));
+  PetscCall(Expect(check, (PetscBool)(error <= 1e-16 * norm), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d: error of the solution %g", system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi,
+                   (int)method.side, (double)PetscSqrtReal(error / norm)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One method on one system: KSPIDRS with its hashed space, or with the explicit vectors, and the textbook */
+static PetscErrorCode Test(const System *system, Method method, Check *histories, Check *solutions, PetscInt *enlarged, PetscInt *minimised)
+{
+  const PetscInt n = system->n;
+  PetscScalar   *P;
+  History       *expected, *nearby, *found;
+  Vec           *vectors = NULL;
+  KSP            ksp;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc4(n * method.s, &P, 1, &expected, 1, &nearby, 1, &found));
+  for (PetscInt j = 0; j < method.s; j++) {
+    for (PetscInt i = 0; i < n; i++) P[i + j * n] = method.seed < 0 ? Number(1000 + j, i) : (PetscScalar)((PetscReal)Shadow((uint64_t)method.seed, (uint64_t)i, j) / 65536);
+  }
+  PetscCall(SolveTextbook(system, method, P, 0, expected));
+  PetscCall(SolveTextbook(system, method, P, 1, nearby));
+  *enlarged += expected->enlarged;
+  *minimised += expected->minimised;
+
+  PetscCall(SolverCreate(system, KSPIDRS, method, &ksp));
+  if (method.seed < 0) {
+    PetscCall(VecDuplicateVecs(system->solution, method.s, &vectors));
+    for (PetscInt j = 0; j < method.s; j++) {
+      PetscScalar *array;
+
+      PetscCall(VecGetArrayWrite(vectors[j], &array));
+      PetscCall(PetscArraycpy(array, P + system->begin + j * n, system->local));
+      PetscCall(VecRestoreArrayWrite(vectors[j], &array));
+    }
+    PetscCall(KSPIDRSSetShadowVecs(ksp, method.s, vectors));
+  } else {
+    PetscCall(KSPIDRSSetShadowSize(ksp, method.s));
+    PetscCall(KSPIDRSSetShadowSeed(ksp, method.seed));
+  }
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, method.cosine));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(Solve(system, ksp, 0, found));
+  PetscCall(CompareHistories(histories, system, method, expected, nearby, found));
+  PetscCall(CompareSolutions(solutions, system, method, ksp));
+  PetscCall(KSPDestroy(&ksp));
+  if (vectors) PetscCall(VecDestroyVecs(method.s, &vectors));
+  PetscCall(PetscFree4(P, expected, nearby, found));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PETSC_VERSION_GE(3, 26, 0)
+/*
+   PETSc's own IDR(s) fills its shadow vectors from a PetscRandom and orthonormalises them by Gram-Schmidt. A second
+   PetscRandom of the same seed gives KSPIDRS the same ones.
+*/
+static PetscErrorCode RandomCreate(PetscRandom *random)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, random));
+  PetscCall(PetscRandomSetType(*random, PETSCRANDER48));
+  #if PetscDefined(USE_COMPLEX)
+  PetscCall(PetscRandomSetInterval(*random, PetscCMPLX(-1.0, -1.0), PetscCMPLX(1.0, 1.0)));
+  #else
+  PetscCall(PetscRandomSetInterval(*random, -1.0, 1.0));
+  #endif
+  PetscCall(PetscRandomSetSeed(*random, 4711));
+  PetscCall(PetscRandomSeed(*random));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestPETSc(const System *system, PetscInt s, Check *histories)
+{
+  const Method method = {.s = s, .seed = -1, .cosine = 0.7, .side = PC_RIGHT};
+  History     *expected, *nearby, *found;
+  PetscRandom  random;
+  Vec         *P;
+  KSP          ksp;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(1, &expected, 1, &nearby, 1, &found));
+  PetscCall(RandomCreate(&random));
+  PetscCall(SolverCreate(system, KSPIDR, method, &ksp));
+  PetscCall(KSPIDRSetS(ksp, s));
+  PetscCall(KSPIDRSetCosine(ksp, 0.7));
+  PetscCall(KSPIDRSetRandom(ksp, random));
+  PetscCall(Solve(system, ksp, 0, expected));
+  PetscCall(Solve(system, ksp, 1, nearby));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(PetscRandomDestroy(&random));
+
+  PetscCall(RandomCreate(&random));
+  PetscCall(VecDuplicateVecs(system->solution, s, &P));
+  for (PetscInt k = 0; k < s; k++) PetscCall(VecSetRandom(P[k], random));
+  PetscCall(PetscRandomDestroy(&random));
+  for (PetscInt k = 0; k < s; k++) {
+    for (PetscInt j = 0; j < k; j++) {
+      PetscScalar dot;
+
+      PetscCall(VecDot(P[k], P[j], &dot));
+      PetscCall(VecAXPY(P[k], -dot, P[j]));
+    }
+    PetscCall(VecNormalize(P[k], NULL));
+  }
+  PetscCall(SolverCreate(system, KSPIDRS, method, &ksp));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, 0.7));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(Solve(system, ksp, 0, found));
+  PetscCall(CompareHistories(histories, system, method, expected, nearby, found));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroyVecs(s, &P));
+  PetscCall(PetscFree3(expected, nearby, found));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+  const PetscInt  sizes[] = {1, 2, 4, 8}, orders[] = {60, 87, 120};
+  const PetscReal cosines[] = {0.0, 0.5, 0.7};
+  Check           histories = {"residual norms"}, solutions = {"solutions"}, angles = {"omega"}, others = {"KSPIDR"};
+  PetscInt        enlarged = 0, minimised = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  for (PetscInt order = 0; order < 3; order++) {
+    for (PetscInt skew = 0; skew < 2; skew++) {
+      System system;
+
+      PetscCall(SystemCreate(orders[order], (PetscBool)skew, &system));
+      for (PetscInt l = 0; l < 4; l++) {
+        Method method = {.s = sizes[l], .side = PC_RIGHT};
+
+        for (PetscInt c = 0; c < 3; c++) {
+          method.cosine = cosines[c];
+          method.seed   = -1;
+          PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
+          method.seed = order;
+          PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
+        }
+        /* A guess, and a preconditioner on either side, which separates the parts of a combine */
+        method.cosine = 0.5;
+        method.guess  = PETSC_TRUE;
+        PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
+        method.jacobi = PETSC_TRUE;
+        PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
+        method.side = PC_LEFT;
+        PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
+#if PETSC_VERSION_GE(3, 26, 0)
+        PetscCall(TestPETSc(&system, sizes[l], &others));
+#else
+        others.made++;
+#endif
+      }
+      PetscCall(SystemDestroy(&system));
+    }
+  }
+  PetscCall(Expect(&angles, (PetscBool)(enlarged > 100 && minimised > 100), "omega was enlarged %" PetscInt_FMT " times, and %" PetscInt_FMT " times not", enlarged, minimised));
+  PetscCall(Verdict(&histories));
+  PetscCall(Verdict(&solutions));
+  PetscCall(Verdict(&angles));
+  PetscCall(Verdict(&others));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     requires: double
+     nsize: {{1 3}}
+     args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -765,8 +765,8 @@ static PetscErrorCode TestBlocks(void)
           PetscCall(KSPSolve(ksp, b, x));
           PetscCall(KSPGetConvergedReason(ksp, &reason));
           mine = (PetscMPIInt)reason;
-          PetscCallMPI(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD));
-          PetscCallMPI(MPI_Allreduce(&mine, &best, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+          IDRSCallAllreduce(&mine, &worst, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+          IDRSCallAllreduce(&mine, &best, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
           if (worst != best || reason != KSP_DIVERGED_PC_FAILED) PetscCall(Complain("%s, s = %" PetscInt_FMT ", %s, norm %s: reasons %d to %d", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]], worst, best));
           PetscCall(KSPDestroy(&ksp));
           PetscCall(MatDestroy(&A));

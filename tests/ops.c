@@ -357,7 +357,7 @@ static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *p
   PetscFunctionBegin;
   if (holds) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE, "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT " e %" PetscInt_FMT " part %d%s: %s %" PetscInt_FMT ": %g, not %g", side->space->ops->name, side->P ? " with explicit vectors" : "", problem->s,
+    PetscCall(Expect(check, PETSC_FALSE, "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT " e %" PetscInt_FMT " part %d%s: %s %" PetscInt_FMT ": %g, not %g", side->space->backend->name, side->P ? " with explicit vectors" : "", problem->s,
                      problem->n, call.k, call.e, (int)call.part, call.second ? " with y or p" : "", what, index, found, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -486,7 +486,7 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
         PetscCall(CheckSums(check, problem, &side[l], call, run, 0, s + 1, space->sums));
         if (call.second) PetscCall(CheckSums(check, problem, &side[l], call, run, s + 1, IDRS_SUMS(s), space->sums));
       }
-      expected = space->ops->composed ? 0 : declared;
+      expected = space->backend->composed ? 0 : declared;
       PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, &side[l], call, "vectors counted", 0, vectors, expected));
       expected = call.operation == PROJECT ? 1 : 0;
       PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, &side[l], call, "reductions counted", 0, reductions, expected));
@@ -535,7 +535,7 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
   vectors += space->vectors;
   reductions += space->reductions;
   allreduces += Allreduces();
-  expected = space->ops->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : 8 * s + 4);
+  expected = space->backend->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : 8 * s + 4);
   PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, side, call, "vectors of a cycle", 0, vectors, expected));
   expected = s + 1;
   PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions counted in a cycle", 0, reductions, expected));

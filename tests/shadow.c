@@ -206,7 +206,7 @@ static PetscErrorCode ExpectSums(Check *check, IDRSSpace space, PetscInt which, 
     for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(space->seed, (uint64_t)i, j) * Number(which, i);
     sum /= (PetscReal)65536.0;
     error = PetscAbsScalar(sums[j] - sum);
-    PetscCall(Expect(check, (PetscBool)(error <= tolerance), "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT " is off by %g of %g", space->ops->name, space->s, space->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
+    PetscCall(Expect(check, (PetscBool)(error <= tolerance), "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT " is off by %g of %g", space->backend->name, space->s, space->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -268,7 +268,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
   PetscCall(IDRSSpaceCreate(x, s, NULL, implementation, &space));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(seeds); l++) {
     PetscCall(IDRSSpaceSetSeed(space, seeds[l]));
-    PetscCall(Expect(sums, (PetscBool)(space->seed == seeds[l]), "%s: the seed is not the one that was set", space->ops->name));
+    PetscCall(Expect(sums, (PetscBool)(space->seed == seeds[l]), "%s: the seed is not the one that was set", space->backend->name));
     if (implementation == KSP_IDRS_VEC) PetscCall(ExpectVectors(vectors, space));
     PetscCall(IDRSProject(space, x, NULL, x));
     PetscCall(ExpectSums(sums, space, 0, space->sums));
@@ -307,7 +307,7 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
     PetscCall(VecDot(x, P[j], &dot));
     if (!(before[j] == space->sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
   }
-  PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", space->ops->name));
+  PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", space->backend->name));
   PetscCall(IDRSSpaceDestroy(&space));
   for (PetscInt j = 0; j < s; j++) PetscCall(VecDestroy(&P[j]));
   PetscCall(VecDestroy(&x));

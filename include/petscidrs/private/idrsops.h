@@ -56,7 +56,7 @@ PETSC_INTERN const IDRSOps IDRSOps_CUDA;
 #endif
 
 struct _n_IDRSSpace {
-  const IDRSOps *ops;
+  const IDRSOps *backend;
   const char    *slower; /* why no faster back end runs; NULL when none is faster */
   MPI_Comm       comm;
   PetscMPIInt    size;

@@ -87,7 +87,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
   PetscCall(PetscNew(&space));
   *newspace   = space;
   space->comm = MPI_COMM_NULL;
-  PetscCall(IDRSSpaceChoose_Private(like, implementation, &space->ops, &space->slower));
+  PetscCall(IDRSSpaceChoose_Private(like, implementation, &space->backend, &space->slower));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &space->comm, NULL));
   PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
   PetscCall(VecGetLocalSize(like, &space->n));
@@ -111,7 +111,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
       small->shadownorm = i ? PetscMin(small->shadownorm, norm) : norm;
     }
   }
-  PetscCall((*space->ops->create)(space, like));
+  PetscCall((*space->backend->create)(space, like));
   IDRSSmallStart(small);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -123,7 +123,7 @@ PetscErrorCode IDRSSpaceDestroy(IDRSSpace *oldspace)
   PetscFunctionBegin;
   if (!space) PetscFunctionReturn(PETSC_SUCCESS);
   *oldspace = NULL;
-  if (space->ops) PetscCall((*space->ops->destroy)(space));
+  if (space->backend) PetscCall((*space->backend->destroy)(space));
   PetscCall(IDRSColumnsDestroy(space->s, &space->P));
   PetscCall(PetscFree5(space->small.M, space->small.f, space->small.c, space->small.alpha, space->small.beta));
   PetscCall(PetscFree(space->sums));
@@ -172,9 +172,9 @@ PetscErrorCode IDRSShadowFill(IDRSSpace space, Vec P[])
 static PetscErrorCode IDRSLog_Private(IDRSSpace space, PetscInt vectors, PetscInt flops)
 {
   PetscFunctionBegin;
-  if (!space->ops->composed) {
+  if (!space->backend->composed) {
     space->vectors += (PetscLogDouble)vectors;
-    if (space->ops->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
+    if (space->backend->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
     else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -222,7 +222,7 @@ PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Pe
   PetscCheck(part != IDRS_COMBINE_NONE, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
   PetscCall(IDRSCheck_Private(space, k, e));
   PetscCall(PetscLogEventBegin(IDRS_Combine, 0, 0, 0, 0));
-  PetscCall((*space->ops->combine)(space, part, k, e, r, v));
+  PetscCall((*space->backend->combine)(space, part, k, e, r, v));
   PetscCall(IDRSLog_Private(space, 1 + IDRSCombineVectors_Private(part, e - k), IDRSCombineFlops_Private(part, e - k)));
   PetscCall(PetscLogEventEnd(IDRS_Combine, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -249,10 +249,10 @@ PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r)
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(IDRS_Project, x, 0, 0, 0));
   if (!y) space->sums[IDRS_SUM_RR(s)] = space->rr;
-  PetscCall((*space->ops->project)(space, x, y, r, space->sums));
+  PetscCall((*space->backend->project)(space, x, y, r, space->sums));
   PetscCall(IDRSLog_Private(space, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
   PetscCall(PetscLogEventEnd(IDRS_Project, x, 0, 0, 0));
-  if (!space->ops->composed) PetscCall(IDRSReduce_Private(space, y ? IDRS_SUMS(s) : s + 2, space->sums));
+  if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, y ? IDRS_SUMS(s) : s + 2, space->sums));
   space->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -266,7 +266,7 @@ PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart pa
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
   if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1, e));
   PetscCall(PetscLogEventBegin(IDRS_Update, r, 0, 0, 0));
-  PetscCall((*space->ops->update)(space, k, r, part, e, v));
+  PetscCall((*space->backend->update)(space, k, r, part, e, v));
   PetscCall(IDRSLog_Private(space, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
   PetscCall(PetscLogEventEnd(IDRS_Update, r, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -281,7 +281,7 @@ PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSComb
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
   if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, 0, e));
   PetscCall(PetscLogEventBegin(IDRS_Advance, r, 0, 0, 0));
-  PetscCall((*space->ops->advance)(space, p, t, z, r, part, e, v));
+  PetscCall((*space->backend->advance)(space, p, t, z, r, part, e, v));
   PetscCall(IDRSLog_Private(space, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
   PetscCall(PetscLogEventEnd(IDRS_Advance, r, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -291,7 +291,7 @@ PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSComb
 PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
 {
   PetscFunctionBegin;
-  if (space->ops->composed || space->ops->device) PetscCall(VecNorm(r, NORM_2, norm));
+  if (space->backend->composed || space->backend->device) PetscCall(VecNorm(r, NORM_2, norm));
   else {
     PetscScalar rr = space->rr;
 

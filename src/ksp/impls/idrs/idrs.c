@@ -77,7 +77,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
   idrs->exact          = mffd ? PETSC_FALSE : PETSC_TRUE;
   idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
-  idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->ops->device);
+  idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->backend->device);
   idrs->pending        = PETSC_FALSE;
   idrs->columns        = 0;
   idrs->floor          = PETSC_MAX_REAL;
@@ -142,13 +142,13 @@ static PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->ops->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->backend->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
   if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
   if (idrs->matvecs) {
     if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
                                      idrs->updates, idrs->verifications, idrs->restarts));
-    if (!space->ops->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)((space->vectors - idrs->vectors) / idrs->matvecs)));
+    if (!space->backend->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)((space->vectors - idrs->vectors) / idrs->matvecs)));
     if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

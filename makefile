@@ -29,6 +29,7 @@ ifneq ($(found),)
   ours := $(CFLAGS)
   include $(PETSC_DIR)/lib/petsc/conf/variables
   CFLAGS  := $(if $(ours),$(ours),-O3 -g -Wall)
+  libpetsc = $(C_SH_LIB_PATH) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC)
   petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
 endif
 .DEFAULT_GOAL := all
@@ -58,7 +59,7 @@ all:
 endif
 
 $(PLUGIN): $(objects)
-	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ -L$(PETSC_LIB_DIR) $(C_SH_LIB_PATH) $(PETSC_LIB_BASIC) $(cudalibs) -lm
+	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ $(libpetsc) $(cudalibs) -lm
 	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
@@ -84,20 +85,20 @@ demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 	@$(petsc) MPIEXEC='$(MPIEXEC)' tools/demo $(BUILD)
 
 test: $(PLUGIN)
-	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc PETSC_LIB='$(PETSC_LIB)' tools/run-tests $(BUILD) '$(TESTS)'
+	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
 endif
 
 # Programs that take the plugin at run time
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PETSC_LIB) -lm
+	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetsc) -lm
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
 programs: $(PLUGIN)
-	@$(petsc) PETSC_LIB='$(PETSC_LIB)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
+	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install
 install: $(PLUGIN)

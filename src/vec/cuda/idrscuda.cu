@@ -325,7 +325,7 @@ static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar
 {
   IDRS_CUDA     *cuda = (IDRS_CUDA *)space->data;
   const IDRSSums out  = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, cuda->sums};
-  IDRSColumns<S> columns;
+  IDRSColumns<S> columns = {};
 
   for (int j = 0; P && j < S && first + j < space->s; j++) columns.a[j] = P[first + j];
   IDRSProjectKernel<S, W, Y, HASHED><<<IDRSGrid(cuda, W), IDRS_THREADS, 0, stream>>>((size_t)space->n, (int)space->s, (int)first, IDRSShadowKey(space->seed), (uint64_t)space->rstart, columns, x, y, out);

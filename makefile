@@ -29,7 +29,7 @@ ifneq ($(found),)
   ours := $(CFLAGS)
   include $(PETSC_DIR)/lib/petsc/conf/variables
   CFLAGS  := $(if $(ours),$(ours),-O3 -g -Wall)
-  libpetsc = $(C_SH_LIB_PATH) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC)
+  libpetsc = $(C_SH_LIB_PATH) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) -lm
   petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
 endif
 .DEFAULT_GOAL := all
@@ -59,7 +59,7 @@ all:
 endif
 
 $(PLUGIN): $(objects)
-	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ $(libpetsc) $(cudalibs) -lm
+	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ $(libpetsc) $(cudalibs)
 	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
@@ -91,7 +91,7 @@ endif
 # Programs that take the plugin at run time
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetsc) -lm
+	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetsc)
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers

@@ -323,8 +323,8 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
 template <int S, int W, bool Y, bool HASHED>
 static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, cudaStream_t stream)
 {
-  IDRS_CUDA     *cuda = (IDRS_CUDA *)space->data;
-  const IDRSSums out  = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, cuda->sums};
+  IDRS_CUDA     *cuda    = (IDRS_CUDA *)space->data;
+  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, cuda->sums};
   IDRSColumns<S> columns = {};
 
   for (int j = 0; P && j < S && first + j < space->s; j++) columns.a[j] = P[first + j];

@@ -812,6 +812,7 @@ static PetscErrorCode TestSetters(void)
   Vec             b;
   KSP             ksp;
   PetscErrorCode  ierr;
+  PetscBool       device;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
@@ -885,12 +886,13 @@ static PetscErrorCode TestSetters(void)
   }
   PetscCall(Verdict("wrong values"));
 
-  /* Without a GPU in it, or on vectors of the host, CUDA is refused when the solver is set up */
-  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_CUDA));
+  /* The back end for vectors in the other memory, or one that the library was built without, is refused when the solver is set up */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(KSPIDRSSetImplementation(ksp, device ? KSP_IDRS_HOST : KSP_IDRS_CUDA));
   PetscCall(Listen());
   ierr = KSPSetUp(ksp);
   PetscCall(Heard());
-  PetscCall(CheckError(ierr, "back end cuda", "-ksp_idrs_implementation", "cuda"));
+  PetscCall(CheckError(ierr, "a back end that cannot run", "-ksp_idrs_implementation", device ? "host" : "cuda"));
   PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   PetscCall(SolveAndCheck(ksp, "after a back end that cannot run", A, b, NULL, END_CONVERGED));
   PetscCall(Verdict("a back end that cannot run"));

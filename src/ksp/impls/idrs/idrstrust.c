@@ -12,19 +12,32 @@
 */
 #include "idrsimpl.h"
 
-/* y = b - A x, or B^{-1}(b - A x) with preconditioning from the left; t is overwritten */
+/*
+   y = b - A x, or B^{-1}(b - A x) with preconditioning from the left; t is overwritten. Vectors of another type than ours,
+   as the columns of a MATDENSE on the host beside a matrix on the GPU, go through y: products take ours only.
+*/
 PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec       t    = idrs->t;
+  Vec       t = idrs->t, x = ksp->vec_sol, b = ksp->vec_rhs;
   Mat       A;
+  PetscBool same;
 
   PetscFunctionBegin;
-  if (zero) PetscCall(VecCopy(ksp->vec_rhs, t));
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &same));
+  if (zero) PetscCall(VecCopy(b, t));
   else {
+    if (!same) {
+      PetscCall(VecCopy(x, y));
+      x = y;
+    }
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(KSP_MatMult(ksp, A, ksp->vec_sol, t));
-    PetscCall(VecAYPX(t, -1.0, ksp->vec_rhs));
+    PetscCall(KSP_MatMult(ksp, A, x, t));
+    if (!same) {
+      PetscCall(VecCopy(b, y));
+      b = y;
+    }
+    PetscCall(VecAYPX(t, -1.0, b));
     idrs->matvecs++;
   }
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApply(ksp, t, y));

@@ -224,7 +224,7 @@ static void ReferenceCombine(Problem *problem, const IDRSSmall *small, IDRSCombi
   }
   if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
     Put(problem, u, e > k ? (Wide)small->c[k] : 0.0L, e > k ? u : v);
-    Add(problem, u, small->omega, v);
+    Add(problem, u, small->omega[0], v);
     for (PetscInt j = k + 1; j < e; j++) Add(problem, u, small->c[j], InU(problem, j));
   }
 }
@@ -300,9 +300,9 @@ static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
     ReferenceCombine(problem, small, call.part, k + 1, call.e);
     break;
   default:
-    Add(problem, Single(problem, Z), small->omega, call.second ? Single(problem, B) : r);
+    Add(problem, Single(problem, Z), small->omega[0], call.second ? Single(problem, B) : r);
     for (PetscInt j = 0; j < s; j++) Add(problem, Single(problem, Z), small->beta[j], InU(problem, j));
-    Add(problem, r, -(Wide)small->omega, Single(problem, T));
+    Add(problem, r, -(Wide)small->omega[0], Single(problem, T));
     ReferenceCombine(problem, small, call.part, 0, call.e);
   }
   if (call.operation == COMBINE) PetscFunctionReturn(PETSC_SUCCESS);
@@ -498,7 +498,7 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
       if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 1), side[l].small->c, s, &same));
       if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 2), side[l].small->alpha, s, &same));
       if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 3), side[l].small->beta, s, &same));
-      if (same) same = (PetscBool)(problem->numbers[numbers] == side[l].small->omega);
+      if (same) same = (PetscBool)(problem->numbers[numbers] == side[l].small->omega[0]);
       PetscCall(ExpectCall(check, same, problem, &side[l], call, "the small numbers were changed", 0, 0.0, 0.0));
       if (call.operation == UPDATE || call.operation == ADVANCE) PetscCall(CheckNorm(check, problem, &side[l], call, run));
     }
@@ -559,7 +559,7 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
   PetscCall(PetscArraycpy(side->small->c, number + s * (s + 1), s));
   PetscCall(PetscArraycpy(side->small->alpha, number + s * (s + 2), s));
   PetscCall(PetscArraycpy(side->small->beta, number + s * (s + 3), s));
-  side->small->omega = number[s * (s + 4)];
+  side->small->omega[0] = number[s * (s + 4)];
   PetscCall(PetscMalloc1(problem->count, &side->x));
   for (PetscInt j = 0; j < s; j++) {
     side->x[InG(problem, j)] = side->space->G[j];

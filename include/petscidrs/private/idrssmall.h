@@ -23,7 +23,7 @@
 typedef struct {
   PetscInt     s;
   PetscScalar *M, *f, *c, *alpha, *beta;
-  PetscScalar  omega;
+  PetscScalar *omega;      /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   PetscReal    shadownorm; /* scale of the columns of P: ||p_k||, or 1 for the hashed space */
 } IDRSSmall;
 
@@ -34,7 +34,7 @@ static inline IDRS_HOST_DEVICE void IDRSSmallStart(IDRSSmall *small)
 
   for (PetscInt i = 0; i < s * s; i++) small->M[i] = 0.0;
   for (PetscInt i = 0; i < s; i++) small->M[i + i * s] = 1.0;
-  small->omega = 1.0;
+  small->omega[0] = 1.0;
 }
 
 /* Solves M(k:s,k:s) c = f(k:s) */
@@ -119,7 +119,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOmega(IDRSSmall *small, const 
   else omega = tr / tt;
   if (!(PetscAbsScalar(omega) > 0.0 && PetscAbsScalar(omega) <= PETSC_MAX_REAL)) return PETSC_FALSE;
   for (PetscInt i = 0; i < s; i++) small->f[i] = Pr[i] - omega * Pt[i];
-  small->omega = omega;
-  *rr          = rr0 - 2.0 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(PetscConj(omega) * omega) * tt;
+  small->omega[0] = omega;
+  *rr             = rr0 - 2.0 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(PetscConj(omega) * omega) * tt;
   return PETSC_TRUE;
 }

@@ -231,7 +231,7 @@ static IDRSCoefficients IDRSGetCoefficients(const IDRSSmall *small, PetscInt k, 
 {
   IDRSCoefficients c;
 
-  c.omega = small->omega;
+  c.omega = small->omega[0];
   c.beta  = k < 0 ? (PetscScalar)0.0 : small->beta[k];
   for (PetscInt j = 0; j < k; j++) c.a[j] = small->alpha[j];
   for (PetscInt j = k + 1; j < e; j++) c.a[j] = small->c[j];

@@ -79,7 +79,7 @@ IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart par
   const IDRSPanels_Host *panels = pass->panels;
   const IDRSSmall       *small  = pass->small;
   const size_t           ld     = panels->ld;
-  const PetscScalar      omega  = small->omega;
+  const PetscScalar      omega  = small->omega[0];
 
   if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
@@ -142,9 +142,9 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSPass_Host *pass, cons
   for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
     const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
 
-    IDRSAddBlock(m, z + b, 1.0, 1, &small->omega, (p ? p : r) + b, panels->ld);
+    IDRSAddBlock(m, z + b, 1.0, 1, small->omega, (p ? p : r) + b, panels->ld);
     IDRSAddBlock(m, z + b, 1.0, small->s, small->beta, panels->U + b, panels->ld);
-    IDRSAddBlock(m, r + b, -1.0, 1, &small->omega, t + b, panels->ld);
+    IDRSAddBlock(m, r + b, -1.0, 1, small->omega, t + b, panels->ld);
     rr += IDRSSquareBlock(m, r + b);
     IDRSCombineBlock(pass, pass->part, 0, b, m, r + b, v ? v + b : scratch);
   }

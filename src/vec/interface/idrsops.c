@@ -97,7 +97,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
 
   small    = &space->small;
   small->s = s;
-  PetscCall(PetscMalloc5(s * s, &small->M, s, &small->f, s, &small->c, s, &small->alpha, s, &small->beta));
+  PetscCall(PetscMalloc6(s * s, &small->M, s, &small->f, s, &small->c, s, &small->alpha, s, &small->beta, 1, &small->omega));
   PetscCall(PetscMalloc1(IDRS_SUMS(s), &space->sums));
   small->shadownorm = 1.0;
   if (P) {
@@ -125,7 +125,7 @@ PetscErrorCode IDRSSpaceDestroy(IDRSSpace *oldspace)
   *oldspace = NULL;
   if (space->backend) PetscCall((*space->backend->destroy)(space));
   PetscCall(IDRSColumnsDestroy(space->s, &space->P));
-  PetscCall(PetscFree5(space->small.M, space->small.f, space->small.c, space->small.alpha, space->small.beta));
+  PetscCall(PetscFree6(space->small.M, space->small.f, space->small.c, space->small.alpha, space->small.beta, space->small.omega));
   PetscCall(PetscFree(space->sums));
   if (space->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&space->comm));
   PetscCall(PetscFree(space));

@@ -61,11 +61,11 @@ static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, Pet
   }
   if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
     if (e > k) {
-      PetscCall(VecAXPBY(space->U[k], small->omega, small->c[k], v));
+      PetscCall(VecAXPBY(space->U[k], small->omega[0], small->c[k], v));
       PetscCall(IDRSAdd_Vec(space, space->U[k], 1.0, e - k - 1, small->c + k + 1, space->U + k + 1));
     } else {
       PetscCall(VecCopy(v, space->U[k]));
-      PetscCall(VecScale(space->U[k], small->omega));
+      PetscCall(VecScale(space->U[k], small->omega[0]));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -130,9 +130,9 @@ static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec 
   const IDRSSmall *small = &space->small;
 
   PetscFunctionBegin;
-  PetscCall(VecAXPY(z, small->omega, p ? p : r));
+  PetscCall(VecAXPY(z, small->omega[0], p ? p : r));
   PetscCall(IDRSAdd_Vec(space, z, 1.0, space->s, small->beta, space->U));
-  PetscCall(VecAXPY(r, -small->omega, t));
+  PetscCall(VecAXPY(r, -small->omega[0], t));
   if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, 0, e, r, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

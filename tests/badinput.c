@@ -1,43 +1,11 @@
 static char help[] = "KSPIDRS on systems and settings that go wrong: every solve ends with a reason that tells the truth, every wrong value is an error.\n\n";
 
 #include <petscidrs.h>
-#include <petscidrs/private/idrscompat.h>
+#include "complain.h"
 
 #if PetscDefined(HAVE_UNISTD_H)
   #include <unistd.h>
 #endif
-
-/* Lists of things that went wrong are cut off here */
-#define MAX_COMPLAINTS 20
-
-static KSPIDRSImplementation implementation = KSP_IDRS_AUTO;
-static PetscInt              complaints     = 0;
-
-static const PetscReal rtol = 1e-8;
-
-/* Prints what went wrong; the verdict of the subject says nothing more then */
-static PetscErrorCode Complain(const char format[], ...)
-{
-  char    text[2048];
-  size_t  length;
-  va_list arguments;
-
-  PetscFunctionBeginUser;
-  va_start(arguments, format);
-  PetscCall(PetscVSNPrintf(text, sizeof(text), format, &length, arguments));
-  va_end(arguments);
-  if (complaints++ < MAX_COMPLAINTS) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s\n", text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Verdict(const char subject[])
-{
-  PetscFunctionBeginUser;
-  if (complaints) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " wrong\n", subject, complaints));
-  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", subject));
-  complaints = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* The first message of an error, kept instead of printed; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
 static char message[2048];

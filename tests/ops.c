@@ -3,10 +3,10 @@ the table in idrsops.h says that they read, write and reduce.\n\
   -implementation <host> - the back end that is tested beside vec\n\n";
 
 #include <petscidrs/private/idrsops.h>
-#include <petscidrs/private/idrscompat.h>
 #include <petsc/private/petscimpl.h>
 #include <float.h>
 #include <math.h>
+#include "check.h"
 
 /* The arithmetic of the reference. |re| + |im| is as good a modulus as any for a bound on rounding errors */
 #if PetscDefined(USE_COMPLEX)
@@ -20,13 +20,6 @@ typedef long double Wide;
 #endif
 #define WIDES (sizeof(Wide) / sizeof(long double))
 #define UNIT  PetscMax((long double)PETSC_MACHINE_EPSILON, LDBL_EPSILON)
-
-/* What a test has found on this process; the first thing that was wrong is kept for the report */
-typedef struct {
-  const char *name;
-  PetscInt    made, wrong;
-  char        first[256];
-} Check;
 
 typedef enum {
   COMBINE,
@@ -75,39 +68,6 @@ typedef struct {
   PetscScalar *firstsums;                /* of the first of two runs */
   PetscBool   *reads, *writes, *scratch; /* which vectors the operation may read, writes, and may leave anything in */
 } Problem;
-
-static PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
-{
-  va_list arguments;
-
-  PetscFunctionBegin;
-  check->made++;
-  if (holds) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!check->wrong++) {
-    va_start(arguments, format);
-    PetscCall(PetscVSNPrintf(check->first, sizeof(check->first), format, NULL, arguments));
-    va_end(arguments);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* One line for all processes; a test that made no comparison has not passed */
-static PetscErrorCode Verdict(const Check *check)
-{
-  PetscInt    counts[2] = {check->made, check->wrong};
-  PetscMPIInt rank;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
-  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: agrees\n", check->name));
-  else {
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " wrong\n", check->name, counts[1], counts[0]));
-    if (check->wrong) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "  [%d] %s\n", rank, check->first));
-    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* A number in the square of side 2 around 0 that depends on vector and global row alone */
 static PetscReal Real(uint64_t which, uint64_t row)

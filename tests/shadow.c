@@ -2,50 +2,10 @@ static char help[] = "The hashed shadow space of KSPIDRS: its values, their stat
   -implementation <host> - the back end that is tested beside vec\n\n";
 
 #include <petscidrs/private/idrsops.h>
-#include <petscidrs/private/idrscompat.h>
+#include "check.h"
 
 #define COLUMNS 18
 #define ROWS    3001 /* of the vectors, however many processes share them */
-
-/* What a test has found on this process; the first thing that was wrong is kept for the report */
-typedef struct {
-  const char *name;
-  PetscInt    made, wrong;
-  char        first[256];
-} Check;
-
-static PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
-{
-  va_list arguments;
-
-  PetscFunctionBegin;
-  check->made++;
-  if (holds) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!check->wrong++) {
-    va_start(arguments, format);
-    PetscCall(PetscVSNPrintf(check->first, sizeof(check->first), format, NULL, arguments));
-    va_end(arguments);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* One line for all processes; a test that made no comparison has not passed */
-static PetscErrorCode Verdict(const Check *check)
-{
-  PetscInt    counts[2] = {check->made, check->wrong};
-  PetscMPIInt rank;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
-  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: agrees\n", check->name));
-  else {
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " wrong\n", check->name, counts[1], counts[0]));
-    if (check->wrong) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "  [%d] %s\n", rank, check->first));
-    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* 65536 P_ij by a Python program, written from the definition of the hash and not from this library */
 static const struct {

@@ -1,41 +1,11 @@
 static char help[] = "What KSPIDRS shows of itself to the rest of PETSc: iterates, norms, reasons, counts, settings, reuse, and the objects it works with.\n\n";
 
 #include <petscidrs.h>
-#include <petscidrs/private/idrscompat.h>
 #include <petscdmda.h>
+#include "complain.h"
 
-/* Lists of things that went wrong are cut off here */
-#define MAX_COMPLAINTS 20
-#define MAX_HISTORY    1000
-
-static KSPIDRSImplementation implementation = KSP_IDRS_AUTO;
-static PetscInt              complaints     = 0;
-
-static const PetscReal rtol = 1e-8;
-
-/* Prints what went wrong; the verdict of the subject says nothing more then */
-static PetscErrorCode Complain(const char format[], ...)
-{
-  char    text[2048];
-  size_t  length;
-  va_list arguments;
-
-  PetscFunctionBeginUser;
-  va_start(arguments, format);
-  PetscCall(PetscVSNPrintf(text, sizeof(text), format, &length, arguments));
-  va_end(arguments);
-  if (complaints++ < MAX_COMPLAINTS) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s\n", text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Verdict(const char subject[])
-{
-  PetscFunctionBeginUser;
-  if (complaints) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " wrong\n", subject, complaints));
-  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", subject));
-  complaints = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Longest residual history of a solve here */
+#define MAX_HISTORY 1000
 
 /* Entries between -1 and 1 that follow no pattern, the same on any number of processes */
 static PetscErrorCode VecSetGeneral(Vec x, PetscReal start)

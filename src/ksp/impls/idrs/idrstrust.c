@@ -105,6 +105,17 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* y = b - A x with all that is known of x, and its norm */
+static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSFold_Private(ksp));
+  PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, y));
+  PetscCall(VecNorm(y, NORM_2, rnorm));
+  ((KSP_IDRS *)ksp->data)->verifications++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* x is tested by b - A x instead of r */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
 {
@@ -112,10 +123,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSFold_Private(ksp));
-  PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, idrs->v));
-  PetscCall(VecNorm(idrs->v, NORM_2, &rnorm));
-  idrs->verifications++;
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
   if (ksp->reason <= 0) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
@@ -158,10 +166,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSFold_Private(ksp));
-  PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, idrs->r));
-  PetscCall(VecNorm(idrs->r, NORM_2, &rnorm));
-  idrs->verifications++;
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->r, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   if (ksp->normtype != KSP_NORM_NONE) {
     ksp->rnorm = rnorm;

@@ -47,6 +47,7 @@ typedef struct {
   PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, PetscScalar sums[]); /* y may be NULL; r for back ends that keep no partial sum */
   PetscErrorCode (*update)(IDRSSpace, PetscInt k, Vec r, IDRSCombinePart, PetscInt e, Vec v);
   PetscErrorCode (*advance)(IDRSSpace, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, PetscInt e, Vec v); /* p may be NULL: r itself */
+  PetscErrorCode (*order)(IDRSSpace);                                                                   /* work on other streams of the device before and after this call, or NULL */
 } IDRSOps;
 
 PETSC_INTERN const IDRSOps IDRSOps_Vec;
@@ -81,6 +82,7 @@ PETSC_EXTERN PetscErrorCode IDRSProject(IDRSSpace, Vec, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSUpdate(IDRSSpace, PetscInt, Vec, IDRSCombinePart, PetscInt, Vec);
 PETSC_EXTERN PetscErrorCode IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, PetscInt, Vec);
 PETSC_EXTERN PetscErrorCode IDRSNorm(IDRSSpace, Vec, PetscReal *);
+PETSC_EXTERN PetscErrorCode IDRSOrder(IDRSSpace);
 
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);

@@ -10,6 +10,9 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
+#include <atomic>
+#include <initializer_list>
+#include <type_traits>
 #include "update.cuh"
 #include "advance.cuh"
 #include "project.cuh"
@@ -24,7 +27,10 @@ typedef struct {
   PetscReal    *squares, *rr;
   unsigned int  rrblocks; /* that the last update or advance had */
   unsigned int *ticket;
-  PetscScalar  *sums; /* pinned */
+  PetscScalar  *sums;        /* pinned */
+  unsigned int *arrived;     /* pinned: the last projection whose sums have come */
+  unsigned int  sequence;    /* of the last projection launched */
+  cudaEvent_t   here, there; /* see IDRSOrder_CUDA() */
 } IDRS_CUDA;
 
 static PetscErrorCode IDRSRuns_CUDA(Vec like, const char *why[])
@@ -114,6 +120,10 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   PetscCallCUDA(cudaMemset(cuda->ticket, 0, sizeof(unsigned int)));
   PetscCallCUDA(cudaDeviceSynchronize()); /* the stream of the kernels may not wait for that of the memset */
   PetscCallCUDA(cudaHostAlloc((void **)&cuda->sums, IDRS_SUMS(s) * sizeof(PetscScalar), cudaHostAllocDefault));
+  PetscCallCUDA(cudaHostAlloc((void **)&cuda->arrived, sizeof(unsigned int), cudaHostAllocDefault));
+  *cuda->arrived = 0;
+  PetscCallCUDA(cudaEventCreateWithFlags(&cuda->here, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&cuda->there, cudaEventDisableTiming));
   PetscCall(PetscCalloc1(s, &space->G));
   PetscCall(PetscCalloc1(s, &space->U));
   for (PetscInt j = 0; j < s; j++) {
@@ -138,6 +148,9 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
     PetscCallCUDA(cudaFree(cuda->rr));
     PetscCallCUDA(cudaFree(cuda->ticket));
     PetscCallCUDA(cudaFreeHost(cuda->sums));
+    PetscCallCUDA(cudaFreeHost(cuda->arrived));
+    if (cuda->here) PetscCallCUDA(cudaEventDestroy(cuda->here));
+    if (cuda->there) PetscCallCUDA(cudaEventDestroy(cuda->there));
   }
   PetscCall(PetscFree(space->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -253,7 +266,9 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetRead_CUDA(in, &x));
   if (!second) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
+  PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSAligned({x, y}), [&](auto S, auto W) { IDRSCombineKernel<S, W><<<IDRSGrid(cuda, W), IDRS_THREADS, 0, stream>>>(cuda->panels, c, first, second, (int)k, (int)e, x, y); }));
+  PetscCall(PetscLogGpuTimeEnd());
   if (!second) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
   if (second) PetscCall(IDRSChanged_CUDA(space->U[k]));
@@ -273,10 +288,12 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &x));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
+  PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSAligned({x, y}), [&](auto S, auto W) {
     cuda->rrblocks = IDRSGrid(cuda, W);
     IDRSUpdateKernel<S, W><<<cuda->rrblocks, IDRS_THREADS, 0, stream>>>(cuda->panels, c, first, second, (int)k, (int)(first ? e : k + 1), x, y, cuda->rr);
   }));
+  PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayAndMemType(r, &x));
   if (k) {
@@ -306,10 +323,12 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
   PetscCall(IDRSGet_CUDA(z, VecGetArrayAndMemType, &zarray));
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &rarray));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &varray));
+  PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSAligned({parray, tarray, zarray, rarray, varray}), [&](auto S, auto W) {
     cuda->rrblocks = IDRSGrid(cuda, W);
     IDRSAdvanceKernel<S, W><<<cuda->rrblocks, IDRS_THREADS, 0, stream>>>(cuda->panels, c, beta, first, second, (int)(first ? e : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
   }));
+  PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &varray));
   PetscCall(VecRestoreArrayAndMemType(r, &rarray));
   PetscCall(VecRestoreArrayAndMemType(z, &zarray));
@@ -324,11 +343,28 @@ template <int S, int W, bool Y, bool HASHED>
 static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, cudaStream_t stream)
 {
   IDRS_CUDA     *cuda    = (IDRS_CUDA *)space->data;
-  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, cuda->sums};
+  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, cuda->sums, cuda->arrived, first + S < space->s ? 0 : cuda->sequence};
   IDRSColumns<S> columns = {};
 
   for (int j = 0; P && j < S && first + j < space->s; j++) columns.a[j] = P[first + j];
   IDRSProjectKernel<S, W, Y, HASHED><<<IDRSGrid(cuda, W), IDRS_THREADS, 0, stream>>>((size_t)space->n, (int)space->s, (int)first, IDRSShadowKey(space->seed), (uint64_t)space->rstart, columns, x, y, out);
+}
+
+/* Waits for the sums of the last projection: for the number that comes after them, as the kernel's end is known much later */
+static PetscErrorCode IDRSWait_CUDA(const IDRS_CUDA *cuda, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  for (unsigned int polls = 1; *(volatile unsigned int *)cuda->arrived != cuda->sequence; polls++) {
+    if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
+      const cudaError_t error = cudaStreamQuery(stream);
+
+      if (error == cudaErrorNotReady) continue;
+      PetscCallCUDA(error);
+      PetscCheck(*(volatile unsigned int *)cuda->arrived == cuda->sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
+    }
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* More than 16 columns take several launches */
@@ -344,6 +380,8 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, Pet
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(IDRSGetRead_CUDA(space->P[j], &P[j]));
   PetscCall(IDRSGetRead_CUDA(x, &xarray));
   if (y) PetscCall(IDRSGetRead_CUDA(y, &yarray));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (++cuda->sequence == 0) cuda->sequence = 1; /* 0 is for launches that others follow */
   for (PetscInt first = 0; first < s; first += 16) {
     PetscCallCUDA(IDRSDispatch(PetscMin(s, 16), IDRSAligned({xarray, yarray}), [&](auto S, auto W) {
       if constexpr (S > 0) {
@@ -357,12 +395,36 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, Pet
       }
     }));
   }
+  PetscCall(PetscLogGpuTimeEnd());
   if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &yarray));
   PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(space->P[j], &P[j]));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(IDRSWait_CUDA(cuda, stream));
   PetscCall(PetscArraycpy(sums, cuda->sums, entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSOps IDRSOps_CUDA = {"cuda", PETSC_FALSE, PETSC_TRUE, IDRSRuns_CUDA, IDRSCreate_CUDA, IDRSDestroy_CUDA, IDRSCombine_CUDA, IDRSProject_CUDA, IDRSUpdate_CUDA, IDRSAdvance_CUDA};
+/*
+   MATAIJCUSPARSE takes the stream that is PETSc's default when the matrix is made, which is the legacy stream of CUDA if no
+   PetscDeviceContext has been set up by then. A stream that does not wait for that one by itself (with
+   -root_device_context_stream_type nonblocking) is made to, and the other way round.
+*/
+static PetscErrorCode IDRSOrder_CUDA(IDRSSpace space)
+{
+  IDRS_CUDA   *cuda   = (IDRS_CUDA *)space->data;
+  cudaStream_t stream = NULL;
+  unsigned int flags;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  if (!stream) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaStreamGetFlags(stream, &flags));
+  if (!(flags & cudaStreamNonBlocking)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaEventRecord(cuda->here, stream));
+  PetscCallCUDA(cudaEventRecord(cuda->there, cudaStreamLegacy));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, cuda->there, 0));
+  PetscCallCUDA(cudaStreamWaitEvent(cudaStreamLegacy, cuda->here, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSOps IDRSOps_CUDA = {"cuda", PETSC_FALSE, PETSC_TRUE, IDRSRuns_CUDA, IDRSCreate_CUDA, IDRSDestroy_CUDA, IDRSCombine_CUDA, IDRSProject_CUDA, IDRSUpdate_CUDA, IDRSAdvance_CUDA, IDRSOrder_CUDA};

@@ -34,7 +34,9 @@ typedef struct {
   PetscReal    *rr;       /* of the last update or advance: rrblocks */
   unsigned int  rrblocks;
   unsigned int *ticket;
-  PetscScalar  *sums; /* on the host */
+  PetscScalar  *sums;     /* on the host */
+  unsigned int *arrived;  /* on the host, set to sequence once the sums are there */
+  unsigned int  sequence; /* 0: more launches follow */
 } IDRSSums;
 
 /*
@@ -124,4 +126,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSProjectKernel(size_t 
     }
     if (place >= 0 && threadIdx.x % 32 == 0) out.sums[place] = total;
   }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0 && out.sequence) *(volatile unsigned int *)out.arrived = out.sequence;
 }

@@ -455,4 +455,5 @@ const IDRSOps IDRSOps_Host = {
   .project  = IDRSProject_Host,
   .update   = IDRSUpdate_Host,
   .advance  = IDRSAdvance_Host,
+  .order    = NULL,
 };

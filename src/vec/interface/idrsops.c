@@ -301,3 +301,14 @@ PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
   if (space->size > 1) space->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/*
+   Products and preconditioners come between the operations, and may run on another stream of the device than they: called
+   before and after each of them
+*/
+PetscErrorCode IDRSOrder(IDRSSpace space)
+{
+  PetscFunctionBegin;
+  if (space->backend->order) PetscCall((*space->backend->order)(space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -148,4 +148,5 @@ const IDRSOps IDRSOps_Vec = {
   .project  = IDRSProject_Vec,
   .update   = IDRSUpdate_Vec,
   .advance  = IDRSAdvance_Vec,
+  .order    = NULL,
 };

@@ -52,11 +52,25 @@ PetscErrorCode KSPIDRSProduct_Private(KSP ksp, Vec x, Vec y, Vec work)
 
   PetscFunctionBegin;
   idrs->matvecs++;
+  PetscCall(IDRSOrder(idrs->space));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, work));
   else {
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(KSP_MatMult(ksp, A, x, y));
   }
+  PetscCall(IDRSOrder(idrs->space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = B^{-1}x */
+PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, Vec x, Vec y)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSOrder(idrs->space));
+  PetscCall(KSP_PCApply(ksp, x, y));
+  PetscCall(IDRSOrder(idrs->space));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -127,7 +141,7 @@ static PetscErrorCode KSPIDRSDirection_Private(KSP ksp, PetscInt k)
     PetscCall(IDRSCombine(space, KSPIDRSPart_Private(ksp), k, e, idrs->r, idrs->v));
   }
   if (idrs->preconditioned) {
-    PetscCall(KSP_PCApply(ksp, idrs->v, idrs->t));
+    PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->v, idrs->t));
     PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, e, NULL, idrs->t));
   }
   idrs->prepared = IDRS_COMBINE_NONE;
@@ -191,7 +205,7 @@ static PetscErrorCode KSPIDRSOmega_Private(KSP ksp)
   PetscBool       sharp, due;
 
   PetscFunctionBegin;
-  if (p) PetscCall(KSP_PCApply(ksp, idrs->r, p));
+  if (p) PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->r, p));
   PetscCall(KSPIDRSProduct_Private(ksp, p ? p : idrs->r, idrs->t, idrs->v));
   PetscCall(IDRSProject(space, idrs->t, idrs->r, idrs->r));
   PetscCall(KSPIDRSCheckSums_Private(ksp, IDRS_SUMS(s)));

@@ -70,6 +70,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSComposeSetters_Private(KSP, PetscBool);
 
 /* idrscycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSProduct_Private(KSP, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSPrecondition_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSReport_Private(KSP, PetscInt, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP);

@@ -32,7 +32,9 @@ PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
       x = y;
     }
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(IDRSOrder(idrs->space));
     PetscCall(KSP_MatMult(ksp, A, x, t));
+    PetscCall(IDRSOrder(idrs->space));
     if (!same) {
       PetscCall(VecCopy(b, y));
       b = y;
@@ -40,7 +42,7 @@ PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
     PetscCall(VecAYPX(t, -1.0, b));
     idrs->matvecs++;
   }
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApply(ksp, t, y));
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPrecondition_Private(ksp, t, y));
   else PetscCall(VecCopy(t, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -73,19 +73,30 @@ $(BUILD)/obj/%.o: %.cu
 
 -include $(objects:.o=.d)
 
-plugin-path:
-	@echo $(PLUGIN)
-
-# With no PETSc at hand, get one first
+# With no PETSc at hand, get one first, or say what to do
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
+plugin-path bench programs install:
+	@tools/find-petsc
 else
+plugin-path:
+	@echo $(PLUGIN)
+
 demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 	@$(petsc) MPIEXEC='$(MPIEXEC)' tools/demo $(BUILD)
 
 test: $(PLUGIN)
 	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
+
+bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
+	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
+
+programs: $(PLUGIN)
+	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
+
+install: $(PLUGIN)
+	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 
 # Programs that take the plugin at run time
@@ -94,16 +105,7 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(B
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetsc)
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
-bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
-	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
-
-programs: $(PLUGIN)
-	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
-
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install
-install: $(PLUGIN)
-	@$(installation) $(BUILD) $(PETSC_DIR)
-
 uninstall:
 	@$(installation) --remove
 

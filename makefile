@@ -18,6 +18,10 @@ VERSION := $(shell sed -n 's/^\#define PETSCIDRS_VERSION_[A-Z]* *//p' include/pe
 SONAME  := libpetscidrs.so.$(basename $(VERSION))
 PREFIX  ?= /usr/local
 
+ifneq ($(words $(CURDIR) $(PETSC_DIR)),$(if $(PETSC_DIR),2,1))
+  $(error The path of this directory and PETSC_DIR must not contain blanks)
+endif
+
 # Which PETSc
 found := $(shell PETSC_DIR='$(PETSC_DIR)' PETSC_ARCH='$(PETSC_ARCH)' tools/find-petsc 2>/dev/null)
 ifneq ($(found),)

@@ -38,10 +38,10 @@ typedef enum {
 
 typedef struct {
   const char *name;
-  PetscBool   composed;                        /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
-  PetscBool   device;                          /* runs on a device: r^H r of an update stays there until the next projection */
-  PetscErrorCode (*runs)(Vec, const char *[]); /* NULL, or why it cannot run on such vectors */
-  PetscErrorCode (*create)(IDRSSpace, Vec);    /* the panels, with a Vec for each column */
+  PetscBool   composed;                                    /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  PetscBool   device;                                      /* runs on a device: r^H r of an update stays there until the next projection */
+  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
+  PetscErrorCode (*create)(IDRSSpace, Vec);                /* the panels, with a Vec for each column */
   PetscErrorCode (*destroy)(IDRSSpace);
   PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, PetscInt e, Vec r, Vec v);
   PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, PetscScalar sums[]); /* y may be NULL; r for back ends that keep no partial sum */
@@ -63,7 +63,7 @@ struct _n_IDRSSpace {
   PetscMPIInt    size;
   PetscInt       s, n, rstart; /* columns, local rows, global index of the first */
   Vec           *G, *U;        /* columns of the panels */
-  Vec           *P;            /* explicit shadow vectors; NULL: the hashed space of this seed */
+  Vec           *P;            /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
   PetscBool      hashed;       /* P, if stored at all, holds the hash */
   uint64_t       seed;
   void          *data; /* the back end's own */

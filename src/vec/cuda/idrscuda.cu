@@ -33,7 +33,7 @@ typedef struct {
   cudaEvent_t   here, there; /* see IDRSOrder_CUDA() */
 } IDRS_CUDA;
 
-static PetscErrorCode IDRSRuns_CUDA(Vec like, const char *why[])
+static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 {
   PetscBool cuda, bound = PETSC_FALSE;
 
@@ -44,6 +44,7 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, const char *why[])
   else {
     PetscCall(VecBoundToCPU(like, &bound));
     if (bound) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
+    else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -101,7 +102,12 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   size_t         bytes;
 
   PetscFunctionBegin;
-  PetscCheck(s <= IDRS_CUDA_MAX_S, space->comm, PETSC_ERR_SUP, "-ksp_idrs_s %" PetscInt_FMT ": back end cuda takes at most %d, use -ksp_idrs_implementation vec", s, IDRS_CUDA_MAX_S);
+  for (PetscInt j = 0; space->P && j < s; j++) {
+    PetscBool same;
+
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)space->P[j], &same, VECSEQCUDA, VECMPICUDA, ""));
+    PetscCheck(same, space->comm, PETSC_ERR_ARG_WRONG, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j, ((PetscObject)space->P[j])->type_name);
+  }
   PetscCall(PetscNew(&cuda));
   space->data = cuda;
   PetscCallCUDA(cudaGetDevice(&device));

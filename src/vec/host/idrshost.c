@@ -74,7 +74,7 @@ IDRS_INLINE PetscReal IDRSSquareBlock(PetscInt m, const PetscScalar *x)
 }
 
 /* combine, on the block of rows that starts at b: r has m rows, v too */
-IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart part, PetscInt k, PetscInt b, PetscInt m, const PetscScalar *r, PetscScalar *v)
+IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart part, PetscInt k, size_t b, PetscInt m, const PetscScalar *r, PetscScalar *v)
 {
   const IDRSPanels_Host *panels = pass->panels;
   const IDRSSmall       *small  = pass->small;
@@ -103,8 +103,8 @@ IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const Pet
 {
   PetscScalar scratch[IDRS_BLOCK];
 
-  for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
-    const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
+  for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
 
     IDRSCombineBlock(pass, pass->part, pass->k, b, m, r + b, v ? v + b : scratch);
   }
@@ -119,8 +119,8 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, Petsc
   PetscScalar            scratch[IDRS_BLOCK];
   PetscReal              rr = 0.0;
 
-  for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
-    const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
+  for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
     PetscScalar   *g = panels->G + k * ld + b;
 
     IDRSAddBlock(m, g, -1.0, k, small->alpha, panels->G + b, ld);
@@ -139,8 +139,8 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSPass_Host *pass, cons
   PetscScalar            scratch[IDRS_BLOCK];
   PetscReal              rr = 0.0;
 
-  for (PetscInt b = 0; b < pass->n; b += IDRS_BLOCK) {
-    const PetscInt m = PetscMin(IDRS_BLOCK, pass->n - b);
+  for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
 
     IDRSAddBlock(m, z + b, 1.0, 1, small->omega, (p ? p : r) + b, panels->ld);
     IDRSAddBlock(m, z + b, 1.0, small->s, small->beta, panels->U + b, panels->ld);
@@ -207,8 +207,8 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
     Px[j] = 0.0;
     if (both) Py[j] = 0.0;
   }
-  for (PetscInt b = 0; b < n; b += IDRS_BLOCK) {
-    const PetscInt m = PetscMin(IDRS_BLOCK, n - b);
+  for (size_t b = 0; b < (size_t)n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)n - b);
 
     if (P) {
       for (PetscInt j = 0; j < s; j++) {
@@ -217,7 +217,7 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
       }
     } else {
       for (PetscInt i = 0; i < m; i++) {
-        const IDRSShadowRow row = IDRSShadowRowState(key, rstart + (uint64_t)(b + i));
+        const IDRSShadowRow row = IDRSShadowRowState(key, rstart + (uint64_t)b + (uint64_t)i);
 
         z0[i] = row.z0;
         z1[i] = row.z1;
@@ -249,7 +249,7 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
 }
 
 /* The arrays of VECSEQ and VECMPI are all there is to them, but for ghost points, which our columns would not have */
-static PetscErrorCode IDRSRuns_Host(Vec like, const char *why[])
+static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 {
   PetscBool standard, mpi, cuda, bound = PETSC_FALSE;
   Vec       ghosted = NULL;

@@ -25,7 +25,7 @@ PetscErrorCode IDRSRegisterEvents(void)
    The back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
    first of the list that can, and in *slower why those before it cannot. Every process takes the same.
 */
-static PetscErrorCode IDRSSpaceChoose_Private(Vec like, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
+static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
 {
   const IDRSOps *candidates[] = {
 #if PetscDefined(HAVE_CUDA)
@@ -42,7 +42,7 @@ static PetscErrorCode IDRSSpaceChoose_Private(Vec like, KSPIDRSImplementation im
 
     PetscCall(PetscStrcmp(candidates[i]->name, KSPIDRSImplementations[implementation], &named));
     if (!automatic && !named) continue;
-    PetscCall((*candidates[i]->runs)(like, &why));
+    PetscCall((*candidates[i]->runs)(like, s, &why));
     PetscCheck(!why || automatic, PetscObjectComm((PetscObject)like), PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", candidates[i]->name, why, ((PetscObject)like)->type_name);
     if (!why) {
       *ops = candidates[i];
@@ -87,7 +87,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
   PetscCall(PetscNew(&space));
   *newspace   = space;
   space->comm = MPI_COMM_NULL;
-  PetscCall(IDRSSpaceChoose_Private(like, implementation, &space->backend, &space->slower));
+  PetscCall(IDRSSpaceChoose_Private(like, s, implementation, &space->backend, &space->slower));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &space->comm, NULL));
   PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
   PetscCall(VecGetLocalSize(like, &space->n));

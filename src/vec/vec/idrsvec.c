@@ -6,7 +6,7 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
-static PetscErrorCode IDRSRuns_Vec(Vec like, const char *why[])
+static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;

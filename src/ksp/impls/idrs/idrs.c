@@ -138,7 +138,7 @@ static PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
-  if (!space) {
+  if (!space || !space->backend) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -198,8 +198,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   The type comes from the plugin libpetscidrs. A program gets it without being compiled again with `-dll_append path/libpetscidrs.so`,
   or by calling `KSPIDRSRegister()`.
 
-  An iteration is one product with the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side,
-  however long it runs. Larger `s` needs fewer products, and more vectors each of them. The default suits many problems; try 8 where
+  An iteration is one product with the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side
+  (s more with the implementation vec), however long it runs. Larger `s` needs fewer products, and more vectors each of them. The default suits many problems; try 8 where
   products are costly or the system is indefinite, 16 where nothing else converges.
 
   Preconditioning is from the right by default, with the norm of the true residual, and the preconditioner may change from one
@@ -216,8 +216,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
   it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
 
-  On several processes the norm of an inner step comes with the reduction of the next product, and an iteration is reported to
-  monitors and the convergence test that much later, with the solution of that iteration still at hand.
+  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next product, and an iteration is
+  reported to monitors and the convergence test that much later, with the solution of that iteration still at hand.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear

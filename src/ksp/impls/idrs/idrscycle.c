@@ -22,8 +22,9 @@
        z            z + omega B^{-1}r + U beta(0:s)
        r            r - omega t
 
-   The norm of the r that a step leaves comes with the next reduction, so an iteration is reported one product late; on
-   one process, where no reduction is needed for it, at once. Either way x and r are then those of that iteration.
+   The norm of the r that a step leaves comes with the next reduction, so an iteration is reported one product late; at
+   once on one process and in the memory of the host, where the norm is there already. Either way x and r are then those
+   of that iteration.
 
    A step that has begun to overwrite U_k is always finished, so that G = A U and M = P^H G stay true: when r has been
    replaced meanwhile, with beta_k = 0.
@@ -120,7 +121,8 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp)
   PetscCall(KSPIDRSCheckSums_Private(ksp, idrs->s + 1));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscArraycpy(space->small.f, space->sums, idrs->s));
-  rnorm          = PetscSqrtReal(PetscRealPart(space->sums[IDRS_SUM_XX(idrs->s)]));
+  rnorm = PetscSqrtReal(PetscRealPart(space->sums[IDRS_SUM_XX(idrs->s)]));
+  if (rnorm == 0.0) PetscCall(VecNorm(idrs->r, NORM_2, &rnorm)); /* the squares of very small numbers vanish, their norm does not */
   idrs->replaced = PETSC_FALSE;
   idrs->rnorm    = rnorm;
   idrs->peak     = rnorm;

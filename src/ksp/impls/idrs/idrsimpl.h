@@ -8,7 +8,10 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* A verification that fails this often in a row, with b - A x hardly smaller than before, has met the attainable accuracy */
+/* Largest number of shadow vectors: s x s numbers are kept */
+#define IDRS_MAX_S 1024
+
+/* Verifications that have failed this often in a row with b - A x hardly smaller than before have met the attainable accuracy */
 #define IDRS_MAX_STAGNATIONS 3
 
 typedef struct {

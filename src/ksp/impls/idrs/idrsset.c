@@ -8,7 +8,7 @@ static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(s >= 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be at least 1", s);
+  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", s, IDRS_MAX_S);
   PetscCheck(!idrs->P || s == idrs->s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-ksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", s, idrs->s);
   if (s != idrs->s) ksp->setupstage = KSP_SETUP_NEW;
   idrs->s = s;
@@ -27,7 +27,7 @@ static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(s >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetShadowVecs(): number of shadow vectors %" PetscInt_FMT " is negative", s);
+  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
   PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL, "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
   for (PetscInt i = 0; i < s; i++) PetscCall(PetscObjectReference((PetscObject)P[i]));
   PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
@@ -162,7 +162,7 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
 
   Input Parameters:
 + ksp - the Krylov solver context
-- s   - number of shadow vectors, at least 1 (default 4)
+- s   - number of shadow vectors, 1 to 1024 (default 4)
 
   Options Database Key:
 . -ksp_idrs_s s - number of shadow vectors
@@ -170,7 +170,7 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   Level: intermediate
 
   Note:
-  The method keeps 2s+5 vectors. Another `s` after `KSPSetUp()` makes the next solve set up again. With explicit shadow vectors `s` is their
+  The method keeps 2s+5 vectors, s more with the implementation vec. Another `s` after `KSPSetUp()` makes the next solve set up again. With explicit shadow vectors `s` is their
   number, and asking for another is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSize()`, `KSPIDRSSetShadowVecs()`
@@ -220,7 +220,7 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
   Level: intermediate
 
   Notes:
-  The vectors are referenced, not copied, and must not change during a solve. They need not be orthonormal, but should be of about the same
+  The vectors are referenced, not copied, must not change during a solve, and must be in the memory, host or GPU, of the system's. They need not be orthonormal, but should be of about the same
   norm. Their sizes are checked when the solver is set up.
 
   Hashed shadow vectors cost neither memory nor its traffic; explicit ones are for comparisons with other codes.
@@ -510,7 +510,7 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 
   Output Parameters:
 + products   - products with the operator, those of reliable updates and verifications included, or `NULL`
-. reductions - global reductions, or `NULL`
+. reductions - global reductions, those of projections on one process included, or `NULL`
 . updates    - reliable updates, or `NULL`
 - restarts   - restarts after breakdowns, or `NULL`
 

@@ -21,13 +21,14 @@ PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   Vec       t = idrs->t, x = ksp->vec_sol, b = ksp->vec_rhs;
   Mat       A;
-  PetscBool same;
+  PetscBool ours[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &same));
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &ours[0]));
+  PetscCall(PetscObjectTypeCompare((PetscObject)b, ((PetscObject)y)->type_name, &ours[1]));
   if (zero) PetscCall(VecCopy(b, t));
   else {
-    if (!same) {
+    if (!ours[0]) {
       PetscCall(VecCopy(x, y));
       x = y;
     }
@@ -35,7 +36,7 @@ PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
     PetscCall(IDRSOrder(idrs->space));
     PetscCall(KSP_MatMult(ksp, A, x, t));
     PetscCall(IDRSOrder(idrs->space));
-    if (!same) {
+    if (!ours[1]) {
       PetscCall(VecCopy(b, y));
       b = y;
     }
@@ -140,6 +141,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecCopy(idrs->v, idrs->r));
+  if (idrs->prepared == IDRS_COMBINE_V) idrs->prepared = IDRS_COMBINE_NONE; /* v was overwritten here, and belonged to the old r */
   PetscCall(KSPIDRSAnchor_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

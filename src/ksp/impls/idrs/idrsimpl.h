@@ -12,7 +12,7 @@
 #define IDRS_MAX_S 1024
 
 /* Verifications that have failed this often in a row with b - A x hardly smaller than before have met the attainable accuracy */
-#define IDRS_MAX_STAGNATIONS 3
+#define IDRS_MAX_STAGNATIONS 10
 
 typedef struct {
   /* What the user has set */

@@ -132,7 +132,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   if (ksp->reason <= 0) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
   if (ksp->reason > 0) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->stagnations = rnorm > 0.5 * idrs->floor ? idrs->stagnations + 1 : 0;
+  idrs->stagnations = rnorm > 0.9 * idrs->floor ? idrs->stagnations + 1 : 0;
   idrs->floor       = PetscMin(idrs->floor, rnorm);
   ksp->reason       = KSP_CONVERGED_ITERATING;
   if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {

@@ -52,13 +52,13 @@ int main(int argc, char **argv)
   PetscCall(PCSetType(pc, PCJACOBI));
   PetscCall(KSPSetFromOptions(ksp));
 
-  /* Without reliable updating and near the attainable accuracy the recursive residual is often wrong about x */
+  /* Without reliable updating and not far from the attainable accuracy, about 1e-12, the recursive residual is often wrong about x */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
   for (PetscInt s = 2; s <= 16; s *= 2) {
     PetscCall(KSPIDRSSetShadowSize(ksp, s));
     for (PetscInt seed = 0; seed < 10; seed++) {
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-      PetscCall(Solve(ksp, A, b, 1e-12, "without reliable updating", &reason));
+      PetscCall(Solve(ksp, A, b, 1e-11, "without reliable updating", &reason));
       if (reason > 0) converged++;
     }
   }
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     PetscCall(KSPIDRSSetShadowSize(ksp, s));
     for (PetscInt seed = 0; seed < 10; seed++) {
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-      PetscCall(Solve(ksp, A, b, 1e-12, "with reliable updating", &reason));
+      PetscCall(Solve(ksp, A, b, 1e-11, "with reliable updating", &reason));
       if (reason < 0) PetscCall(Complain("with reliable updating, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", s, seed, KSPConvergedReasons[reason]));
     }
   }

@@ -48,14 +48,24 @@ PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* vec_sol += z + U(:,0:columns) beta, z = 0 */
+/* x += z + U(:,0:columns) beta: from vec_sol to the iterate of this moment */
+static PetscErrorCode KSPIDRSAddPending_Private(KSP ksp, Vec x)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(VecAXPY(x, 1.0, idrs->z));
+  if (idrs->columns) PetscCall(VecMAXPY(x, idrs->columns, idrs->space->small.beta, idrs->space->U));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* vec_sol becomes the iterate of this moment, z = 0 */
 PetscErrorCode KSPIDRSFold_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(VecAXPY(ksp->vec_sol, 1.0, idrs->z));
-  if (idrs->columns) PetscCall(VecMAXPY(ksp->vec_sol, idrs->columns, idrs->space->small.beta, idrs->space->U));
+  PetscCall(KSPIDRSAddPending_Private(ksp, ksp->vec_sol));
   PetscCall(VecSet(idrs->z, 0.0));
   idrs->columns = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -72,10 +82,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
     v = idrs->solution;
   }
   PetscCall(VecCopy(ksp->vec_sol, v));
-  if (idrs->solving) {
-    PetscCall(VecAXPY(v, 1.0, idrs->z));
-    if (idrs->columns) PetscCall(VecMAXPY(v, idrs->columns, idrs->space->small.beta, idrs->space->U));
-  }
+  if (idrs->solving) PetscCall(KSPIDRSAddPending_Private(ksp, v));
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,6 +3,7 @@ static char help[] = "The hashed shadow space of KSPIDRS: its values, their stat
 
 #include <petscidrs/private/idrsops.h>
 #include "check.h"
+#include "hash.h"
 
 #define COLUMNS 18
 #define ROWS    3001 /* of the vectors, however many processes share them */
@@ -25,39 +26,6 @@ static const struct {
   {0x800000000000000bu, 0xffffffffffu,       {-35421, -17185, 31003, -9505, 19675, -14237, -6449, -29733, -62139, -11291, 27707, 13967, -34475, 54153, -26515, 36641, 6179, 59171}    },
   {0xffffffffffffffffu, 0x8000000000000003u, {-1733, 22987, -58177, 13311, 5391, 25223, 1453, 60109, 16471, -51121, -24733, -44349, 55963, -19925, 27383, -37657, 32939, 50547}       }
 };
-
-/*
-   The definition once more, as it was published and not as the library organises it, for values that the table does
-   not have; the table holds both to account.
-*/
-static uint32_t Mix(uint32_t x)
-{
-  x ^= x >> 16;
-  x *= 0x7feb352d;
-  x ^= x >> 15;
-  x *= 0x846ca68b;
-  return x ^ x >> 16;
-}
-
-static int32_t Shadow(uint64_t seed, uint64_t row, PetscInt j)
-{
-  uint64_t key = seed + 0x9e3779b97f4a7c15u;
-  uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), x, z0, z1, w, a;
-
-  key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9u;
-  key = (key ^ key >> 27) * 0x94d049bb133111ebu;
-  key ^= key >> 31;
-  x = low ^ (high * 0x9e3779b1 + (uint32_t)key);
-  x ^= x >> 16;
-  x *= 0x7feb352d;
-  x ^= x >> 15;
-  z0 = x * 0x846ca68b;
-  z1 = x * 0x9e3779b1 + high * 0x85ebca6b + (uint32_t)(key >> 32);
-  z0 ^= z0 >> 16;
-  w = z0 * (Mix(0x9e3779b9 * (uint32_t)(j / 2 + 1)) | 0x80000001) + z1;
-  a = w >> 16;
-  return 2 * (int32_t)(j % 2 ? a ^ (w & 0xffff) : a) - 65535;
-}
 
 static PetscErrorCode TestTable(void)
 {

@@ -1,0 +1,36 @@
+/*
+   65536 P_ij of the hashed shadow space, once more: as it was published and not as the library organises it. The table in
+   shadow.c, from a program in another language, holds both to account.
+*/
+#pragma once
+
+#include <petscsys.h>
+
+static uint32_t Mix(uint32_t x)
+{
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  x *= 0x846ca68b;
+  return x ^ x >> 16;
+}
+
+static int32_t Shadow(uint64_t seed, uint64_t row, PetscInt j)
+{
+  uint64_t key = seed + 0x9e3779b97f4a7c15u;
+  uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), x, z0, z1, w, a;
+
+  key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9u;
+  key = (key ^ key >> 27) * 0x94d049bb133111ebu;
+  key ^= key >> 31;
+  x = low ^ (high * 0x9e3779b1 + (uint32_t)key);
+  x ^= x >> 16;
+  x *= 0x7feb352d;
+  x ^= x >> 15;
+  z0 = x * 0x846ca68b;
+  z1 = x * 0x9e3779b1 + high * 0x85ebca6b + (uint32_t)(key >> 32);
+  z0 ^= z0 >> 16;
+  w = z0 * (Mix(0x9e3779b9 * (uint32_t)(j / 2 + 1)) | 0x80000001) + z1;
+  a = w >> 16;
+  return 2 * (int32_t)(j % 2 ? a ^ (w & 0xffff) : a) - 65535;
+}

@@ -8,6 +8,7 @@
 #   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
 #   make bench         run the benchmarks
 #   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
+#   make objects       compile only, which a PETSc that has been configured but not built is enough for
 #   make check-source  format and source checks
 #   make clean         remove what was built for this PETSc; make distclean for all
 #
@@ -57,8 +58,9 @@ $(BUILD)/obj/src/vec/host/%.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-l
 
 ifneq ($(found),)
 all: $(PLUGIN)
+objects: $(objects)
 else
-all:
+all objects:
 	@tools/find-petsc
 endif
 
@@ -125,5 +127,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all plugin-path demo test bench programs install uninstall petsc check-source clean distclean
+.PHONY: all objects plugin-path demo test bench programs install uninstall petsc check-source clean distclean
 .SECONDARY:

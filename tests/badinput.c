@@ -1007,7 +1007,7 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_update_tol",     "-1",     "0",    PETSC_TRUE },
     {"-ksp_idrs_update_tol",     "1",      "0.01", PETSC_TRUE },
     {"-ksp_idrs_max_restarts",   "-1",     "0",    PETSC_TRUE },
-    {"-ksp_idrs_implementation", "cuda",   "vec",  PETSC_TRUE },
+    {"-ksp_idrs_implementation", NULL,     "vec",  PETSC_TRUE }, /* for vectors in the other memory */
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
   };
@@ -1015,6 +1015,7 @@ static PetscErrorCode TestOptions(void)
   Mat            A;
   Vec            b;
   KSP            ksp;
+  PetscBool      device;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
@@ -1022,14 +1023,17 @@ static PetscErrorCode TestOptions(void)
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(SolverCreate(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(options); i++) {
-    PetscCall(PetscOptionsSetValue(NULL, options[i].name, options[i].value));
+    const char *value = options[i].value ? options[i].value : (device ? "host" : "cuda");
+
+    PetscCall(PetscOptionsSetValue(NULL, options[i].name, value));
     PetscCall(Listen());
     ierr = KSPSetFromOptions(ksp);
     if (!ierr) ierr = KSPSetUp(ksp);
     PetscCall(Heard());
-    if (options[i].ours) PetscCall(CheckError(ierr, options[i].name, options[i].name, options[i].value));
-    else if (!ierr) PetscCall(Complain("%s %s: no error", options[i].name, options[i].value));
+    if (options[i].ours) PetscCall(CheckError(ierr, options[i].name, options[i].name, value));
+    else if (!ierr) PetscCall(Complain("%s %s: no error", options[i].name, value));
     PetscCall(PetscOptionsSetValue(NULL, options[i].name, options[i].right));
     PetscCall(KSPSetFromOptions(ksp));
     PetscCall(SolveAndCheck(ksp, options[i].name, A, b, NULL, END_CONVERGED));

@@ -12,7 +12,8 @@
 static KSPIDRSImplementation implementation = KSP_IDRS_AUTO;
 static PetscInt              complaints     = 0;
 
-static const PetscReal rtol = 1e-8;
+/* Of the solves; in single precision 1e-5 */
+static PetscReal rtol = PETSC_MACHINE_EPSILON > 1e-10 ? 100 * PETSC_MACHINE_EPSILON : 1e-8;
 
 /* Prints what went wrong; the verdict of the subject says nothing more then */
 static PetscErrorCode Complain(const char format[], ...)

@@ -1,12 +1,17 @@
 static char help[] = "The operations of KSPIDRS on panels and vectors, by every back end against loops in long double, and against what\n\
 the table in idrsops.h says that they read, write and reduce.\n\
-  -implementation <host> - the back end that is tested beside vec\n\n";
+  -implementation <host> - the back end that is tested beside vec\n\
+  -columns s1,s2,...     - numbers of shadow vectors\n\
+  -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\n";
 
 #include <petscidrs/private/idrsops.h>
 #include <petsc/private/petscimpl.h>
 #include <float.h>
 #include <math.h>
 #include "check.h"
+
+#define MAX_COLUMNS 64
+#define MAX_ROWS    16
 
 /* The arithmetic of the reference. |re| + |im| is as good a modulus as any for a bound on rounding errors */
 #if PetscDefined(USE_COMPLEX)
@@ -86,6 +91,15 @@ static PetscScalar Number(PetscInt which, PetscInt row)
 #else
   return Real(2 * (uint64_t)which, (uint64_t)row);
 #endif
+}
+
+/* What the operations of a back end say that they have moved, in vectors */
+static PetscLogDouble Vectors(IDRSSpace space)
+{
+  PetscLogDouble vectors = 0;
+
+  for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) vectors += space->traffic[i].vectors;
+  return vectors;
 }
 
 /* The index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
@@ -301,7 +315,7 @@ static PetscErrorCode Apply(const Problem *problem, Side *side, Call call)
     PetscCall(IDRSCombine(side->space, call.part, call.k, call.e, call.part == IDRS_COMBINE_U ? NULL : single[R], single[V]));
     break;
   case PROJECT:
-    PetscCall(IDRSProject(side->space, call.second ? single[T] : G[call.k], call.second ? single[R] : NULL, single[R]));
+    PetscCall(IDRSProject(side->space, call.second ? single[T] : G[call.k], call.second ? single[R] : NULL, single[R], NULL));
     break;
   case UPDATE:
     PetscCall(IDRSUpdate(side->space, call.k, single[R], call.part, call.e, single[V]));
@@ -407,8 +421,8 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
   error = fabsl((long double)norm * norm - WideAbs(problem->sums[rr]));
   PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * problem->sumsize[rr]), problem, side, call, "square of the norm", 0, (double)(norm * norm), (double)WideAbs(problem->sums[rr])));
   if (call.part != IDRS_COMBINE_NONE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSProject(side->space, r, NULL, r));
-  PetscCall(CheckSums(check, problem, side, call, run, rr, rr + 1, side->space->sums));
+  PetscCall(IDRSProject(side->space, r, NULL, r, NULL));
+  PetscCall(CheckSums(check, problem, side, call, run, rr, rr + 1, side->space->small.sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -433,18 +447,18 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
 
       PetscCall(Load(problem, run, &side[l]));
       for (PetscInt j = 0; j < problem->count; j++) PetscCall(PetscObjectStateGet((PetscObject)side[l].x[j], &states[j]));
-      vectors    = -space->vectors;
+      vectors    = -Vectors(space);
       reductions = -space->reductions;
       allreduces = -Allreduces();
       PetscCall(Apply(problem, &side[l], call));
-      vectors += space->vectors;
+      vectors += Vectors(space);
       reductions += space->reductions;
       allreduces += Allreduces();
 
       PetscCall(CheckVectors(check, problem, &side[l], call, run, states));
       if (call.operation == PROJECT) {
-        PetscCall(CheckSums(check, problem, &side[l], call, run, 0, s + 1, space->sums));
-        if (call.second) PetscCall(CheckSums(check, problem, &side[l], call, run, s + 1, IDRS_SUMS(s), space->sums));
+        PetscCall(CheckSums(check, problem, &side[l], call, run, 0, s + 1, space->small.sums));
+        if (call.second) PetscCall(CheckSums(check, problem, &side[l], call, run, s + 1, IDRS_SUMS(s), space->small.sums));
       }
       expected = space->backend->composed ? 0 : declared;
       PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, &side[l], call, "vectors counted", 0, vectors, expected));
@@ -452,7 +466,6 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
       PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, &side[l], call, "reductions counted", 0, reductions, expected));
       if (space->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
       PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, &side[l], call, "reductions made", 0, allreduces, expected));
-      /* M, f, c, alpha, beta follow each other in problem->numbers, and the last is omega */
       PetscCall(PetscArraycmp(problem->numbers, side[l].small->M, s * s, &same));
       if (same) PetscCall(PetscArraycmp(problem->numbers + s * s, side[l].small->f, s, &same));
       if (same) PetscCall(PetscArraycmp(problem->numbers + s * (s + 1), side[l].small->c, s, &same));
@@ -464,6 +477,161 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
     }
   }
   PetscCall(PetscFree(states));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* M, f, c, alpha, beta follow each other in problem->numbers, and the last is omega */
+static PetscErrorCode SetNumbers(const Problem *problem, Side *side)
+{
+  const PetscInt     s      = problem->s;
+  const PetscScalar *number = problem->numbers;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArraycpy(side->small->M, number, s * s));
+  for (PetscInt i = 0; i < s; i++) side->small->inverse[i] = (PetscScalar)1.0 / side->small->M[i + i * s];
+  PetscCall(PetscArraycpy(side->small->f, number + s * s, s));
+  PetscCall(PetscArraycpy(side->small->c, number + s * (s + 1), s));
+  PetscCall(PetscArraycpy(side->small->alpha, number + s * (s + 2), s));
+  PetscCall(PetscArraycpy(side->small->beta, number + s * (s + 3), s));
+  side->small->omega[0] = number[s * (s + 4)];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pass that follows the projection of step k, or of the omega step k = s */
+static PetscErrorCode Follow(const Problem *problem, Side *side, PetscInt k)
+{
+  const PetscInt s = problem->s;
+
+  PetscFunctionBegin;
+  if (k < s) PetscCall(Apply(problem, side, (Call){.operation = UPDATE, .part = k + 1 < s ? IDRS_COMBINE_VU : IDRS_COMBINE_NONE, .k = k, .e = s}));
+  else PetscCall(Apply(problem, side, (Call){.operation = ADVANCE, .part = IDRS_COMBINE_V, .e = s}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A projection, with what it goes on with on the device or with NULL, and the pass after it */
+static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const IDRSNext *next, PetscInt k, PetscReal *rnorm, PetscBool *stopped)
+{
+  Vec *single = side->x + Single(problem, 0);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSProject(side->space, k < problem->s ? side->space->G[k] : single[T], k < problem->s ? NULL : single[R], single[R], next));
+  if (!next) {
+    *rnorm   = PetscSqrtReal(PetscRealPart(side->small->sums[IDRS_SUM_RR(problem->s)]));
+    *stopped = IDRSSmallNext(side->small, k, 0.5, &(PetscReal){0.0}) ? PETSC_FALSE : PETSC_TRUE;
+  }
+  PetscCall(Follow(problem, side, k));
+  if (next) PetscCall(IDRSCollect(side->space, rnorm, stopped));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Are all vectors as they were loaded, but for v? */
+static PetscErrorCode Untouched(const Problem *problem, const Side *side, PetscBool *untouched)
+{
+  PetscFunctionBegin;
+  *untouched = PETSC_TRUE;
+  for (PetscInt j = 0; j < problem->count; j++) {
+    const PetscScalar *array;
+    PetscBool          same;
+
+    PetscCall(VecGetArrayRead(side->x[j], &array));
+    PetscCall(PetscArraycmp(Content(problem, 1, j), array, problem->n, &same));
+    PetscCall(VecRestoreArrayRead(side->x[j], &array));
+    if (!same) *untouched = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A device that goes on by itself: numbers and vectors as when the host does the algebra, and nothing changes any more once it
+   has stopped, for a norm outside the limits, a sum that is no number, or a breakdown; a pending norm is the only one it looks at
+*/
+static PetscErrorCode TestAhead(Check *check, Problem *problem, Side *side)
+{
+  const PetscInt s = problem->s, numbers = IDRS_NUMBERS(s), n = problem->n;
+  IDRSSpace      space = side->space;
+  PetscScalar   *expected, *vectors;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(numbers, &expected, problem->count * n, &vectors));
+  for (PetscInt k = 0; k <= s; k++) {
+    const Call call = {.operation = PROJECT, .k = k, .second = (PetscBool)(k == s)};
+    IDRSNext   next = {.k = k, .pending = PETSC_TRUE, .low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
+    PetscReal  rnorm, norm, size = 0.0, error = 0.0;
+    PetscBool  stops, stopped, untouched;
+
+    PetscCall(SetNumbers(problem, side));
+    PetscCall(Load(problem, 1, side));
+    PetscCall(Follow(problem, side, 0)); /* leaves r^H r behind */
+    PetscCall(SetNumbers(problem, side));
+    PetscCall(Load(problem, 1, side));
+    PetscCall(ProjectAndFollow(problem, side, NULL, k, &rnorm, &stops));
+    PetscCall(PetscArraycpy(expected, space->numbers, numbers));
+    for (PetscInt j = 0; j < problem->count; j++) {
+      const PetscScalar *array;
+
+      PetscCall(VecGetArrayRead(side->x[j], &array));
+      PetscCall(PetscArraycpy(vectors + j * n, array, n));
+      PetscCall(VecRestoreArrayRead(side->x[j], &array));
+    }
+
+    for (PetscInt test = 0; test < 5; test++) {
+      PetscCall(SetNumbers(problem, side));
+      PetscCall(Load(problem, 1, side));
+      PetscCall(Follow(problem, side, 0));
+      PetscCall(Load(problem, 1, side));
+      PetscCall(IDRSSend(space));
+      next.pending = (PetscBool)(test != 1);
+      next.low     = test == 1 || test == 2 ? 2 * rnorm + 1 : -1.0;
+      next.high    = test == 3 ? rnorm / 2 : PETSC_MAX_REAL;
+      if (test == 4) PetscCall(VecSet(k < s ? space->G[k] : side->x[Single(problem, T)], 0.0));
+      PetscCall(ProjectAndFollow(problem, side, &next, k, &norm, &stopped));
+      if (next.pending && !call.second) PetscCall(ExpectCall(check, (PetscBool)(norm == rnorm), problem, side, call, "norm, test", test, (double)norm, (double)rnorm));
+      if (test < 2) { /* it goes on, unless the recurrence cannot, as with no rows at all */
+        PetscCall(ExpectCall(check, (PetscBool)(stopped == stops), problem, side, call, "stopped, test", test, stopped, stops));
+        PetscCall(IDRSFetch(space));
+        for (PetscInt i = 0; !stops && i < numbers; i++) {
+          size  = PetscMax(size, PetscAbsScalar(expected[i]));
+          error = PetscMax(error, PetscAbsScalar(expected[i] - space->numbers[i]));
+        }
+        PetscCall(ExpectCall(check, (PetscBool)(error <= 1e3 * UNIT * size), problem, side, call, "error of numbers, test", test, (double)error, (double)size));
+        for (PetscInt j = 0; !stops && j < problem->count; j++) {
+          const PetscScalar *array;
+
+          PetscCall(VecGetArrayRead(side->x[j], &array));
+          for (PetscInt i = 0; i < n; i++) {
+            size  = PetscMax(size, PetscAbsScalar(vectors[i + j * n]));
+            error = PetscMax(error, PetscAbsScalar(vectors[i + j * n] - array[i]));
+          }
+          PetscCall(VecRestoreArrayRead(side->x[j], &array));
+        }
+        PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * size), problem, side, call, "error of vectors, test", test, (double)error, (double)size));
+      } else {
+        PetscCall(ExpectCall(check, stopped, problem, side, call, "did not stop, test", test, 0.0, 0.0));
+        if (test < 4) {
+          PetscCall(Untouched(problem, side, &untouched));
+          PetscCall(ExpectCall(check, untouched, problem, side, call, "changed by a device that has stopped, test", test, 0.0, 0.0));
+          next.low = -1.0;
+          next.high = PETSC_MAX_REAL;
+          PetscCall(ProjectAndFollow(problem, side, &next, k, &norm, &stopped));
+          PetscCall(ExpectCall(check, stopped, problem, side, call, "went on, test", test, 0.0, 0.0));
+          PetscCall(Untouched(problem, side, &untouched));
+          PetscCall(ExpectCall(check, untouched, problem, side, call, "changed later by a device that has stopped, test", test, 0.0, 0.0));
+        }
+        PetscCall(IDRSFetch(space));
+      }
+    }
+    if (n) {
+      PetscCall(SetNumbers(problem, side));
+      PetscCall(Load(problem, 1, side));
+      PetscCall(VecSet(k < s ? space->G[k] : side->x[Single(problem, T)], NAN));
+      PetscCall(IDRSSend(space));
+      PetscCall(ProjectAndFollow(problem, side, &next, k, &norm, &stopped));
+      PetscCall(ExpectCall(check, stopped, problem, side, call, "did not stop for NaN", 0, 0.0, 0.0));
+      PetscCall(IDRSFetch(space));
+    }
+  }
+  PetscCall(SetNumbers(problem, side));
+  PetscCall(PetscFree2(expected, vectors));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -482,17 +650,17 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
 
   PetscFunctionBegin;
   PetscCall(Load(problem, 1, side));
-  vectors    = -space->vectors;
+  vectors    = -Vectors(space);
   reductions = -space->reductions;
   allreduces = -Allreduces();
   for (PetscInt k = 0; k < s; k++) {
     if (preconditioned) PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, s, NULL, single[T]));
-    PetscCall(IDRSProject(space, space->G[k], NULL, single[R]));
+    PetscCall(IDRSProject(space, space->G[k], NULL, single[R], NULL));
     PetscCall(IDRSUpdate(space, k, single[R], k + 1 < s ? part : IDRS_COMBINE_NONE, s, single[V]));
   }
-  PetscCall(IDRSProject(space, single[T], single[R], single[R]));
+  PetscCall(IDRSProject(space, single[T], single[R], single[R], NULL));
   PetscCall(IDRSAdvance(space, preconditioned ? single[B] : NULL, single[T], single[Z], single[R], part, s, single[V]));
-  vectors += space->vectors;
+  vectors += Vectors(space);
   reductions += space->reductions;
   allreduces += Allreduces();
   expected = space->backend->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : 8 * s + 4);
@@ -506,20 +674,14 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
 
 static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation implementation, Vec P[], Side *side)
 {
-  const PetscInt     s      = problem->s;
-  const PetscScalar *number = problem->numbers;
+  const PetscInt s = problem->s;
 
   PetscFunctionBegin;
   PetscCall(IDRSSpaceCreate(problem->like, s, P, implementation, &side->space));
   PetscCall(IDRSSpaceSetSeed(side->space, 3));
   side->P     = P;
   side->small = &side->space->small;
-  PetscCall(PetscArraycpy(side->small->M, number, s * s));
-  PetscCall(PetscArraycpy(side->small->f, number + s * s, s));
-  PetscCall(PetscArraycpy(side->small->c, number + s * (s + 1), s));
-  PetscCall(PetscArraycpy(side->small->alpha, number + s * (s + 2), s));
-  PetscCall(PetscArraycpy(side->small->beta, number + s * (s + 3), s));
-  side->small->omega[0] = number[s * (s + 4)];
+  PetscCall(SetNumbers(problem, side));
   PetscCall(PetscMalloc1(problem->count, &side->x));
   for (PetscInt j = 0; j < s; j++) {
     side->x[InG(problem, j)] = side->space->G[j];
@@ -628,6 +790,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
     for (PetscInt l = 0; l < 2; l++) {
       PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE));
       PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE));
+      if (side[l].space->backend->send && side[l].space->size == 1) PetscCall(TestAhead(&check[OPERATIONS], &problem, &side[l]));
       PetscCall(SideDestroy(&problem, &side[l]));
     }
   }
@@ -647,7 +810,8 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
 
 int main(int argc, char **argv)
 {
-  const PetscInt        columns[] = {1, 2, 3, 4, 8, 16}, rows[] = {0, 1, 31, 32, 33, 1000, 1023, 1024, 1025, 2049}, sizes = PETSC_STATIC_ARRAY_LENGTH(rows);
+  PetscInt              columns[MAX_COLUMNS] = {1, 2, 3, 4, 8, 16, 19}, rows[MAX_ROWS] = {0, 1, 31, 32, 33, 1000, 1023, 1024, 1025, 2049}, spaces = 7, sizes = 10, count;
+  PetscBool             set;
   KSPIDRSImplementation implementation        = KSP_IDRS_HOST;
   Check                 check[OPERATIONS + 1] = {{.name = "combine"}, {.name = "project"}, {.name = "update"}, {.name = "advance"}, {.name = "cycle"}};
   PetscMPIInt           rank, size;
@@ -657,7 +821,13 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&implementation, NULL));
-  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(columns); l++) {
+  count = MAX_COLUMNS;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
+  if (set) spaces = count;
+  count = MAX_ROWS;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
+  if (set) sizes = count;
+  for (PetscInt l = 0; l < spaces; l++) {
     /* Another number of rows on every process, so that each is empty once; then all of them at once */
     for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], implementation, check));
     if (size > 1) PetscCall(Test(columns[l], 0, implementation, check));
@@ -672,5 +842,15 @@ int main(int argc, char **argv)
    test:
      suffix: 1
      nsize: {{1 2 3}}
+
+   test:
+     suffix: large
+     args: -columns 3 -rows 1000007
+     output_file: output/ops_1.out
+
+   test:
+     suffix: packs
+     args: -columns 2,5,16 -rows 70001
+     output_file: output/ops_1.out
 
 TEST*/

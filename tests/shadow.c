@@ -198,11 +198,11 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
     PetscCall(IDRSSpaceSetSeed(space, seeds[l]));
     PetscCall(Expect(sums, (PetscBool)(space->seed == seeds[l]), "%s: the seed is not the one that was set", space->backend->name));
     if (implementation == KSP_IDRS_VEC) PetscCall(ExpectVectors(vectors, space));
-    PetscCall(IDRSProject(space, x, NULL, x));
-    PetscCall(ExpectSums(sums, space, 0, space->sums));
-    PetscCall(IDRSProject(space, x, y, y));
-    PetscCall(ExpectSums(sums, space, 0, space->sums));
-    PetscCall(ExpectSums(sums, space, 1, space->sums + IDRS_SUM_PY(s)));
+    PetscCall(IDRSProject(space, x, NULL, x, NULL));
+    PetscCall(ExpectSums(sums, space, 0, space->small.sums));
+    PetscCall(IDRSProject(space, x, y, y, NULL));
+    PetscCall(ExpectSums(sums, space, 0, space->small.sums));
+    PetscCall(ExpectSums(sums, space, 1, space->small.sums + IDRS_SUM_PY(s)));
   }
   PetscCall(IDRSSpaceDestroy(&space));
   PetscCall(VecDestroy(&y));
@@ -225,15 +225,15 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
   PetscCall(CreateVector(0, 0, &x));
   for (PetscInt j = 0; j < s; j++) PetscCall(CreateVector(0, 2 + j, &P[j]));
   PetscCall(IDRSSpaceCreate(x, s, P, implementation, &space));
-  PetscCall(IDRSProject(space, x, NULL, x));
-  PetscCall(PetscArraycpy(before, space->sums, s));
+  PetscCall(IDRSProject(space, x, NULL, x, NULL));
+  PetscCall(PetscArraycpy(before, space->small.sums, s));
   PetscCall(IDRSSpaceSetSeed(space, 5));
-  PetscCall(IDRSProject(space, x, NULL, x));
+  PetscCall(IDRSProject(space, x, NULL, x, NULL));
   for (PetscInt j = 0; j < s; j++) {
     PetscScalar dot;
 
     PetscCall(VecDot(x, P[j], &dot));
-    if (!(before[j] == space->sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
+    if (!(before[j] == space->small.sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
   }
   PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", space->backend->name));
   PetscCall(IDRSSpaceDestroy(&space));

@@ -18,6 +18,11 @@
    v is scratch for combine VU. Update and advance may go straight on to combine V or combine VU of the next step (k+1, or 0 after advance): what they
    hold already is not read again. Old columns are k:e; e = k in the first cycle, when G = U = 0 is not stored, else s.
 
+   A back end on a device may go on with the algebra of idrssmall.h by itself, so that the host runs ahead of the device: the
+   numbers are then there (IDRSSend()), and projections are given an IDRSNext. Their results are collected in order, one by one
+   and later. A projection whose sums the host must see stops the device: all operations after it do nothing until the
+   numbers, and these sums, have been fetched back.
+
    Without a preconditioner a cycle of s+1 products then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the products.
 */
 #pragma once
@@ -36,6 +41,28 @@ typedef enum {
   IDRS_COMBINE_VU
 } IDRSCombinePart;
 
+/* The operations that PETSc logs, and what they have moved and taken */
+typedef enum {
+  IDRS_COMBINE,
+  IDRS_PROJECT,
+  IDRS_UPDATE,
+  IDRS_ADVANCE,
+  IDRS_OPERATIONS
+} IDRSOperation;
+
+typedef struct {
+  PetscLogDouble calls, vectors; /* vectors of length n, read and written */
+  PetscLogDouble seconds;        /* on a device, where PETSc measures them */
+} IDRSTraffic;
+
+/* What a projection on a device goes on with, and which results are for the host */
+typedef struct {
+  PetscInt  k;         /* step, or s for the omega step */
+  PetscBool pending;   /* r^H r is that of an iteration */
+  PetscReal low, high; /* if its root is not between these, the host is to see it */
+  PetscReal cosine;    /* for omega */
+} IDRSNext;
+
 typedef struct {
   const char *name;
   PetscBool   composed;                                    /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
@@ -44,10 +71,14 @@ typedef struct {
   PetscErrorCode (*create)(IDRSSpace, Vec);                /* the panels, with a Vec for each column */
   PetscErrorCode (*destroy)(IDRSSpace);
   PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, PetscInt e, Vec r, Vec v);
-  PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, PetscScalar sums[]); /* y may be NULL; r for back ends that keep no partial sum */
+  PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */
   PetscErrorCode (*update)(IDRSSpace, PetscInt k, Vec r, IDRSCombinePart, PetscInt e, Vec v);
   PetscErrorCode (*advance)(IDRSSpace, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, PetscInt e, Vec v); /* p may be NULL: r itself */
   PetscErrorCode (*order)(IDRSSpace);                                                                   /* work on other streams of the device before and after this call, or NULL */
+  PetscErrorCode (*send)(IDRSSpace);                                                                    /* the numbers to the device; NULL where the host does the algebra */
+  PetscErrorCode (*collect)(IDRSSpace, PetscReal *rnorm, PetscBool *stopped);                           /* result of the first projection that is outstanding, waiting for it */
+  PetscErrorCode (*fetch)(IDRSSpace);                                                                   /* the numbers back from the device, waiting for all that it does */
+  PetscErrorCode (*copyspeed)(IDRSSpace, PetscReal *);                                                  /* bytes a second, read and written, that the device copies; or NULL */
 } IDRSOps;
 
 PETSC_INTERN const IDRSOps IDRSOps_Vec;
@@ -66,11 +97,14 @@ struct _n_IDRSSpace {
   Vec           *P;            /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
   PetscBool      hashed;       /* P, if stored at all, holds the hash */
   uint64_t       seed;
-  void          *data; /* the back end's own */
+  void          *data;    /* the back end's own */
+  PetscScalar   *numbers; /* of small */
   IDRSSmall      small;
-  PetscScalar   *sums;                /* of the last projection, IDRS_SUMS(s) */
+  PetscBool      ahead;               /* the numbers of small are on the device, and projections are given an IDRSNext */
+  PetscInt       outstanding;         /* such projections whose results have not been collected */
   PetscReal      rr;                  /* this process's part of r^H r after the last update or advance */
-  PetscLogDouble reductions, vectors; /* reductions over processes, length-n vectors read and written by fused passes */
+  PetscLogDouble reductions;               /* over processes */
+  IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
 };
 
 PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, IDRSSpace *);
@@ -78,11 +112,16 @@ PETSC_EXTERN PetscErrorCode IDRSSpaceDestroy(IDRSSpace *);
 PETSC_EXTERN PetscErrorCode IDRSSpaceSetSeed(IDRSSpace, uint64_t);
 
 PETSC_EXTERN PetscErrorCode IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, PetscInt, Vec, Vec);
-PETSC_EXTERN PetscErrorCode IDRSProject(IDRSSpace, Vec, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
 PETSC_EXTERN PetscErrorCode IDRSUpdate(IDRSSpace, PetscInt, Vec, IDRSCombinePart, PetscInt, Vec);
 PETSC_EXTERN PetscErrorCode IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, PetscInt, Vec);
 PETSC_EXTERN PetscErrorCode IDRSNorm(IDRSSpace, Vec, PetscReal *);
 PETSC_EXTERN PetscErrorCode IDRSOrder(IDRSSpace);
+PETSC_EXTERN PetscErrorCode IDRSSend(IDRSSpace);
+PETSC_EXTERN PetscErrorCode IDRSCollect(IDRSSpace, PetscReal *, PetscBool *);
+PETSC_EXTERN PetscErrorCode IDRSFetch(IDRSSpace);
+PETSC_EXTERN PetscLogDouble IDRSGpuSeconds(void);
+PETSC_EXTERN const char *const IDRSOperations[];
 
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);

@@ -10,18 +10,18 @@
 #include "combine.cuh"
 #include "reduce.cuh"
 
-typedef struct {
-  PetscScalar a[IDRS_CUDA_MAX_S];
-} IDRSBeta;
-
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSPanels panels, IDRSCoefficients c, IDRSBeta beta, bool first, bool second, int e, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSPanels panels, IDRSCoefficients<S> given, IDRSResident resident, bool first, bool second, int e, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v, PetscReal *partials)
 {
+  __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal shared[IDRS_WARPS];
   const size_t         n = panels.n, ld = panels.ld;
   PetscReal            rr[1] = {0.0};
 
+  IDRSAwaitPrevious();
+  if (!IDRSTakeCoefficients<S>(&c, given, resident, -1, panels.s)) return;
   for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
+    const int   zero = IDRSZeroPlace(i);
     IDRSPack<W> x = IDRSLoad<W>(r, i, n), s = IDRSLoad<W>(z, i, n), y = IDRSZero<W>(), u = IDRSZero<W>();
 
     if (p) IDRSAdd<W>(s, c.omega, IDRSLoad<W>(p, i, n));
@@ -31,10 +31,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSPan
       if (j < panels.s) {
         const IDRSPack<W> uj = IDRSLoad<W>(panels.U + j * ld, i, n);
 
-        IDRSAdd<W>(s, beta.a[j], uj);
+        IDRSAdd<W>(s, c.beta[zero + j], uj);
         if (j < e) {
-          if (first) IDRSAdd<W>(y, c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
-          if (second) IDRSAdd<W>(u, c.a[j], uj);
+          if (first) IDRSAdd<W>(y, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+          if (second) IDRSAdd<W>(u, c.a[zero + j], uj);
         }
       }
     }

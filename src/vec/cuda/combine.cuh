@@ -6,15 +6,8 @@
 */
 #pragma once
 
+#include "coefficients.cuh"
 #include "pack.cuh"
-
-/* Largest s of the back end: the coefficients travel as kernel arguments */
-#define IDRS_CUDA_MAX_S 64
-
-typedef struct {
-  PetscScalar omega, beta;
-  PetscScalar a[IDRS_CUDA_MAX_S]; /* alpha(0:k) and c(k:e) of an update or combine, c(0:e) of an advance */
-} IDRSCoefficients;
 
 /* Both panels; column j of G starts at G + j ld */
 typedef struct {
@@ -25,16 +18,17 @@ typedef struct {
 
 /* The part of a combine that needs no column before k; r and, for combine U, v are in registers */
 template <int S, int W>
-static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients &c, bool first, bool second, int k, int e, size_t i, IDRSPack<W> v, PetscScalar *vout)
+static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, bool first, bool second, int k, int e, size_t i, IDRSPack<W> v, PetscScalar *vout)
 {
   const size_t n = panels.n, ld = panels.ld;
+  const int    zero = IDRSZeroPlace(i);
   IDRSPack<W>  u = IDRSZero<W>();
 
 #pragma unroll
   for (int j = 0; j < (S ? S : e); j++) {
     if (j >= k && j < e) {
-      if (first) IDRSAdd<W>(v, -c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
-      if (second) IDRSAdd<W>(u, c.a[j], IDRSLoad<W>(panels.U + j * ld, i, n));
+      if (first) IDRSAdd<W>(v, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+      if (second) IDRSAdd<W>(u, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
     }
   }
   if (second) {
@@ -45,7 +39,10 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 
 /* x is r, or the preconditioned v of combine U; first: subtract G c, second: go on to U_k */
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSPanels panels, IDRSCoefficients c, bool first, bool second, int k, int e, const PetscScalar *x, PetscScalar *v)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSPanels panels, IDRSCoefficients<S> given, IDRSResident resident, bool first, bool second, int k, int e, const PetscScalar *x, PetscScalar *v)
 {
+  __shared__ IDRSCoefficients<S> c;
+
+  if (!IDRSTakeCoefficients<S>(&c, given, resident, -1, panels.s)) return;
   for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < panels.n; i += (size_t)gridDim.x * IDRS_THREADS * W) { IDRSCombineRows<S, W>(panels, c, first, second, k, e, i, IDRSLoad<W>(x, i, panels.n), v); }
 }

@@ -2,8 +2,10 @@
    Back end "cuda": the operations of IDR(s) as fused kernels on VECCUDA. Here is PETSc's side, arrays, stream, buffers and
    launches; the kernels are in the .cuh files, an operation each.
 
-   Sums arrive in pinned memory, and a projection waits for them: the s x s algebra is done on the host. Coefficients travel
-   as kernel arguments.
+   In lockstep sums arrive in pinned memory, where a projection waits for them, the s x s algebra is done on the host, and
+   coefficients travel as kernel arguments. After IDRSSend() the numbers are in the memory of the device instead: the
+   projection kernels do the algebra, the others take their coefficients from there, and the host waits for results in pinned
+   memory only as late as it collects them. When a projection has stopped the device, kernels return at once.
 */
 #include <petsc/private/deviceimpl.h>
 #include <petsc/private/vecimpl.h>
@@ -17,19 +19,26 @@
 #include "advance.cuh"
 #include "project.cuh"
 
-/* Blocks of a grid that fill the device: so many on each multiprocessor */
-#define IDRS_BLOCKS_PER_SM 8
+/* Results of projections that the host has not collected yet, at most */
+#define IDRS_RESULTS 8
+
+/* Blocks that a multiprocessor may hold of any kernel: it has room for 2048 threads */
+#define IDRS_BLOCKS_PER_SM (2048 / IDRS_THREADS)
 
 typedef struct {
   IDRSPanels    panels;
-  unsigned int  blocks; /* of a grid at most */
+  int           multiprocessors;
+  bool          overlaps; /* a kernel can be launched before the one that it depends on has ended */
   PetscScalar  *partials;
   PetscReal    *squares, *rr;
   unsigned int  rrblocks; /* that the last update or advance had */
   unsigned int *ticket;
+  PetscScalar  *numbers;     /* of IDRSSmall */
+  IDRSResult   *result;      /* of the last projection that the device has not stopped before */
   PetscScalar  *sums;        /* pinned */
-  unsigned int *arrived;     /* pinned: the last projection whose sums have come */
-  unsigned int  sequence;    /* of the last projection launched */
+  IDRSResult   *passedon;    /* pinned: that of projection i in place i % IDRS_RESULTS */
+  uint64_t     *arrived;     /* pinned: the last projection whose sums or result have come */
+  uint64_t      sequence;    /* of the last projection launched */
   cudaEvent_t   here, there; /* see IDRSOrder_CUDA() */
 } IDRS_CUDA;
 
@@ -61,20 +70,25 @@ static PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device memory, or an error that tells how much was asked for and how much there is */
-static PetscErrorCode IDRSMalloc_CUDA(size_t bytes, const char what[], void **memory)
+/*
+   A panel of zeros, or an error that tells how much was asked for and how much there is. With cudaMalloc(), as the arrays of
+   VECCUDA: a GPU-aware MPI cannot send from the pool that PetscDeviceMalloc() takes memory from, and PETSc never gives the
+   memory of the pool back.
+*/
+static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, const char name[], cudaStream_t stream, PetscScalar **panel)
 {
   size_t      free = 0, total = 0;
-  cudaError_t error = cudaMalloc(memory, PetscMax(bytes, 1));
+  cudaError_t error = cudaMalloc((void **)panel, PetscMax(bytes, 1));
 
   PetscFunctionBegin;
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
-    *memory = NULL;
+    *panel = NULL;
     PetscCallCUDA(cudaMemGetInfo(&free, &total));
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "%s of KSPIDRS needs %zu bytes on the GPU, where %zu are free: take a smaller -ksp_idrs_s", what, bytes, free);
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "The panel %s of KSPIDRS needs %zu bytes on the GPU, where %zu are free: take a smaller -ksp_idrs_s", name, bytes, free);
   }
   PetscCallCUDA(error);
+  PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,10 +110,13 @@ static PetscErrorCode IDRSColumnCreate_CUDA(IDRSSpace space, Vec like, PetscScal
 
 static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
 {
-  const PetscInt s = space->s;
-  IDRS_CUDA     *cuda;
-  int            device, sms;
-  size_t         bytes;
+  const PetscInt     s = space->s;
+  IDRS_CUDA         *cuda;
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+  unsigned int       blocks;
+  int                device, major;
+  size_t             bytes;
 
   PetscFunctionBegin;
   for (PetscInt j = 0; space->P && j < s; j++) {
@@ -111,22 +128,27 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   PetscCall(PetscNew(&cuda));
   space->data = cuda;
   PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
-  cuda->blocks    = (unsigned int)(IDRS_BLOCKS_PER_SM * sms);
+  PetscCallCUDA(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  cuda->overlaps  = major >= 9;
+  blocks          = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
   cuda->panels.n  = (size_t)space->n;
   cuda->panels.s  = (int)s;
   cuda->panels.ld = ((size_t)space->n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar); /* columns begin on 512 bytes */
   bytes           = (size_t)s * cuda->panels.ld * sizeof(PetscScalar);
-  PetscCall(IDRSMalloc_CUDA(bytes, "The panel G", (void **)&cuda->panels.G));
-  PetscCall(IDRSMalloc_CUDA(bytes, "The panel U", (void **)&cuda->panels.U));
-  PetscCall(IDRSMalloc_CUDA((2 * 16 + 1) * cuda->blocks * sizeof(PetscScalar), "A buffer", (void **)&cuda->partials));
-  PetscCall(IDRSMalloc_CUDA(2 * cuda->blocks * sizeof(PetscReal), "A buffer", (void **)&cuda->squares));
-  PetscCall(IDRSMalloc_CUDA(cuda->blocks * sizeof(PetscReal), "A buffer", (void **)&cuda->rr));
-  PetscCall(IDRSMalloc_CUDA(sizeof(unsigned int), "A buffer", (void **)&cuda->ticket));
-  PetscCallCUDA(cudaMemset(cuda->ticket, 0, sizeof(unsigned int)));
-  PetscCallCUDA(cudaDeviceSynchronize()); /* the stream of the kernels may not wait for that of the memset */
-  PetscCallCUDA(cudaHostAlloc((void **)&cuda->sums, IDRS_SUMS(s) * sizeof(PetscScalar), cudaHostAllocDefault));
-  PetscCallCUDA(cudaHostAlloc((void **)&cuda->arrived, sizeof(unsigned int), cudaHostAllocDefault));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSPanelCreate_CUDA(bytes, "G", stream, &cuda->panels.G));
+  PetscCall(IDRSPanelCreate_CUDA(bytes, "U", stream, &cuda->panels.U));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (2 * IDRS_COLUMNS_AT_ONCE + 1) * blocks, &cuda->partials));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * blocks, &cuda->squares));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->rr));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_NUMBERS(s), &cuda->numbers));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->ticket));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s), &cuda->sums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_RESULTS, &cuda->passedon));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->arrived));
   *cuda->arrived = 0;
   PetscCallCUDA(cudaEventCreateWithFlags(&cuda->here, cudaEventDisableTiming));
   PetscCallCUDA(cudaEventCreateWithFlags(&cuda->there, cudaEventDisableTiming));
@@ -141,7 +163,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
 
 static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
 {
-  IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
+  IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
+  PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsDestroy(space->s, &space->G));
@@ -149,12 +172,16 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
   if (cuda) {
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
-    PetscCallCUDA(cudaFree(cuda->partials));
-    PetscCallCUDA(cudaFree(cuda->squares));
-    PetscCallCUDA(cudaFree(cuda->rr));
-    PetscCallCUDA(cudaFree(cuda->ticket));
-    PetscCallCUDA(cudaFreeHost(cuda->sums));
-    PetscCallCUDA(cudaFreeHost(cuda->arrived));
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceFree(dctx, cuda->partials));
+    PetscCall(PetscDeviceFree(dctx, cuda->squares));
+    PetscCall(PetscDeviceFree(dctx, cuda->rr));
+    PetscCall(PetscDeviceFree(dctx, cuda->numbers));
+    PetscCall(PetscDeviceFree(dctx, cuda->ticket));
+    PetscCall(PetscDeviceFree(dctx, cuda->result));
+    PetscCall(PetscDeviceFree(dctx, cuda->sums));
+    PetscCall(PetscDeviceFree(dctx, cuda->passedon));
+    PetscCall(PetscDeviceFree(dctx, cuda->arrived));
     if (cuda->here) PetscCallCUDA(cudaEventDestroy(cuda->here));
     if (cuda->there) PetscCallCUDA(cudaEventDestroy(cuda->there));
   }
@@ -209,16 +236,35 @@ static PetscErrorCode IDRSChanged_CUDA(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Grid for n rows in packs of width, at most what fills the device */
-static unsigned int IDRSGrid(const IDRS_CUDA *cuda, int width)
+/*
+   Launches a kernel for all rows in packs of width, with as many blocks as the device holds at once, or fewer where these do for the rows;
+   returns the number of blocks. A kernel that follows one of ours directly is launched early, and waits for that one itself.
+*/
+template <auto kernel, typename... Arguments>
+static unsigned int IDRSLaunch(const IDRS_CUDA *cuda, int width, bool early, cudaStream_t stream, Arguments... arguments)
 {
-  const size_t blocks = (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width);
+  static int          resident = 0;
+  const size_t        needed   = (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width);
+  cudaLaunchConfig_t  config   = {};
+  cudaLaunchAttribute attribute;
 
-  return (unsigned int)PetscMax(PetscMin(blocks, (size_t)cuda->blocks), (size_t)1);
+  if (!resident && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, 0) != cudaSuccess) return 0;
+  attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+
+  config.gridDim  = (unsigned int)PetscMax(PetscMin(needed, (size_t)(resident * cuda->multiprocessors)), (size_t)1);
+  config.blockDim = IDRS_THREADS;
+  config.stream   = stream;
+  config.attrs    = &attribute;
+  config.numAttrs = early && cuda->overlaps ? 1 : 0;
+  (void)cudaLaunchKernelEx(&config, kernel, arguments...); /* IDRSDispatch() returns the error */
+  return config.gridDim.x;
 }
 
-static bool IDRSAligned(std::initializer_list<const void *> arrays)
+/* Can the rows be taken in packs? Not if there are so few of them that some multiprocessors would be idle then */
+static bool IDRSPacked(const IDRS_CUDA *cuda, std::initializer_list<const void *> arrays)
 {
+  if (cuda->panels.n < (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors)) return false;
   for (const void *array : arrays) {
     if ((uintptr_t)array % IDRS_PACK_BYTES) return false;
   }
@@ -230,10 +276,10 @@ template <int N>
 using IDRSInt = std::integral_constant<int, N>;
 
 template <typename L>
-static cudaError_t IDRSDispatch(PetscInt s, bool aligned, L &&launch)
+static cudaError_t IDRSDispatch(PetscInt s, bool packed, L &&launch)
 {
   auto wide = [&](auto S) {
-    if (aligned) launch(S, IDRSInt<IDRS_PACK>());
+    if (packed) launch(S, IDRSInt<IDRS_PACK>());
     else launch(S, IDRSInt<1>());
   };
 
@@ -246,22 +292,29 @@ static cudaError_t IDRSDispatch(PetscInt s, bool aligned, L &&launch)
   return cudaGetLastError();
 }
 
-static IDRSCoefficients IDRSGetCoefficients(const IDRSSmall *small, PetscInt k, PetscInt e)
+/* Coefficients for update of step k, or with k = -1 for the others; unless they are on the device */
+template <int S>
+static IDRSCoefficients<S> IDRSGetCoefficients(IDRSSpace space, PetscInt k)
 {
-  IDRSCoefficients c;
+  IDRSCoefficients<S> c = {};
 
-  c.omega = small->omega[0];
-  c.beta  = k < 0 ? (PetscScalar)0.0 : small->beta[k];
-  for (PetscInt j = 0; j < k; j++) c.a[j] = small->alpha[j];
-  for (PetscInt j = k + 1; j < e; j++) c.a[j] = small->c[j];
+  for (PetscInt j = 0; !space->ahead && j < space->s; j++) IDRSGetCoefficient<S>(&space->small, k, j, &c);
   return c;
+}
+
+/* Where a pass finds the numbers; whether it is the one that follows a projection */
+static IDRSResident IDRSGetResident(IDRSSpace space, bool follows)
+{
+  const IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
+
+  if (!space->ahead) return {};
+  return {cuda->numbers, cuda->result, follows ? cuda->passedon + cuda->sequence % IDRS_RESULTS : NULL, cuda->arrived, cuda->sequence};
 }
 
 static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
 {
   IDRS_CUDA             *cuda  = (IDRS_CUDA *)space->data;
   const bool             first = part != IDRS_COMBINE_U, second = part != IDRS_COMBINE_V;
-  const IDRSCoefficients c  = IDRSGetCoefficients(&space->small, -1, e);
   Vec                    in = first ? r : v;
   const PetscScalar     *x;
   PetscScalar           *y = NULL;
@@ -273,7 +326,7 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   PetscCall(IDRSGetRead_CUDA(in, &x));
   if (!second) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSAligned({x, y}), [&](auto S, auto W) { IDRSCombineKernel<S, W><<<IDRSGrid(cuda, W), IDRS_THREADS, 0, stream>>>(cuda->panels, c, first, second, (int)k, (int)e, x, y); }));
+  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, false), first, second, (int)k, (int)e, x, y); }));
   PetscCall(PetscLogGpuTimeEnd());
   if (!second) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
@@ -285,7 +338,6 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
 {
   IDRS_CUDA             *cuda  = (IDRS_CUDA *)space->data;
   const bool             first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
-  const IDRSCoefficients c = IDRSGetCoefficients(&space->small, k, first ? e : k + 1);
   PetscScalar           *x, *y = NULL;
   cudaStream_t           stream;
 
@@ -295,9 +347,8 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &x));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSAligned({x, y}), [&](auto S, auto W) {
-    cuda->rrblocks = IDRSGrid(cuda, W);
-    IDRSUpdateKernel<S, W><<<cuda->rrblocks, IDRS_THREADS, 0, stream>>>(cuda->panels, c, first, second, (int)k, (int)(first ? e : k + 1), x, y, cuda->rr);
+  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) {
+    cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, k), IDRSGetResident(space, true), first, second, (int)k, (int)(first ? e : k + 1), x, y, cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
@@ -314,14 +365,11 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
 {
   IDRS_CUDA             *cuda  = (IDRS_CUDA *)space->data;
   const bool             first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
-  const IDRSCoefficients c = IDRSGetCoefficients(&space->small, -1, first ? e : 0);
-  IDRSBeta               beta;
   const PetscScalar     *parray = NULL, *tarray;
   PetscScalar           *zarray, *rarray, *varray = NULL;
   cudaStream_t           stream;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < space->s; j++) beta.a[j] = space->small.beta[j];
   PetscCall(IDRSCurrent_CUDA(space));
   PetscCall(IDRSStream_CUDA(&stream));
   if (p) PetscCall(IDRSGetRead_CUDA(p, &parray));
@@ -330,9 +378,8 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &rarray));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &varray));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSAligned({parray, tarray, zarray, rarray, varray}), [&](auto S, auto W) {
-    cuda->rrblocks = IDRSGrid(cuda, W);
-    IDRSAdvanceKernel<S, W><<<cuda->rrblocks, IDRS_THREADS, 0, stream>>>(cuda->panels, c, beta, first, second, (int)(first ? e : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
+  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {parray, tarray, zarray, rarray, varray}), [&](auto S, auto W) {
+    cuda->rrblocks = IDRSLaunch<IDRSAdvanceKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, true), first, second, (int)(first ? e : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &varray));
@@ -346,39 +393,44 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
 
 /* One launch for up to S columns of the shadow space from the first on */
 template <int S, int W, bool Y, bool HASHED>
-static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, cudaStream_t stream)
+static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, const IDRSContinuation &how, cudaStream_t stream)
 {
   IDRS_CUDA     *cuda    = (IDRS_CUDA *)space->data;
-  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, cuda->sums, cuda->arrived, first + S < space->s ? 0 : cuda->sequence};
+  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, how.numbers ? how.numbers + (IDRS_NUMBERS(space->s) - IDRS_SUMS(space->s)) : cuda->sums, cuda->arrived, first + S < space->s ? 0 : cuda->sequence};
   IDRSColumns<S> columns = {};
 
   for (int j = 0; P && j < S && first + j < space->s; j++) columns.a[j] = P[first + j];
-  IDRSProjectKernel<S, W, Y, HASHED><<<IDRSGrid(cuda, W), IDRS_THREADS, 0, stream>>>((size_t)space->n, (int)space->s, (int)first, IDRSShadowKey(space->seed), (uint64_t)space->rstart, columns, x, y, out);
+  (void)IDRSLaunch<IDRSProjectKernel<S, W, Y, HASHED>>(cuda, W, true, stream, (size_t)space->n, (int)space->s, (int)first, IDRSShadowKey(space->seed), (uint64_t)space->rstart, columns, x, y, out, how);
 }
 
-/* Waits for the sums of the last projection: for the number that comes after them, as the kernel's end is known much later */
-static PetscErrorCode IDRSWait_CUDA(const IDRS_CUDA *cuda, cudaStream_t stream)
+/* Waits for projection number sequence: for the number that comes after its sums, as the kernel's end is known much later */
+static PetscErrorCode IDRSWait_CUDA(const IDRS_CUDA *cuda, uint64_t sequence)
 {
-  PetscFunctionBegin;
-  for (unsigned int polls = 1; *(volatile unsigned int *)cuda->arrived != cuda->sequence; polls++) {
-    if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
-      const cudaError_t error = cudaStreamQuery(stream);
+  cudaStream_t stream;
 
+  PetscFunctionBegin;
+  for (unsigned int polls = 1; *(volatile uint64_t *)cuda->arrived < sequence; polls++) {
+    if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
+      cudaError_t error;
+
+      PetscCall(IDRSStream_CUDA(&stream));
+      error = cudaStreamQuery(stream);
       if (error == cudaErrorNotReady) continue;
       PetscCallCUDA(error);
-      PetscCheck(*(volatile unsigned int *)cuda->arrived == cuda->sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
+      PetscCheck(*(volatile uint64_t *)cuda->arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
     }
   }
   std::atomic_thread_fence(std::memory_order_acquire);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* More than 16 columns take several launches */
-static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, PetscScalar sums[])
+/* More than IDRS_COLUMNS_AT_ONCE columns take several launches */
+static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
   const PetscScalar *P[IDRS_CUDA_MAX_S], *xarray, *yarray = NULL;
-  const PetscInt     s = space->s, entries = y ? IDRS_SUMS(s) : s + 2;
+  const PetscInt     s   = space->s;
+  IDRSContinuation   how = {};
   cudaStream_t       stream;
 
   PetscFunctionBegin;
@@ -386,17 +438,18 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, Pet
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(IDRSGetRead_CUDA(space->P[j], &P[j]));
   PetscCall(IDRSGetRead_CUDA(x, &xarray));
   if (y) PetscCall(IDRSGetRead_CUDA(y, &yarray));
+  cuda->sequence++;
+  if (next) how = {cuda->numbers, cuda->result, *next, space->small.shadownorm};
   PetscCall(PetscLogGpuTimeBegin());
-  if (++cuda->sequence == 0) cuda->sequence = 1; /* 0 is for launches that others follow */
-  for (PetscInt first = 0; first < s; first += 16) {
-    PetscCallCUDA(IDRSDispatch(PetscMin(s, 16), IDRSAligned({xarray, yarray}), [&](auto S, auto W) {
+  for (PetscInt first = 0; first < s; first += IDRS_COLUMNS_AT_ONCE) {
+    PetscCallCUDA(IDRSDispatch(PetscMin(s, IDRS_COLUMNS_AT_ONCE), IDRSPacked(cuda, {xarray, yarray}), [&](auto S, auto W) {
       if constexpr (S > 0) {
         if (space->P) {
-          if (y) IDRSProjectLaunch<S, W, true, false>(space, first, P, xarray, yarray, stream);
-          else IDRSProjectLaunch<S, W, false, false>(space, first, P, xarray, yarray, stream);
+          if (y) IDRSProjectLaunch<S, W, true, false>(space, first, P, xarray, yarray, how, stream);
+          else IDRSProjectLaunch<S, W, false, false>(space, first, P, xarray, yarray, how, stream);
         } else {
-          if (y) IDRSProjectLaunch<S, W, true, true>(space, first, NULL, xarray, yarray, stream);
-          else IDRSProjectLaunch<S, W, false, true>(space, first, NULL, xarray, yarray, stream);
+          if (y) IDRSProjectLaunch<S, W, true, true>(space, first, NULL, xarray, yarray, how, stream);
+          else IDRSProjectLaunch<S, W, false, true>(space, first, NULL, xarray, yarray, how, stream);
         }
       }
     }));
@@ -405,8 +458,49 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, Pet
   if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &yarray));
   PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(space->P[j], &P[j]));
-  PetscCall(IDRSWait_CUDA(cuda, stream));
-  PetscCall(PetscArraycpy(sums, cuda->sums, entries));
+  if (!next) {
+    PetscCall(IDRSWait_CUDA(cuda, cuda->sequence));
+    PetscCall(PetscArraycpy(space->small.sums, cuda->sums, y ? IDRS_SUMS(s) : s + 2));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The numbers, without the sums, to the device, which has not stopped */
+static PetscErrorCode IDRSSend_CUDA(IDRSSpace space)
+{
+  IDRS_CUDA     *cuda = (IDRS_CUDA *)space->data;
+  const PetscInt s    = space->s;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(cuda->numbers, space->numbers, (size_t)(IDRS_NUMBERS(s) - IDRS_SUMS(s)) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemsetAsync(cuda->result, 0, sizeof(*cuda->result), stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSCollect_CUDA(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+{
+  const IDRS_CUDA  *cuda     = (IDRS_CUDA *)space->data;
+  const uint64_t    sequence = cuda->sequence - (uint64_t)(space->outstanding - 1);
+  const IDRSResult *result   = cuda->passedon + sequence % IDRS_RESULTS;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWait_CUDA(cuda, sequence));
+  *rnorm   = result->rnorm;
+  *stopped = result->stopped ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSFetch_CUDA(IDRSSpace space)
+{
+  const IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
+  cudaStream_t     stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(space->numbers, cuda->numbers, (size_t)IDRS_NUMBERS(space->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -433,4 +527,50 @@ static PetscErrorCode IDRSOrder_CUDA(IDRSSpace space)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSOps IDRSOps_CUDA = {"cuda", PETSC_FALSE, PETSC_TRUE, IDRSRuns_CUDA, IDRSCreate_CUDA, IDRSDestroy_CUDA, IDRSCombine_CUDA, IDRSProject_CUDA, IDRSUpdate_CUDA, IDRSAdvance_CUDA, IDRSOrder_CUDA};
+/*
+   The speed at which this device copies, measured once: what no pass over vectors in its memory can be much faster than. Left at
+   zero where there is not room for arrays that are much larger than the caches.
+*/
+static PetscErrorCode IDRSCopySpeed_CUDA(IDRSSpace space, PetscReal *speed)
+{
+  static PetscReal measured[64];
+  const size_t     bytes = (size_t)256 << 20;
+  void            *from, *to;
+  cudaStream_t     stream;
+  int              device;
+
+  PetscFunctionBegin;
+  *speed = 0.0;
+  PetscCallCUDA(cudaGetDevice(&device));
+  if (device >= (int)PETSC_STATIC_ARRAY_LENGTH(measured)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!(measured[device] > 0.0)) {
+    if (cudaMalloc(&from, 2 * bytes) != cudaSuccess) {
+      (void)cudaGetLastError();
+      PetscCall(PetscInfo(space->G[0], "No room on the GPU to measure its copy speed\n"));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    to = (char *)from + bytes;
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaMemsetAsync(from, 0, 2 * bytes, stream));
+    for (int i = 0; i < 10; i++) {
+      cudaEvent_t begin, end;
+      float       milliseconds;
+
+      PetscCallCUDA(cudaEventCreate(&begin));
+      PetscCallCUDA(cudaEventCreate(&end));
+      PetscCallCUDA(cudaEventRecord(begin, stream));
+      PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+      PetscCallCUDA(cudaEventRecord(end, stream));
+      PetscCallCUDA(cudaEventSynchronize(end));
+      PetscCallCUDA(cudaEventElapsedTime(&milliseconds, begin, end));
+      measured[device] = PetscMax(measured[device], (PetscReal)(2 * bytes) / (PetscReal)(1e-3 * milliseconds));
+      PetscCallCUDA(cudaEventDestroy(begin));
+      PetscCallCUDA(cudaEventDestroy(end));
+    }
+    PetscCallCUDA(cudaFree(from));
+  }
+  *speed = measured[device];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSOps IDRSOps_CUDA = {"cuda", PETSC_FALSE, PETSC_TRUE, IDRSRuns_CUDA, IDRSCreate_CUDA, IDRSDestroy_CUDA, IDRSCombine_CUDA, IDRSProject_CUDA, IDRSUpdate_CUDA, IDRSAdvance_CUDA, IDRSOrder_CUDA, IDRSSend_CUDA, IDRSCollect_CUDA, IDRSFetch_CUDA, IDRSCopySpeed_CUDA};

@@ -69,3 +69,19 @@ static __device__ __forceinline__ PetscReal IDRSSquare(const IDRSPack<W> &x)
   for (int l = 0; l < W; l++) sum += PetscRealPart(x.v[l]) * PetscRealPart(x.v[l]) + PetscImaginaryPart(x.v[l]) * PetscImaginaryPart(x.v[l]);
   return sum;
 }
+
+/* Until all kernels before this one have ended: it may have been launched early */
+static __device__ __forceinline__ void IDRSAwaitPrevious()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/* The kernel after this one may be launched */
+static __device__ __forceinline__ void IDRSAdmitNext()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}

@@ -1,6 +1,7 @@
 /*
    project:  P^H x, x^H x and, with a y, P^H y, y^H y, x^H y; the block that finishes last adds the sums of all blocks, and
-   those of r^H r that the last update or advance left behind, and writes them where the host can read them
+   those of r^H r that the last update or advance left behind, and writes them where the host can read them, or goes on
+   with the algebra that follows
 
    One thread owns a pack of rows and S columns of the hashed shadow space, whose entries are computed where they are used:
    the 16 bits of an entry go into the mantissa of a number between 1 and 2, from which a constant is subtracted, so that no
@@ -9,21 +10,34 @@
 #pragma once
 
 #include <petscidrs/private/idrsshadow.h>
+#include "next.cuh"
 #include "pack.cuh"
 #include "reduce.cuh"
 
-/* From a 16-bit field f: (2 f - 65535) 2^-21, or 2^-17 in single precision; P_ij is that times IDRS_FIELD_SCALE */
+/* Columns that one launch takes; the first column is then known to the compiler unless there are more */
+#define IDRS_COLUMNS_AT_ONCE 16
+
+/*
+   The entries of P in a row and the two columns of a pair, from the fields f in the two halves of w and of w folded:
+   (2 f - 65535) 2^-21, or 2^-17 in single precision; P_ij is that times IDRS_FIELD_SCALE
+*/
 #if PetscDefined(USE_REAL_SINGLE)
   #define IDRS_FIELD_SCALE 2.0f
-static __device__ __forceinline__ PetscReal IDRSFieldValue(uint32_t field)
+static __device__ __forceinline__ void IDRSPair(const IDRSShadowRow &row, uint32_t multiplier, PetscReal *even, PetscReal *odd)
 {
-  return __uint_as_float(0x3f800040u | (field << 7)) - 1.5f;
+  *even = __uint_as_float(0x3f800040u | (IDRSShadowFieldEven(row, multiplier) << 7)) - 1.5f;
+  *odd  = __uint_as_float(0x3f800040u | (IDRSShadowFieldOdd(row, multiplier) << 7)) - 1.5f;
 }
 #else
   #define IDRS_FIELD_SCALE 32.0
-static __device__ __forceinline__ PetscReal IDRSFieldValue(uint32_t field)
+static __device__ __forceinline__ void IDRSPair(const IDRSShadowRow &row, uint32_t multiplier, PetscReal *even, PetscReal *odd)
 {
-  return __hiloint2double((int)(0x3ff00000u | field), 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
+  constexpr PetscReal middle = 1.0 + 1.0 / 32.0 - 1.0 / 2097152.0;
+  const uint32_t      w      = row.z0 * multiplier + row.z1;
+  const uint32_t      high   = __byte_perm(w, 0x3ff00000u, 0x7632); /* 0x3ff0, then the upper half of w */
+
+  *even = __hiloint2double((int)high, 0) - middle;
+  *odd  = __hiloint2double((int)(high ^ (w & 0xffffu)), 0) - middle;
 }
 #endif
 
@@ -34,9 +48,9 @@ typedef struct {
   PetscReal    *rr;       /* of the last update or advance: rrblocks */
   unsigned int  rrblocks;
   unsigned int *ticket;
-  PetscScalar  *sums;     /* on the host */
-  unsigned int *arrived;  /* on the host, set to sequence once the sums are there */
-  unsigned int  sequence; /* 0: more launches follow */
+  PetscScalar  *sums;     /* on the host, or among the numbers on the device */
+  uint64_t     *arrived;  /* on the host, set to sequence once the sums are there */
+  uint64_t      sequence; /* 0: more launches follow */
 } IDRSSums;
 
 /*
@@ -48,16 +62,30 @@ struct IDRSColumns {
   const PetscScalar *a[S];
 };
 
+/*
+   Blocks that a multiprocessor is to hold, for kernels of so many inner products: the algebra that the last block alone does must
+   not take registers from the many
+*/
+static constexpr int IDRSBlocksAtOnce(int products)
+{
+  return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 4 : (products > 4 ? 6 : 8));
+}
+
 template <int S, int W, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSProjectKernel(size_t n, int s, int first, uint64_t key, uint64_t rstart, IDRSColumns<S> P, const PetscScalar *x, const PetscScalar *y, IDRSSums out)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSProjectKernel(size_t n, int s, int first, uint64_t key, uint64_t rstart, IDRSColumns<S> P, const PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSContinuation how)
 {
   constexpr int          dots = Y ? 2 * S + 1 : S, squares = Y ? 2 : 1;
   __shared__ PetscScalar shared[dots * IDRS_WARPS];
   __shared__ PetscReal   sharedsquares[squares * IDRS_WARPS];
+  __shared__ PetscScalar room[IDRS_NUMBERS(S)];
+  PetscScalar           *numbers = NULL;
   PetscScalar            sum[dots];
   PetscReal              square[squares];
   const int              columns = s - first < S ? s - first : S;
 
+  IDRSAdmitNext();
+  IDRSAwaitPrevious();
+  if (how.numbers && how.result->stopped) return;
 #pragma unroll
   for (int j = 0; j < dots; j++) sum[j] = 0.0;
 #pragma unroll
@@ -75,14 +103,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSProjectKernel(size_t 
 
 #pragma unroll
         for (int j = 0; j < S; j += 2) {
-          const uint32_t  multiplier = IDRSShadowMultiplier((uint32_t)((first + j) / 2));
-          const PetscReal even       = IDRSFieldValue(IDRSShadowFieldEven(row, multiplier));
+          PetscReal even, odd;
 
+          IDRSPair(row, IDRSShadowMultiplier((uint32_t)(((S < IDRS_COLUMNS_AT_ONCE ? 0 : first) + j) / 2)), &even, &odd);
           sum[j] += even * xi.v[l];
           if (Y) sum[S + j] += even * yi.v[l];
           if (j + 1 < S) {
-            const PetscReal odd = IDRSFieldValue(IDRSShadowFieldOdd(row, multiplier));
-
             sum[j + 1] += odd * xi.v[l];
             if (Y) sum[S + j + 1] += odd * yi.v[l];
           }
@@ -107,6 +133,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSProjectKernel(size_t 
   IDRSBlockSum<squares>(square, sharedsquares, out.squares);
   if (!IDRSLastBlock(out.ticket)) return;
 
+  if (how.numbers) {
+    numbers  = IDRSGetNumbers<S>(how, s, room);
+    out.sums = numbers + (IDRS_NUMBERS(s) - IDRS_SUMS(s));
+  }
   /* a warp a sum; those of columns that are not there are dropped */
   for (int j = threadIdx.x / 32; j < dots + squares + 1; j += IDRS_WARPS) {
     PetscScalar total;
@@ -126,7 +156,11 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSProjectKernel(size_t 
     }
     if (place >= 0 && threadIdx.x % 32 == 0) out.sums[place] = total;
   }
+  if (how.numbers) {
+    if (out.sequence) IDRSGoOn<S>(how, s, numbers);
+    return;
+  }
   __threadfence_system();
   __syncthreads();
-  if (threadIdx.x == 0 && out.sequence) *(volatile unsigned int *)out.arrived = out.sequence;
+  if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
 }

@@ -11,13 +11,17 @@
 #include "reduce.cuh"
 
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPanels panels, IDRSCoefficients c, bool first, bool second, int k, int e, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPanels panels, IDRSCoefficients<S> given, IDRSResident resident, bool first, bool second, int k, int e, PetscScalar *r, PetscScalar *v, PetscReal *partials)
 {
+  __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal shared[IDRS_WARPS];
   const size_t         n = panels.n, ld = panels.ld;
   PetscReal            rr[1] = {0.0};
 
+  IDRSAwaitPrevious();
+  if (!IDRSTakeCoefficients<S>(&c, given, resident, k, panels.s)) return;
   for (size_t i = ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W; i < n; i += (size_t)gridDim.x * IDRS_THREADS * W) {
+    const int   zero = IDRSZeroPlace(i);
     IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), x = IDRSLoad<W>(r, i, n), y = IDRSZero<W>(), z = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
@@ -25,14 +29,14 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
       if (j < k) {
-        IDRSAdd<W>(g, -c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
-        IDRSAdd<W>(u, -c.a[j], IDRSLoad<W>(panels.U + j * ld, i, n));
+        IDRSAdd<W>(g, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       } else if (j > k && j < e) {
-        if (first) IDRSAdd<W>(y, c.a[j], IDRSLoad<W>(panels.G + j * ld, i, n));
-        if (second) IDRSAdd<W>(z, c.a[j], IDRSLoad<W>(panels.U + j * ld, i, n));
+        if (first) IDRSAdd<W>(y, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        if (second) IDRSAdd<W>(z, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    IDRSAdd<W>(x, -c.beta, g);
+    IDRSAdd<W>(x, -c.beta[0], g);
     rr[0] += IDRSSquare<W>(x);
     if (k > 0) {
       IDRSStore<W>(panels.G + k * ld, i, n, g);

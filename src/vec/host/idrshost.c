@@ -388,7 +388,7 @@ static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, PetscScalar sums[])
+static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
   const PetscScalar **P = ((IDRSPanels_Host *)space->data)->P, *xarray, *yarray = NULL;
 
@@ -396,7 +396,7 @@ static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, Pet
   for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecGetArrayRead(space->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, sums);
+  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, space->small.sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
   for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecRestoreArrayRead(space->P[j], &P[j]));
@@ -445,15 +445,19 @@ static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec
 }
 
 const IDRSOps IDRSOps_Host = {
-  .name     = "host",
-  .composed = PETSC_FALSE,
-  .device   = PETSC_FALSE,
-  .runs     = IDRSRuns_Host,
-  .create   = IDRSCreate_Host,
-  .destroy  = IDRSDestroy_Host,
-  .combine  = IDRSCombine_Host,
-  .project  = IDRSProject_Host,
-  .update   = IDRSUpdate_Host,
-  .advance  = IDRSAdvance_Host,
-  .order    = NULL,
+  .name      = "host",
+  .composed  = PETSC_FALSE,
+  .device    = PETSC_FALSE,
+  .runs      = IDRSRuns_Host,
+  .create    = IDRSCreate_Host,
+  .destroy   = IDRSDestroy_Host,
+  .combine   = IDRSCombine_Host,
+  .project   = IDRSProject_Host,
+  .update    = IDRSUpdate_Host,
+  .advance   = IDRSAdvance_Host,
+  .order     = NULL,
+  .send      = NULL,
+  .collect   = NULL,
+  .fetch     = NULL,
+  .copyspeed = NULL,
 };

@@ -8,15 +8,16 @@
 
 const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
 
-static PetscLogEvent IDRS_Combine, IDRS_Project, IDRS_Update, IDRS_Advance, IDRS_Reduce;
+const char *const    IDRSOperations[] = {"combine", "project", "update", "advance"};
+static PetscLogEvent IDRS_Events[IDRS_OPERATIONS], IDRS_Reduce;
 
 PetscErrorCode IDRSRegisterEvents(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister("IDRSCombine", KSP_CLASSID, &IDRS_Combine));
-  PetscCall(PetscLogEventRegister("IDRSProject", KSP_CLASSID, &IDRS_Project));
-  PetscCall(PetscLogEventRegister("IDRSUpdate", KSP_CLASSID, &IDRS_Update));
-  PetscCall(PetscLogEventRegister("IDRSAdvance", KSP_CLASSID, &IDRS_Advance));
+  PetscCall(PetscLogEventRegister("IDRSCombine", KSP_CLASSID, &IDRS_Events[IDRS_COMBINE]));
+  PetscCall(PetscLogEventRegister("IDRSProject", KSP_CLASSID, &IDRS_Events[IDRS_PROJECT]));
+  PetscCall(PetscLogEventRegister("IDRSUpdate", KSP_CLASSID, &IDRS_Events[IDRS_UPDATE]));
+  PetscCall(PetscLogEventRegister("IDRSAdvance", KSP_CLASSID, &IDRS_Events[IDRS_ADVANCE]));
   PetscCall(PetscLogEventRegister("IDRSReduce", KSP_CLASSID, &IDRS_Reduce));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -80,8 +81,7 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
 */
 PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, IDRSSpace *newspace)
 {
-  IDRSSpace  space;
-  IDRSSmall *small;
+  IDRSSpace space;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&space));
@@ -95,11 +95,9 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
   space->s      = s;
   space->hashed = P ? PETSC_FALSE : PETSC_TRUE;
 
-  small    = &space->small;
-  small->s = s;
-  PetscCall(PetscMalloc6(s * s, &small->M, s, &small->f, s, &small->c, s, &small->alpha, s, &small->beta, 1, &small->omega));
-  PetscCall(PetscMalloc1(IDRS_SUMS(s), &space->sums));
-  small->shadownorm = 1.0;
+  PetscCall(PetscCalloc1(IDRS_NUMBERS(s), &space->numbers));
+  IDRSSmallPlace(&space->small, s, space->numbers);
+  space->small.shadownorm = 1.0;
   if (P) {
     PetscCall(PetscCalloc1(s, &space->P));
     for (PetscInt i = 0; i < s; i++) {
@@ -108,11 +106,11 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
       PetscCall(PetscObjectReference((PetscObject)P[i]));
       space->P[i] = P[i];
       PetscCall(VecNorm(P[i], NORM_2, &norm));
-      small->shadownorm = i ? PetscMin(small->shadownorm, norm) : norm;
+      space->small.shadownorm = i ? PetscMin(space->small.shadownorm, norm) : norm;
     }
   }
   PetscCall((*space->backend->create)(space, like));
-  IDRSSmallStart(small);
+  IDRSSmallStart(&space->small);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,8 +123,7 @@ PetscErrorCode IDRSSpaceDestroy(IDRSSpace *oldspace)
   *oldspace = NULL;
   if (space->backend) PetscCall((*space->backend->destroy)(space));
   PetscCall(IDRSColumnsDestroy(space->s, &space->P));
-  PetscCall(PetscFree6(space->small.M, space->small.f, space->small.c, space->small.alpha, space->small.beta, space->small.omega));
-  PetscCall(PetscFree(space->sums));
+  PetscCall(PetscFree(space->numbers));
   if (space->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&space->comm));
   PetscCall(PetscFree(space));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -165,18 +162,41 @@ PetscErrorCode IDRSShadowFill(IDRSSpace space, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Time that PETSc has measured on a GPU so far, with -log_view_gpu_time */
+PetscLogDouble IDRSGpuSeconds(void)
+{
+#if PetscDefined(HAVE_DEVICE)
+  return petsc_gtime;
+#else
+  return 0.0;
+#endif
+}
+
+static PetscErrorCode IDRSLogBegin_Private(IDRSSpace space, IDRSOperation operation)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(IDRS_Events[operation], 0, 0, 0, 0));
+  space->traffic[operation].seconds -= IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    Counts what a fused pass moves and does: vectors read and written, flops a row, the way PETSc counts them (a complex
    operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
 */
-static PetscErrorCode IDRSLog_Private(IDRSSpace space, PetscInt vectors, PetscInt flops)
+static PetscErrorCode IDRSLogEnd_Private(IDRSSpace space, IDRSOperation operation, PetscInt vectors, PetscInt flops)
 {
+  IDRSTraffic *traffic = &space->traffic[operation];
+
   PetscFunctionBegin;
+  traffic->seconds += IDRSGpuSeconds();
   if (!space->backend->composed) {
-    space->vectors += (PetscLogDouble)vectors;
+    traffic->calls++;
+    traffic->vectors += (PetscLogDouble)vectors;
     if (space->backend->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
     else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
   }
+  PetscCall(PetscLogEventEnd(IDRS_Events[operation], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,10 +241,9 @@ PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Pe
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_NONE, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
   PetscCall(IDRSCheck_Private(space, k, e));
-  PetscCall(PetscLogEventBegin(IDRS_Combine, 0, 0, 0, 0));
+  PetscCall(IDRSLogBegin_Private(space, IDRS_COMBINE));
   PetscCall((*space->backend->combine)(space, part, k, e, r, v));
-  PetscCall(IDRSLog_Private(space, 1 + IDRSCombineVectors_Private(part, e - k), IDRSCombineFlops_Private(part, e - k)));
-  PetscCall(PetscLogEventEnd(IDRS_Combine, 0, 0, 0, 0));
+  PetscCall(IDRSLogEnd_Private(space, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(part, e - k), IDRSCombineFlops_Private(part, e - k)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,18 +260,23 @@ static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* project: space->sums as laid out in idrssmall.h, over all processes; y is r or NULL */
-PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r)
+/*
+   project: space->small.sums as laid out in idrssmall.h, over all processes; y is r or NULL. With a next, the device goes on by
+   itself and the result is to be collected
+*/
+PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
-  const PetscInt s = space->s;
+  const PetscInt s    = space->s;
+  PetscScalar   *sums = space->small.sums;
 
   PetscFunctionBegin;
-  PetscCall(PetscLogEventBegin(IDRS_Project, x, 0, 0, 0));
-  if (!y) space->sums[IDRS_SUM_RR(s)] = space->rr;
-  PetscCall((*space->backend->project)(space, x, y, r, space->sums));
-  PetscCall(IDRSLog_Private(space, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
-  PetscCall(PetscLogEventEnd(IDRS_Project, x, 0, 0, 0));
-  if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, y ? IDRS_SUMS(s) : s + 2, space->sums));
+  PetscCheck(!next == !space->ahead, space->comm, PETSC_ERR_ORDER, "A projection goes on by itself when the numbers are on the device, and only then");
+  PetscCall(IDRSLogBegin_Private(space, IDRS_PROJECT));
+  if (!y) sums[IDRS_SUM_RR(s)] = space->rr;
+  PetscCall((*space->backend->project)(space, x, y, r, next));
+  PetscCall(IDRSLogEnd_Private(space, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
+  if (next) space->outstanding++;
+  else if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, y ? IDRS_SUMS(s) : s + 2, sums));
   space->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -265,10 +289,9 @@ PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart pa
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
   if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1, e));
-  PetscCall(PetscLogEventBegin(IDRS_Update, r, 0, 0, 0));
+  PetscCall(IDRSLogBegin_Private(space, IDRS_UPDATE));
   PetscCall((*space->backend->update)(space, k, r, part, e, v));
-  PetscCall(IDRSLog_Private(space, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
-  PetscCall(PetscLogEventEnd(IDRS_Update, r, 0, 0, 0));
+  PetscCall(IDRSLogEnd_Private(space, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,10 +303,9 @@ PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSComb
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
   if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, 0, e));
-  PetscCall(PetscLogEventBegin(IDRS_Advance, r, 0, 0, 0));
+  PetscCall(IDRSLogBegin_Private(space, IDRS_ADVANCE));
   PetscCall((*space->backend->advance)(space, p, t, z, r, part, e, v));
-  PetscCall(IDRSLog_Private(space, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
-  PetscCall(PetscLogEventEnd(IDRS_Advance, r, 0, 0, 0));
+  PetscCall(IDRSLogEnd_Private(space, IDRS_ADVANCE, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -310,5 +332,37 @@ PetscErrorCode IDRSOrder(IDRSSpace space)
 {
   PetscFunctionBegin;
   if (space->backend->order) PetscCall((*space->backend->order)(space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The algebra goes on on the device, with the present numbers, as soon as the next projection */
+PetscErrorCode IDRSSend(IDRSSpace space)
+{
+  PetscFunctionBegin;
+  PetscCheck(space->backend->send, space->comm, PETSC_ERR_SUP, "Back end %s leaves the algebra to the host", space->backend->name);
+  PetscCall((*space->backend->send)(space));
+  space->ahead       = PETSC_TRUE;
+  space->outstanding = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The result of the first projection that is outstanding: ||r|| where it was pending, and whether the device has stopped there */
+PetscErrorCode IDRSCollect(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+{
+  PetscFunctionBegin;
+  PetscCheck(space->ahead && space->outstanding > 0, space->comm, PETSC_ERR_ORDER, "No projection is outstanding");
+  PetscCall((*space->backend->collect)(space, rnorm, stopped));
+  space->outstanding--;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The algebra goes on on the host; results that are still outstanding are dropped */
+PetscErrorCode IDRSFetch(IDRSSpace space)
+{
+  PetscFunctionBegin;
+  if (!space->ahead) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*space->backend->fetch)(space));
+  space->ahead       = PETSC_FALSE;
+  space->outstanding = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

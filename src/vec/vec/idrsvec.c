@@ -75,9 +75,10 @@ static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, Pet
    All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
    already, which a split reduction would sum once more.
 */
-static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, PetscScalar sums[])
+static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
-  const PetscInt s = space->s;
+  const PetscInt s    = space->s;
+  PetscScalar   *sums = space->small.sums;
   PetscReal      xx, rr;
   PetscBool      nest;
 
@@ -138,15 +139,19 @@ static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec 
 }
 
 const IDRSOps IDRSOps_Vec = {
-  .name     = "vec",
-  .composed = PETSC_TRUE,
-  .device   = PETSC_FALSE,
-  .runs     = IDRSRuns_Vec,
-  .create   = IDRSCreate_Vec,
-  .destroy  = IDRSDestroy_Vec,
-  .combine  = IDRSCombine_Vec,
-  .project  = IDRSProject_Vec,
-  .update   = IDRSUpdate_Vec,
-  .advance  = IDRSAdvance_Vec,
-  .order    = NULL,
+  .name      = "vec",
+  .composed  = PETSC_TRUE,
+  .device    = PETSC_FALSE,
+  .runs      = IDRSRuns_Vec,
+  .create    = IDRSCreate_Vec,
+  .destroy   = IDRSDestroy_Vec,
+  .combine   = IDRSCombine_Vec,
+  .project   = IDRSProject_Vec,
+  .update    = IDRSUpdate_Vec,
+  .advance   = IDRSAdvance_Vec,
+  .order     = NULL,
+  .send      = NULL,
+  .collect   = NULL,
+  .fetch     = NULL,
+  .copyspeed = NULL,
 };

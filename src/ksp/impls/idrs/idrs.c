@@ -1,5 +1,5 @@
 /*
-   The Krylov solver KSPIDRS: set-up, the solve as a sequence of cycles, options and view
+   The Krylov solver KSPIDRS: set-up, the solve as a sequence of steps, options
 */
 #include "idrsimpl.h"
 
@@ -79,15 +79,22 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
   idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->backend->device);
   idrs->pending        = PETSC_FALSE;
+  idrs->projected      = PETSC_FALSE;
+  idrs->its            = 0;
+  idrs->k              = 0;
   idrs->columns        = 0;
   idrs->floor          = PETSC_MAX_REAL;
   idrs->stagnations    = 0;
   idrs->matvecs        = 0;
+  idrs->preconditions  = 0;
   idrs->updates        = 0;
   idrs->verifications  = 0;
   idrs->restarts       = 0;
   idrs->reductions     = idrs->space->reductions;
-  idrs->vectors        = idrs->space->vectors;
+  idrs->productseconds = 0.0;
+  idrs->pcseconds      = 0.0;
+  PetscCall(PetscArrayzero(idrs->space->traffic, IDRS_OPERATIONS));
+  PetscCall(KSPIDRSSetAhead_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,46 +118,14 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   while (!ksp->reason) {
     if (idrs->brokendown) PetscCall(KSPIDRSRestart_Private(ksp));
-    else if (!idrs->replaced && idrs->prepared == IDRS_COMBINE_NONE && KSPIDRSUpdateDue(idrs, idrs->rnorm)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
+    else if (idrs->k == 0 && !idrs->projected && !idrs->replaced && idrs->prepared == IDRS_COMBINE_NONE && KSPIDRSUpdateDue(idrs, idrs->rnorm)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
     if (!ksp->reason && idrs->replaced && idrs->prepared != IDRS_COMBINE_VU) PetscCall(KSPIDRSProject_Private(ksp));
-    if (!ksp->reason) PetscCall(KSPIDRSCycle_Private(ksp));
+    if (!ksp->reason) PetscCall(KSPIDRSStep_Private(ksp));
   }
 
+  PetscCall(IDRSFetch(idrs->space));
   PetscCall(KSPIDRSFold_Private(ksp));
   idrs->solving = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
-{
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
-  PetscBool isascii, isstring;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
-  if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->s));
-  if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->s));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->s, idrs->seed));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->cosine));
-  if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
-  if (!space || !space->backend) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->backend->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
-  if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
-  if (idrs->matvecs) {
-    if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
-                                     idrs->updates, idrs->verifications, idrs->restarts));
-    if (!space->backend->composed) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)((space->vectors - idrs->vectors) / idrs->matvecs)));
-    if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -26,24 +26,12 @@
    once on one process and in the memory of the host, where the norm is there already. Either way x and r are then those
    of that iteration.
 
+   Where the host runs ahead of a device (idrsahead.c), the numbers are there, and all norms come with a later reduction.
+
    A step that has begun to overwrite U_k is always finished, so that G = A U and M = P^H G stay true: when r has been
    replaced meanwhile, with beta_k = 0.
 */
 #include "idrsimpl.h"
-
-/* A sum that is infinite or not a number ends the solve, with ksp->reason set */
-static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscInt count)
-{
-  const PetscScalar *sums  = ((KSP_IDRS *)ksp->data)->space->sums;
-  PetscReal          worst = 0.0;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) {
-    if (PetscIsInfOrNanScalar(sums[i])) worst = PetscAbsScalar(sums[i]);
-  }
-  KSPCheckNorm(ksp, worst);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* y = A x, or B^{-1}A x with preconditioning from the left */
 PetscErrorCode KSPIDRSProduct_Private(KSP ksp, Vec x, Vec y, Vec work)
@@ -53,6 +41,7 @@ PetscErrorCode KSPIDRSProduct_Private(KSP ksp, Vec x, Vec y, Vec work)
 
   PetscFunctionBegin;
   idrs->matvecs++;
+  idrs->productseconds -= IDRSGpuSeconds();
   PetscCall(IDRSOrder(idrs->space));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, work));
   else {
@@ -60,6 +49,7 @@ PetscErrorCode KSPIDRSProduct_Private(KSP ksp, Vec x, Vec y, Vec work)
     PetscCall(KSP_MatMult(ksp, A, x, y));
   }
   PetscCall(IDRSOrder(idrs->space));
+  idrs->productseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -69,9 +59,12 @@ PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, Vec x, Vec y)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
+  idrs->preconditions++;
+  idrs->pcseconds -= IDRSGpuSeconds();
   PetscCall(IDRSOrder(idrs->space));
   PetscCall(KSP_PCApply(ksp, x, y));
   PetscCall(IDRSOrder(idrs->space));
+  idrs->pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,9 +83,8 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  idrs->pending = PETSC_FALSE;
-  idrs->rnorm   = rnorm;
-  idrs->peak    = PetscMax(idrs->peak, rnorm);
+  idrs->rnorm = rnorm;
+  idrs->peak  = PetscMax(idrs->peak, rnorm);
   PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
   ksp->its   = its;
   ksp->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
@@ -106,9 +98,48 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A sum that is infinite or not a number ends the solve, with ksp->reason set */
+static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscInt count)
+{
+  const PetscScalar *sums  = ((KSP_IDRS *)ksp->data)->space->small.sums;
+  PetscReal          worst = 0.0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    if (PetscIsInfOrNanScalar(sums[i])) worst = PetscAbsScalar(sums[i]);
+  }
+  KSPCheckNorm(ksp, worst);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The iteration whose norm is pending, with the norm that came now */
+static PetscErrorCode KSPIDRSReportPending_Private(KSP ksp, PetscReal rnorm)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (idrs->pending) {
+    idrs->pending = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, idrs->its, rnorm));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSReportSums_Private - The sums of a step have come to the host: are they numbers, and with them the norm that was pending */
+PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt s    = idrs->s;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCheckSums_Private(ksp, idrs->k == s ? IDRS_SUMS(s) : (idrs->pending ? s + 2 : s + 1)));
+  if (!ksp->reason) PetscCall(KSPIDRSReportPending_Private(ksp, PetscSqrtReal(PetscRealPart(idrs->space->small.sums[IDRS_SUM_RR(s)]))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-   KSPIDRSProject_Private - f = P^H r and the norm of r, for an r that no step has made; reports the iteration that such
-   a norm is pending for
+   KSPIDRSProject_Private - f = P^H r and the norm of r, for an r that no step has made, and from which a cycle begins; reports
+   the iteration that such a norm is pending for
 */
 PetscErrorCode KSPIDRSProject_Private(KSP ksp)
 {
@@ -117,25 +148,26 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  PetscCall(IDRSProject(space, idrs->r, NULL, idrs->r));
+  PetscCall(IDRSProject(space, idrs->r, NULL, idrs->r, NULL));
   PetscCall(KSPIDRSCheckSums_Private(ksp, idrs->s + 1));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscArraycpy(space->small.f, space->sums, idrs->s));
-  rnorm = PetscSqrtReal(PetscRealPart(space->sums[IDRS_SUM_XX(idrs->s)]));
+  PetscCall(PetscArraycpy(space->small.f, space->small.sums, idrs->s));
+  rnorm = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
   if (rnorm == 0.0) PetscCall(VecNorm(idrs->r, NORM_2, &rnorm)); /* the squares of very small numbers vanish, their norm does not */
+  idrs->k        = 0;
   idrs->replaced = PETSC_FALSE;
   idrs->rnorm    = rnorm;
   idrs->peak     = rnorm;
-  if (idrs->pending) PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, rnorm));
+  PetscCall(KSPIDRSReportPending_Private(ksp, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c, from where the last pass left it */
-static PetscErrorCode KSPIDRSDirection_Private(KSP ksp, PetscInt k)
+static PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace      space = idrs->space;
-  const PetscInt e     = idrs->first ? k : idrs->s;
+  const PetscInt k = idrs->k, e = idrs->first ? k : idrs->s;
 
   PetscFunctionBegin;
   if (idrs->prepared == IDRS_COMBINE_NONE) {
@@ -150,107 +182,135 @@ static PetscErrorCode KSPIDRSDirection_Private(KSP ksp, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Step k; returns early with ksp->reason, or with idrs->brokendown */
-static PetscErrorCode KSPIDRSStep_Private(KSP ksp, PetscInt k)
+/* A step or omega step up to its projection */
+static PetscErrorCode KSPIDRSBeginStep_Private(KSP ksp)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space = idrs->space;
-  IDRSSmall      *small = &space->small;
-  const PetscInt  s     = idrs->s;
-  IDRSCombinePart part  = IDRS_COMBINE_NONE;
-  PetscBool       last;
-  PetscReal       rnorm;
+  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSpace space = idrs->space;
+  Vec       x = idrs->t, y = NULL;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSDirection_Private(ksp, k));
-  PetscCall(KSPIDRSProduct_Private(ksp, space->U[k], space->G[k], idrs->t));
-  PetscCall(IDRSProject(space, space->G[k], NULL, idrs->r));
-  PetscCall(KSPIDRSCheckSums_Private(ksp, s + 2));
-  if (!ksp->reason && idrs->pending) PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, PetscSqrtReal(PetscRealPart(space->sums[IDRS_SUM_RR(s)]))));
-  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-
-  if (!IDRSSmallOrthogonalize(small, k, space->sums, PetscRealPart(space->sums[IDRS_SUM_XX(s)]))) {
-    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(small->M[k + k * s]), k));
-    idrs->brokendown = PETSC_TRUE;
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->k < idrs->s) {
+    PetscCall(KSPIDRSDirection_Private(ksp));
+    x = space->G[idrs->k];
+    PetscCall(KSPIDRSProduct_Private(ksp, space->U[idrs->k], x, idrs->t));
+  } else {
+    y = idrs->r;
+    if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->r, idrs->v));
+    PetscCall(KSPIDRSProduct_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, x, idrs->v));
   }
-  if (idrs->replaced) small->beta[k] = 0.0;
-  else IDRSSmallStep(small, k);
-
-  last = (PetscBool)(ksp->its + 1 >= ksp->max_it);
-  if (k + 1 < s && !idrs->replaced && !last) {
-    part = KSPIDRSPart_Private(ksp);
-    IDRSSmallCombine(small, k + 1);
-  }
-  PetscCall(IDRSUpdate(space, k, idrs->r, part, idrs->first ? k + 1 : s, idrs->v));
-  idrs->prepared = part;
-  idrs->pending  = PETSC_TRUE;
-  if (idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->columns = k + 1;
-  if (last || !idrs->lagged) {
-    PetscCall(IDRSNorm(space, idrs->r, &rnorm));
-    PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, rnorm));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The omega step; returns early with ksp->reason, idrs->replaced or idrs->brokendown */
-static PetscErrorCode KSPIDRSOmega_Private(KSP ksp)
-{
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space = idrs->space;
-  IDRSSmall      *small = &space->small;
-  const PetscInt  s     = idrs->s;
-  IDRSCombinePart part  = IDRS_COMBINE_NONE;
-  Vec             p     = idrs->preconditioned ? idrs->v : NULL;
-  PetscReal       rr0, rr;
-  PetscBool       sharp, due;
-
-  PetscFunctionBegin;
-  if (p) PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->r, p));
-  PetscCall(KSPIDRSProduct_Private(ksp, p ? p : idrs->r, idrs->t, idrs->v));
-  PetscCall(IDRSProject(space, idrs->t, idrs->r, idrs->r));
-  PetscCall(KSPIDRSCheckSums_Private(ksp, IDRS_SUMS(s)));
-  rr0 = PetscRealPart(space->sums[IDRS_SUM_RR(s)]);
-  if (!ksp->reason && idrs->pending) PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, PetscSqrtReal(rr0)));
-  if (ksp->reason || idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
-
-  if (!IDRSSmallOmega(small, space->sums, idrs->cosine, &rr)) {
-    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(space->sums[IDRS_SUM_XX(s)]))));
-    idrs->brokendown = PETSC_TRUE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  /* The difference that gives the new norm keeps half of its digits at least, or the norm is computed from r */
-  sharp = (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * rr0);
-  due   = (PetscBool)(!sharp || KSPIDRSUpdateDue(idrs, PetscSqrtReal(rr)));
-  if (ksp->its + 1 < ksp->max_it && !due) {
-    part = KSPIDRSPart_Private(ksp);
-    IDRSSmallCombine(small, 0);
-  }
-  PetscCall(IDRSAdvance(space, p, idrs->t, idrs->z, idrs->r, part, s, idrs->v));
-  idrs->prepared = part;
-  idrs->columns  = 0;
-  idrs->first    = PETSC_FALSE;
-  if (sharp && idrs->lagged) idrs->rnorm = PetscSqrtReal(rr);
-  else PetscCall(IDRSNorm(space, idrs->r, &idrs->rnorm));
-  PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, idrs->rnorm));
+  idrs->projected = PETSC_TRUE;
+  /* An omega step whose norm is not pending is one where the device has stopped */
+  if (idrs->ahead && !idrs->replaced && (idrs->pending || !y)) PetscCall(KSPIDRSProjectAhead_Private(ksp, x, y));
+  else PetscCall(IDRSProject(space, x, y, idrs->r, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSCycle_Private - One cycle, or less: it ends with ksp->reason, with idrs->brokendown, or with idrs->replaced when
-   f has to be computed from the r that came in the place of the old one
+   What the sums of a projection say, where they have come to the host: the norm that was pending, and the numbers that follow.
+   The rest of the step is off with ksp->reason or idrs->brokendown, and that of an omega step with idrs->replaced.
 */
-PetscErrorCode KSPIDRSCycle_Private(KSP ksp)
+static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
+{
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSmall     *small = &idrs->space->small;
+  const PetscInt s = idrs->s, k = idrs->k;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSReportSums_Private(ksp));
+  if (ksp->reason || (idrs->replaced && k == s)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!IDRSSmallNext(small, k, idrs->cosine, rr)) {
+    if (k < s) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(small->M[k + k * s]), k));
+    else PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_XX(s)]))));
+    idrs->brokendown = PETSC_TRUE;
+  } else if (idrs->replaced) small->beta[k] = 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An iteration whose norm cannot wait for the next projection, and is known or computed from r; unless the device has stopped before it */
+static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, PetscBool known, PetscReal rnorm)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool stopped;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCatchUp_Private(ksp, &stopped));
+  if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!known) PetscCall(IDRSNorm(idrs->space, idrs->r, &rnorm));
+  idrs->pending = PETSC_FALSE;
+  PetscCall(KSPIDRSReport_Private(ksp, idrs->its, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rest of step k */
+static PetscErrorCode KSPIDRSEndStep_Private(KSP ksp)
+{
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSpace       space = idrs->space;
+  const PetscInt  s     = idrs->s;
+  IDRSCombinePart part  = IDRS_COMBINE_NONE;
+  PetscInt        k;
+  PetscBool       last;
+
+  PetscFunctionBegin;
+  if (!space->ahead) PetscCall(KSPIDRSNext_Private(ksp, NULL));
+  if (ksp->reason || idrs->brokendown) PetscFunctionReturn(PETSC_SUCCESS);
+  last = (PetscBool)(++idrs->its >= ksp->max_it);
+  k    = idrs->k++;
+  if (idrs->k < s && !idrs->replaced && !last) part = KSPIDRSPart_Private(ksp);
+  PetscCall(IDRSUpdate(space, k, idrs->r, part, idrs->first ? idrs->k : s, idrs->v));
+  idrs->prepared = part;
+  idrs->pending  = PETSC_TRUE;
+  if (idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
+  idrs->columns = idrs->k;
+  if (last || !idrs->lagged) PetscCall(KSPIDRSReportNow_Private(ksp, PETSC_FALSE, 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rest of the omega step */
+static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
+{
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSpace       space = idrs->space;
+  IDRSCombinePart part  = IDRS_COMBINE_NONE;
+  PetscReal       rr    = 0.0, rnorm;
+  PetscBool       sharp = PETSC_FALSE, due;
+
+  PetscFunctionBegin;
+  if (space->ahead) due = KSPIDRSUpdateDue(idrs, idrs->rnorm);
+  else {
+    PetscCall(KSPIDRSNext_Private(ksp, &rr));
+    if (ksp->reason || idrs->brokendown || idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
+    /* The difference that gives the new norm keeps half of its digits at least, or the norm is computed from r */
+    sharp = (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(space->small.sums[IDRS_SUM_RR(idrs->s)]));
+    due   = (PetscBool)(!sharp || KSPIDRSUpdateDue(idrs, PetscSqrtReal(rr)));
+  }
+  rnorm = sharp ? PetscSqrtReal(rr) : 0.0;
+  if (++idrs->its < ksp->max_it && !due) part = KSPIDRSPart_Private(ksp);
+  PetscCall(IDRSAdvance(space, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->s, idrs->v));
+  idrs->prepared = part;
+  idrs->columns  = 0;
+  idrs->first    = PETSC_FALSE;
+  idrs->k        = 0;
+  idrs->pending  = PETSC_TRUE;
+  if (!space->ahead || part == IDRS_COMBINE_NONE) PetscCall(KSPIDRSReportNow_Private(ksp, (PetscBool)(sharp && idrs->lagged), rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSStep_Private - The next step, or omega step, of the cycle, or the rest of one when idrs->projected. It ends with
+   ksp->reason, with idrs->brokendown, with idrs->replaced when f has to be computed from the r that came in the place of
+   the old one, and otherwise with the step done, or where the device had stopped.
+*/
+PetscErrorCode KSPIDRSStep_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < idrs->s; k++) {
-    if (idrs->replaced && idrs->prepared != IDRS_COMBINE_VU) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(KSPIDRSStep_Private(ksp, k));
-    if (ksp->reason || idrs->brokendown) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!idrs->replaced) PetscCall(KSPIDRSOmega_Private(ksp));
+  if (!idrs->projected) PetscCall(KSPIDRSBeginStep_Private(ksp));
+  if (ksp->reason || !idrs->projected) PetscFunctionReturn(PETSC_SUCCESS);
+  idrs->projected = PETSC_FALSE;
+  if (idrs->k < idrs->s) PetscCall(KSPIDRSEndStep_Private(ksp));
+  else PetscCall(KSPIDRSEndOmega_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -14,6 +14,15 @@
 /* Verifications that have failed this often in a row with b - A x hardly smaller than before have met the attainable accuracy */
 #define IDRS_MAX_STAGNATIONS 10
 
+/* Projections that the host is ahead of a device, at most: enough to hide the time it takes to launch the next */
+#define IDRS_AHEAD 2
+
+/* Where the recurrence was when a projection was launched whose result is outstanding */
+typedef struct {
+  PetscInt  k;
+  PetscBool first, pending;
+} KSPIDRSPlace;
+
 typedef struct {
   /* What the user has set */
   PetscInt              s;              /* columns of the shadow space and of the panels */
@@ -37,6 +46,11 @@ typedef struct {
   PetscBool       preconditioned; /* a preconditioner stands between v and u: on the right, and not PCNONE */
   PetscBool       exact;          /* the operator is not known to be inexact, so b - A x can be trusted */
   PetscBool       lagged;         /* the norm of an inner step comes with the next reduction */
+  const char     *lockstep;       /* why the host does not run ahead of the device; NULL where it does, or where there is none */
+  PetscBool       ahead;          /* the host runs ahead of the device */
+  PetscInt        its;            /* iterations that have been made; ksp->its of them have been reported */
+  PetscInt        k;              /* step of the cycle, s for the omega step */
+  PetscBool       projected;      /* the sums of that step are there, the rest of it is still to be done */
   PetscBool       pending;        /* the norm of iteration its is to be reported */
   PetscBool       first;          /* first cycle: there are no old columns */
   PetscBool       replaced;       /* r has been replaced by b - A x, f is to be computed afresh */
@@ -47,10 +61,13 @@ typedef struct {
   PetscReal       peak;           /* largest norm of r since the last reliable update */
   PetscReal       floor;          /* smallest norm of b - A x at which a verification failed */
   PetscInt        stagnations;    /* verifications that failed in a row without lowering it much */
+  KSPIDRSPlace    places[IDRS_AHEAD + 1];
+  PetscInt        oldest; /* of these */
 
   /* Counts of this solve, for -ksp_view and KSPIDRSGetCounts() */
-  PetscInt       matvecs, updates, verifications, restarts;
-  PetscLogDouble reductions, vectors; /* of the space when the solve began */
+  PetscInt       matvecs, preconditions, updates, verifications, restarts;
+  PetscLogDouble reductions;                /* of the space when the solve began */
+  PetscLogDouble productseconds, pcseconds; /* on a GPU, where PETSc measures them */
 } KSP_IDRS;
 
 /* Reductions of this solve so far: those of the projections, and the norms of b - A x */
@@ -68,6 +85,9 @@ static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
 /* idrs.c */
 PETSC_INTERN PetscErrorCode KSPCreate_IDRS(KSP);
 
+/* idrsview.c */
+PETSC_INTERN PetscErrorCode KSPView_IDRS(KSP, PetscViewer);
+
 /* idrsset.c */
 PETSC_INTERN PetscErrorCode KSPIDRSComposeSetters_Private(KSP, PetscBool);
 
@@ -75,8 +95,14 @@ PETSC_INTERN PetscErrorCode KSPIDRSComposeSetters_Private(KSP, PetscBool);
 PETSC_INTERN PetscErrorCode KSPIDRSProduct_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSPrecondition_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSReport_Private(KSP, PetscInt, PetscReal);
+PETSC_INTERN PetscErrorCode KSPIDRSReportSums_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSStep_Private(KSP);
+
+/* idrsahead.c */
+PETSC_INTERN PetscErrorCode KSPIDRSSetAhead_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSProjectAhead_Private(KSP, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSCatchUp_Private(KSP, PetscBool *);
 
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);

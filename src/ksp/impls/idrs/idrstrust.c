@@ -77,6 +77,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
+  PetscCheck(!idrs->solving || !idrs->space->ahead, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
   if (!v) {
     if (!idrs->solution) PetscCall(VecDuplicate(ksp->vec_sol, &idrs->solution));
     v = idrs->solution;

@@ -1,0 +1,102 @@
+/*
+   The host ahead of the device: where the scalars of the recurrence live on a GPU, the host launches step after step without
+   waiting for what comes of them. It reads the norms IDRS_AHEAD products later, always the same number of them, and reports
+   them then; the solution of that iteration is not at hand any more.
+
+   The device compares the norms with the tolerances itself, and stops where the host is to decide: at a norm that meets one
+   of them, a number that is none, a breakdown. Whatever has been launched beyond that point does nothing, except for products and
+   preconditioners, whose results are not used: columns of G become A U once more, and t is lost. The host goes back to that
+   point, and on from there in lockstep, as without a device.
+*/
+#include "idrsimpl.h"
+
+/* Is this a monitor of PETSc's that looks at the norm only? */
+static PetscBool KSPIDRSMonitorsNorm_Private(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
+{
+  typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
+
+  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* May the host run ahead in this solve? Not where something may ask for the solution of every iteration */
+PetscErrorCode KSPIDRSSetAhead_Private(KSP ksp)
+{
+  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSpace space = idrs->space;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFetch(space)); /* a solve that ended with an error has left them there */
+  idrs->lockstep = NULL;
+  idrs->ahead    = PETSC_FALSE;
+  if (!space->backend->send) PetscFunctionReturn(PETSC_SUCCESS);
+  if (space->size > 1) idrs->lockstep = "the reductions over several processes pass through the host";
+  else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user's may ask for the solution";
+  for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
+    if (!KSPIDRSMonitorsNorm_Private(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";
+  }
+  idrs->ahead = idrs->lockstep ? PETSC_FALSE : PETSC_TRUE;
+  if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every product: %s\n", idrs->lockstep));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first result that is outstanding: a report, or the way back to where the device has stopped. An omega step is done again then, if need be, as t is lost */
+static PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscBool *stopped)
+{
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSPlace place = idrs->places[idrs->oldest];
+  PetscReal          rnorm;
+
+  PetscFunctionBegin;
+  idrs->oldest = (idrs->oldest + 1) % (IDRS_AHEAD + 1);
+  PetscCall(IDRSCollect(idrs->space, &rnorm, stopped));
+  if (*stopped) {
+    PetscCall(IDRSFetch(idrs->space));
+    idrs->k         = place.k;
+    idrs->columns   = place.k;
+    idrs->first     = place.first;
+    idrs->pending   = place.pending;
+    idrs->its       = ksp->its + (place.pending ? 1 : 0);
+    idrs->prepared  = IDRS_COMBINE_NONE;
+    idrs->projected = (PetscBool)(place.k < idrs->s);
+    if (!idrs->projected) PetscCall(KSPIDRSReportSums_Private(ksp));
+  } else if (place.pending) PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSProjectAhead_Private - Launches the projection of this step, and collects what is due. Norms that the convergence
+   test may want to stop at, or that it does not look at yet, are left to the host.
+*/
+PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
+{
+  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSpace space = idrs->space;
+  PetscBool stopped;
+  IDRSNext  next  = {.k = idrs->k, .pending = idrs->pending, .low = -1.0, .high = PETSC_MAX_REAL, .cosine = idrs->cosine};
+
+  PetscFunctionBegin;
+  if (!space->ahead) PetscCall(IDRSSend(space));
+  if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault) {
+    next.low  = ksp->ttol;
+    next.high = ksp->divtol * ksp->rnorm0;
+  }
+  idrs->places[(idrs->oldest + space->outstanding) % (IDRS_AHEAD + 1)] = (KSPIDRSPlace){.k = idrs->k, .first = idrs->first, .pending = idrs->pending};
+  PetscCall(IDRSProject(space, x, y, idrs->r, &next));
+  while (!ksp->reason && space->ahead && space->outstanding > IDRS_AHEAD) PetscCall(KSPIDRSCollect_Private(ksp, &stopped));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSCatchUp_Private - Collects all results, and takes the numbers back to the host; the recurrence is where the device
+   had stopped, if it had
+*/
+PetscErrorCode KSPIDRSCatchUp_Private(KSP ksp, PetscBool *stopped)
+{
+  IDRSSpace space = ((KSP_IDRS *)ksp->data)->space;
+
+  PetscFunctionBegin;
+  *stopped = PETSC_FALSE;
+  while (!ksp->reason && space->ahead && space->outstanding) PetscCall(KSPIDRSCollect_Private(ksp, stopped));
+  PetscCall(IDRSFetch(space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

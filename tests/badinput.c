@@ -434,7 +434,9 @@ static PetscErrorCode TestSystems(void)
       for (size_t iside = 0; iside < 2; iside++) {
         for (size_t inorm = 0; inorm < 2; inorm++) {
           for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
-            const PetscBool whole = (PetscBool)(limits[il] >= 400 && norms[inorm] == KSP_NORM_DEFAULT);
+            /* with few shadow vectors this system needs more digits than single precision has */
+            const PetscBool hard  = (PetscBool)(PetscDefined(USE_REAL_SINGLE) && system->entry == Skew && sizes[is] <= 2);
+            const PetscBool whole = (PetscBool)(limits[il] >= 400 && norms[inorm] == KSP_NORM_DEFAULT && !hard);
             const End       end   = sides[iside] == PC_RIGHT ? system->right : system->left;
             KSP             ksp;
 
@@ -457,7 +459,8 @@ static PetscErrorCode TestSystems(void)
 /* Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any other */
 static PetscErrorCode TestScales(void)
 {
-  const PetscReal bscales[] = {1e-140, 1e140, 1e-70, 1e70, 1.0, 1.0}, Ascales[] = {1.0, 1.0, 1e-70, 1e70, 1e-140, 1e140};
+  const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);
+  const PetscReal bscales[] = {1 / large, large, 1 / root, root, 1.0, 1.0}, Ascales[] = {1.0, 1.0, 1 / root, root, 1 / large, large};
   const PetscInt  sizes[] = {1, 4};
   char            name[64];
 

@@ -146,7 +146,7 @@ static PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
   PetscCall(VecDestroy(&zero));
   if (!(reason > 0)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
   if (!(norm <= 1.01 * rtol * reference)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
-  if (!(PetscAbsReal(norm - reported) <= 1e-12 * reference)) PetscCall(Complain("%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  if (!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference)) PetscCall(Complain("%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -259,7 +259,8 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
   PetscCall(KSPBuildSolution(ksp, watch->x, NULL));
   PetscCall(TrueNorm(ksp, watch->b, watch->x, &norm));
-  if (!(PetscAbsReal(norm - rnorm) <= 1e-11 * watch->peak)) PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  if (!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak))
+    PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
 
   PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(VecCopy(x, watch->t));
@@ -273,7 +274,7 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   if (side == PC_LEFT) PetscCall(PCApply(pc, v, watch->w));
   else PetscCall(VecCopy(v, watch->w));
   PetscCall(VecNorm(watch->w, NORM_2, &norm));
-  if (!(PetscAbsReal(norm - rnorm) <= 1e-11 * watch->peak)) PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  if (!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak)) PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -396,7 +397,7 @@ static PetscErrorCode TestEnds(void)
             if (its != limit) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
             /* without a norm releases of PETSc differ about the reason */
             if (reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
-            if (end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 1e-12 * PetscMax(norm, 1.0))) PetscCall(Complain("%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
+            if (end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0))) PetscCall(Complain("%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
             /* no product is made for nothing: one more than iterations where the norm of the last comes with the next, one to verify a tolerance */
             PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
             if (products < its || products > its + 1 + updates + (end == END_RTOL ? 1 : 0)) PetscCall(Complain("%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
@@ -405,7 +406,7 @@ static PetscErrorCode TestEnds(void)
             PetscCall(VecNorm(first, NORM_2, &size));
             PetscCall(VecAXPY(x, -1.0, first));
             PetscCall(VecNorm(x, NORM_2, &norm));
-            if (!(norm <= 1e-9 * size)) PetscCall(Complain("%s: x differs by %g of %g from that by max_it", what, (double)norm, (double)size));
+            if (!(norm <= PetscMax(1e-9, 50000 * PETSC_MACHINE_EPSILON) * size)) PetscCall(Complain("%s: x differs by %g of %g from that by max_it", what, (double)norm, (double)size));
             PetscCall(KSPDestroy(&ksp));
           }
         }
@@ -765,7 +766,7 @@ static PetscErrorCode TestCountsBetween(void)
 */
 static PetscErrorCode TestNorms(void)
 {
-  const PetscReal tolerance = 1e-13;
+  const PetscReal tolerance = 500 * PETSC_MACHINE_EPSILON;
   const PetscInt  n         = 200;
   PetscReal       norm, reported, reference;
   PetscInt        begin, end;
@@ -893,6 +894,7 @@ static PetscErrorCode TestRanks(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
+  rtol = PetscMax(rtol, 10000 * PETSC_MACHINE_EPSILON); /* near the attainable accuracy the iterations depend on rounding */
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (size_t ipc = 0; ipc < 2; ipc++) {
       PetscInt alone, together;

@@ -100,9 +100,9 @@ struct _n_IDRSSpace {
   void          *data;    /* the back end's own */
   PetscScalar   *numbers; /* of small */
   IDRSSmall      small;
-  PetscBool      ahead;               /* the numbers of small are on the device, and projections are given an IDRSNext */
-  PetscInt       outstanding;         /* such projections whose results have not been collected */
-  PetscReal      rr;                  /* this process's part of r^H r after the last update or advance */
+  PetscBool      ahead;                    /* the numbers of small are on the device, and projections are given an IDRSNext */
+  PetscInt       outstanding;              /* such projections whose results have not been collected */
+  PetscReal      rr;                       /* this process's part of r^H r after the last update or advance */
   PetscLogDouble reductions;               /* over processes */
   IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
 };
@@ -111,16 +111,16 @@ PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImpleme
 PETSC_EXTERN PetscErrorCode IDRSSpaceDestroy(IDRSSpace *);
 PETSC_EXTERN PetscErrorCode IDRSSpaceSetSeed(IDRSSpace, uint64_t);
 
-PETSC_EXTERN PetscErrorCode IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, PetscInt, Vec, Vec);
-PETSC_EXTERN PetscErrorCode IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
-PETSC_EXTERN PetscErrorCode IDRSUpdate(IDRSSpace, PetscInt, Vec, IDRSCombinePart, PetscInt, Vec);
-PETSC_EXTERN PetscErrorCode IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, PetscInt, Vec);
-PETSC_EXTERN PetscErrorCode IDRSNorm(IDRSSpace, Vec, PetscReal *);
-PETSC_EXTERN PetscErrorCode IDRSOrder(IDRSSpace);
-PETSC_EXTERN PetscErrorCode IDRSSend(IDRSSpace);
-PETSC_EXTERN PetscErrorCode IDRSCollect(IDRSSpace, PetscReal *, PetscBool *);
-PETSC_EXTERN PetscErrorCode IDRSFetch(IDRSSpace);
-PETSC_EXTERN PetscLogDouble IDRSGpuSeconds(void);
+PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, PetscInt, Vec, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
+PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSSpace, PetscInt, Vec, IDRSCombinePart, PetscInt, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, PetscInt, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSNorm(IDRSSpace, Vec, PetscReal *);
+PETSC_EXTERN PetscErrorCode    IDRSOrder(IDRSSpace);
+PETSC_EXTERN PetscErrorCode    IDRSSend(IDRSSpace);
+PETSC_EXTERN PetscErrorCode    IDRSCollect(IDRSSpace, PetscReal *, PetscBool *);
+PETSC_EXTERN PetscErrorCode    IDRSFetch(IDRSSpace);
+PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSOperations[];
 
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);

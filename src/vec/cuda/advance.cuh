@@ -14,9 +14,9 @@ template <int S, int W>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSPanels panels, IDRSCoefficients<S> given, IDRSResident resident, bool first, bool second, int e, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v, PetscReal *partials)
 {
   __shared__ IDRSCoefficients<S> c;
-  __shared__ PetscReal shared[IDRS_WARPS];
-  const size_t         n = panels.n, ld = panels.ld;
-  PetscReal            rr[1] = {0.0};
+  __shared__ PetscReal           shared[IDRS_WARPS];
+  const size_t                   n = panels.n, ld = panels.ld;
+  PetscReal                      rr[1] = {0.0};
 
   IDRSAwaitPrevious();
   if (!IDRSTakeCoefficients<S>(&c, given, resident, -1, panels.s)) return;

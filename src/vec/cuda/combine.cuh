@@ -22,7 +22,7 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 {
   const size_t n = panels.n, ld = panels.ld;
   const int    zero = IDRSZeroPlace(i);
-  IDRSPack<W>  u = IDRSZero<W>();
+  IDRSPack<W>  u    = IDRSZero<W>();
 
 #pragma unroll
   for (int j = 0; j < (S ? S : e); j++) {

@@ -308,17 +308,17 @@ static IDRSResident IDRSGetResident(IDRSSpace space, bool follows)
   const IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
 
   if (!space->ahead) return {};
-  return {cuda->numbers, cuda->result, follows ? cuda->passedon + cuda->sequence % IDRS_RESULTS : NULL, cuda->arrived, cuda->sequence};
+  return {cuda->numbers, cuda->result, follows ? cuda->passedon + cuda->sequence % IDRS_RESULTS : nullptr, cuda->arrived, cuda->sequence};
 }
 
 static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
 {
-  IDRS_CUDA             *cuda  = (IDRS_CUDA *)space->data;
-  const bool             first = part != IDRS_COMBINE_U, second = part != IDRS_COMBINE_V;
-  Vec                    in = first ? r : v;
-  const PetscScalar     *x;
-  PetscScalar           *y = NULL;
-  cudaStream_t           stream;
+  IDRS_CUDA         *cuda  = (IDRS_CUDA *)space->data;
+  const bool         first = part != IDRS_COMBINE_U, second = part != IDRS_COMBINE_V;
+  Vec                in = first ? r : v;
+  const PetscScalar *x;
+  PetscScalar       *y = NULL;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSCurrent_CUDA(space));
@@ -326,7 +326,8 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   PetscCall(IDRSGetRead_CUDA(in, &x));
   if (!second) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, false), first, second, (int)k, (int)e, x, y); }));
+  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}),
+                             [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, false), first, second, (int)k, (int)e, x, y); }));
   PetscCall(PetscLogGpuTimeEnd());
   if (!second) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
@@ -336,10 +337,10 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
 
 static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
 {
-  IDRS_CUDA             *cuda  = (IDRS_CUDA *)space->data;
-  const bool             first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
-  PetscScalar           *x, *y = NULL;
-  cudaStream_t           stream;
+  IDRS_CUDA   *cuda  = (IDRS_CUDA *)space->data;
+  const bool   first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
+  PetscScalar *x, *y                                     = NULL;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSCurrent_CUDA(space));
@@ -363,11 +364,11 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
 
 static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
 {
-  IDRS_CUDA             *cuda  = (IDRS_CUDA *)space->data;
-  const bool             first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
-  const PetscScalar     *parray = NULL, *tarray;
-  PetscScalar           *zarray, *rarray, *varray = NULL;
-  cudaStream_t           stream;
+  IDRS_CUDA         *cuda  = (IDRS_CUDA *)space->data;
+  const bool         first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
+  const PetscScalar *parray = NULL, *tarray;
+  PetscScalar       *zarray, *rarray, *varray = NULL;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSCurrent_CUDA(space));
@@ -573,4 +574,5 @@ static PetscErrorCode IDRSCopySpeed_CUDA(IDRSSpace space, PetscReal *speed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSOps IDRSOps_CUDA = {"cuda", PETSC_FALSE, PETSC_TRUE, IDRSRuns_CUDA, IDRSCreate_CUDA, IDRSDestroy_CUDA, IDRSCombine_CUDA, IDRSProject_CUDA, IDRSUpdate_CUDA, IDRSAdvance_CUDA, IDRSOrder_CUDA, IDRSSend_CUDA, IDRSCollect_CUDA, IDRSFetch_CUDA, IDRSCopySpeed_CUDA};
+const IDRSOps IDRSOps_CUDA = {"cuda",          PETSC_FALSE,      PETSC_TRUE,     IDRSRuns_CUDA, IDRSCreate_CUDA,  IDRSDestroy_CUDA, IDRSCombine_CUDA,  IDRSProject_CUDA,
+                              IDRSUpdate_CUDA, IDRSAdvance_CUDA, IDRSOrder_CUDA, IDRSSend_CUDA, IDRSCollect_CUDA, IDRSFetch_CUDA,   IDRSCopySpeed_CUDA};

@@ -137,24 +137,31 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     numbers  = IDRSGetNumbers<S>(how, s, room);
     out.sums = numbers + (IDRS_NUMBERS(s) - IDRS_SUMS(s));
   }
-  /* a warp a sum; those of columns that are not there are dropped */
-  for (int j = threadIdx.x / 32; j < dots + squares + 1; j += IDRS_WARPS) {
-    PetscScalar total;
-    int         place = -1;
+  /* some lanes a sum; those of columns that are not there are dropped */
+  for (int begin = 0; begin < dots + squares + 1; begin += IDRS_SUMS_AT_ONCE) {
+    const int          j       = begin + threadIdx.x / IDRS_LANES_A_SUM;
+    const PetscScalar *scalars = NULL;
+    const PetscReal   *reals   = NULL;
+    unsigned int       blocks  = gridDim.x;
+    PetscReal          scale   = 1.0;
+    int                place   = -1;
+    PetscScalar        total;
 
     if (j < dots) {
-      total = IDRSPartialSum(out.partials + (size_t)j * gridDim.x, gridDim.x);
-      if (HASHED && j < 2 * S && !(Y && j == 2 * S)) total *= (PetscReal)IDRS_FIELD_SCALE;
+      scalars = out.partials + (size_t)j * blocks;
+      if (HASHED && j < 2 * S) scale = (PetscReal)IDRS_FIELD_SCALE;
       if (Y && j == 2 * S) place = 2 * s + 2;
       else if (j % S < columns) place = (j < S ? 0 : s + 2) + first + j % S;
     } else if (j < dots + squares) {
-      total = IDRSPartialSum(out.squares + (size_t)(j - dots) * gridDim.x, gridDim.x);
+      reals = out.squares + (size_t)(j - dots) * blocks;
       place = s + (j - dots);
-    } else if (!Y) {
-      total = IDRSPartialSum(out.rr, out.rrblocks);
-      place = s + 1;
+    } else if (j == dots + squares && !Y) {
+      reals  = out.rr;
+      blocks = out.rrblocks;
+      place  = s + 1;
     }
-    if (place >= 0 && threadIdx.x % 32 == 0) out.sums[place] = total;
+    total = IDRSPartialSum(scalars, reals, place < 0 ? 0 : blocks);
+    if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) out.sums[place] = scale * total;
   }
   if (how.numbers) {
     if (out.sequence) IDRSGoOn<S>(how, s, numbers);

@@ -20,11 +20,12 @@ static __device__ __forceinline__ PetscScalar IDRSShuffleDown(PetscScalar x, int
 }
 #endif
 
-template <typename T>
+/* Sum over the lanes of a warp, or over each part of it of so many lanes; valid in the first of them */
+template <int lanes, typename T>
 static __device__ __forceinline__ T IDRSWarpSum(T x)
 {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) x += IDRSShuffleDown(x, offset);
+  for (int offset = lanes / 2; offset > 0; offset /= 2) x += IDRSShuffleDown(x, offset);
   return x;
 }
 
@@ -39,7 +40,7 @@ static __device__ __forceinline__ void IDRSBlockSum(T values[count], T *shared, 
 
 #pragma unroll
   for (int i = 0; i < count; i++) {
-    const T sum = IDRSWarpSum(values[i]);
+    const T sum = IDRSWarpSum<32>(values[i]);
 
     if (lane == 0) shared[i * IDRS_WARPS + warp] = sum;
   }
@@ -67,12 +68,15 @@ static __device__ __forceinline__ bool IDRSLastBlock(unsigned int *ticket)
   return last;
 }
 
-/* Sum of blocks partial sums by one warp, in a fixed order; valid in lane 0 */
-template <typename T>
-static __device__ __forceinline__ T IDRSPartialSum(const T *partials, unsigned int blocks)
-{
-  T sum = 0.0;
+/* Lanes that add up the partial sums of one value, and how many values a block can so add up at once */
+#define IDRS_LANES_A_SUM  16
+#define IDRS_SUMS_AT_ONCE (IDRS_THREADS / IDRS_LANES_A_SUM)
 
-  for (unsigned int b = threadIdx.x % 32; b < blocks; b += 32) sum += partials[b];
-  return IDRSWarpSum(sum);
+/* Sum of blocks partial sums, scalars or else reals, by IDRS_LANES_A_SUM lanes, in a fixed order; valid in the first of them. All lanes of the warp take part */
+static __device__ __forceinline__ PetscScalar IDRSPartialSum(const PetscScalar *scalars, const PetscReal *reals, unsigned int blocks)
+{
+  PetscScalar sum = 0.0;
+
+  for (unsigned int b = threadIdx.x % IDRS_LANES_A_SUM; b < blocks; b += IDRS_LANES_A_SUM) sum += scalars ? scalars[b] : (PetscScalar)reals[b];
+  return IDRSWarpSum<IDRS_LANES_A_SUM>(sum);
 }

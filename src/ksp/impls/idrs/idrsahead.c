@@ -72,7 +72,7 @@ PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace space = idrs->space;
   PetscBool stopped;
-  IDRSNext  next  = {.k = idrs->k, .pending = idrs->pending, .low = -1.0, .high = PETSC_MAX_REAL, .cosine = idrs->cosine};
+  IDRSNext  next = {.k = idrs->k, .pending = idrs->pending, .low = -1.0, .high = PETSC_MAX_REAL, .cosine = idrs->cosine};
 
   PetscFunctionBegin;
   if (!space->ahead) PetscCall(IDRSSend(space));

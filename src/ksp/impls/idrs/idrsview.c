@@ -7,9 +7,9 @@
 /* Bytes and time of an operation, a product; share is of the speed at which the device copies, 0 if that is not known */
 static PetscErrorCode KSPIDRSViewOperation_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscReal copyspeed)
 {
-  KSP_IDRS        *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscReal  bytes = (PetscReal)traffic->vectors * (PetscReal)idrs->space->n * (PetscReal)sizeof(PetscScalar);
-  const PetscReal  speed = traffic->seconds > 0.0 ? bytes / (PetscReal)traffic->seconds : 0.0;
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscReal bytes = (PetscReal)traffic->vectors * (PetscReal)idrs->space->n * (PetscReal)sizeof(PetscScalar);
+  const PetscReal speed = traffic->seconds > 0.0 ? bytes / (PetscReal)traffic->seconds : 0.0;
 
   PetscFunctionBegin;
   if (!traffic->calls) PetscFunctionReturn(PETSC_SUCCESS);

@@ -46,7 +46,7 @@ PLUGIN := $(BUILD)/libpetscidrs.so
 
 sources := $(wildcard src/*/*/*.c src/*/*/*/*.c)
 # CUDA where this PETSc was built with it: nvcc compiles, the C compiler links
-ifneq ($(CUDAC),)
+ifneq ($(CUDA_LIB),)
   sources  += $(wildcard src/*/*/*.cu)
   cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
 endif

@@ -2,34 +2,11 @@ static char help[] = "KSPIDRS on systems and settings that go wrong: every solve
 
 #include <petscidrs.h>
 #include "complain.h"
+#include "listen.h"
 
 #if PetscDefined(HAVE_UNISTD_H)
   #include <unistd.h>
 #endif
-
-/* The first message of an error, kept instead of printed; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
-static char message[2048];
-
-static PetscErrorCode Record(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
-{
-  if (type == PETSC_ERROR_INITIAL) (void)PetscStrncpy(message, text ? text : "", sizeof(message));
-  return code;
-}
-
-static PetscErrorCode Listen(void)
-{
-  PetscFunctionBeginUser;
-  message[0] = '\0';
-  PetscCall(PetscPushErrorHandler(Record, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Heard(void)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscPopErrorHandler());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* A hang is to end as a failure of its own, and soon */
 static void Deadline(unsigned int seconds)

@@ -104,6 +104,7 @@ int main(int argc, char **argv)
 
   testset:
     filter: sed -n -e "/rows/s|^.*[/]||p" -e "s/^idrs .* CONVERGED/idrs CONVERGED/p"
+    requires: double
     args: -solvers idrs,bcgs,gmres
 
     test:

@@ -125,4 +125,5 @@ PETSC_EXTERN const char *const IDRSOperations[];
 
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);
+PETSC_INTERN PetscErrorCode IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSSpace, Vec[]);

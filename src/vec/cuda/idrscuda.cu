@@ -44,15 +44,15 @@ typedef struct {
 
 static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 {
-  PetscBool cuda, bound = PETSC_FALSE;
+  PetscBool cuda, device;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (!cuda) *why = "back end cuda takes vectors of type cuda";
   else {
-    PetscCall(VecBoundToCPU(like, &bound));
-    if (bound) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
+    PetscCall(IDRSOnDevice(like, &device));
+    if (!device) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -443,7 +443,9 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
   if (next) how = {cuda->numbers, cuda->result, *next, space->small.shadownorm};
   PetscCall(PetscLogGpuTimeBegin());
   for (PetscInt first = 0; first < s; first += IDRS_COLUMNS_AT_ONCE) {
-    PetscCallCUDA(IDRSDispatch(PetscMin(s, IDRS_COLUMNS_AT_ONCE), IDRSPacked(cuda, {xarray, yarray}), [&](auto S, auto W) {
+    PetscCallCUDA(IDRSDispatch(PetscMin(s, IDRS_COLUMNS_AT_ONCE), IDRSPacked(cuda, {xarray, yarray}), [&](auto S, auto width) {
+      constexpr int W = width > 1 ? 2 * width : 1; /* one vector is little to read: more of it at once */
+
       if constexpr (S > 0) {
         if (space->P) {
           if (y) IDRSProjectLaunch<S, W, true, false>(space, first, P, xarray, yarray, how, stream);

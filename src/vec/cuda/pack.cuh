@@ -1,6 +1,6 @@
 /*
-   How the kernels touch memory: packs of as many scalars as 16 bytes hold, so that every access is the widest there is;
-   one scalar at a time where an array does not begin on 16 bytes. No PETSc call.
+   How the kernels touch memory: packs of as many scalars as 16 bytes hold, so that every access is the widest there is, or of
+   twice as many; one scalar at a time where an array does not begin on 16 bytes. No PETSc call.
 */
 #pragma once
 
@@ -11,7 +11,7 @@
 #define IDRS_PACK       ((int)(IDRS_PACK_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_PACK_BYTES / sizeof(PetscScalar)) : 1)
 
 template <int W>
-struct alignas(W * sizeof(PetscScalar)) IDRSPack {
+struct alignas(W * sizeof(PetscScalar) < IDRS_PACK_BYTES ? W * sizeof(PetscScalar) : IDRS_PACK_BYTES) IDRSPack {
   PetscScalar v[W];
 };
 

@@ -68,7 +68,7 @@ struct IDRSColumns {
 */
 static constexpr int IDRSBlocksAtOnce(int products)
 {
-  return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 4 : (products > 4 ? 6 : 8));
+  return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 3 : 4);
 }
 
 template <int S, int W, bool Y, bool HASHED>

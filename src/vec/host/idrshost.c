@@ -251,7 +251,7 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
 /* The arrays of VECSEQ and VECMPI are all there is to them, but for ghost points, which our columns would not have */
 static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 {
-  PetscBool standard, mpi, cuda, bound = PETSC_FALSE;
+  PetscBool standard, mpi, cuda, device = PETSC_TRUE;
   Vec       ghosted = NULL;
 
   PetscFunctionBegin;
@@ -259,13 +259,13 @@ static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (cuda) PetscCall(VecBoundToCPU(like, &bound));
+  if (cuda) PetscCall(IDRSOnDevice(like, &device));
   if (mpi) {
     PetscCall(VecGhostGetLocalForm(like, &ghosted));
     if (ghosted) *why = "back end host takes no ghosted vectors";
     PetscCall(VecGhostRestoreLocalForm(like, &ghosted));
   }
-  if (!standard && !bound) *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
+  if (!standard && device) *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -22,6 +22,19 @@ PetscErrorCode IDRSRegisterEvents(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Are the arrays of vectors like this one in the memory of a device? Duplicates of a vector that is bound to the host do not all know that they are */
+PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
+{
+  const PetscScalar *array;
+  PetscMemType       type;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayReadAndMemType(like, &array, &type));
+  PetscCall(VecRestoreArrayReadAndMemType(like, &array));
+  *device = (PetscBool)PetscMemTypeDevice(type);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    The back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
    first of the list that can, and in *slower why those before it cannot. Every process takes the same.

@@ -32,6 +32,37 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
 }
 
 /*
+   Work vectors are like the solution, but for a solution in the memory of the host beside a matrix on a device: its product
+   takes vectors of the device only
+*/
+static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
+{
+  Vec       solution = ksp->vec_sol;
+  PetscBool host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
+  char     *cuda = NULL, *hip = NULL;
+  VecType   type;
+  Mat       A;
+
+  PetscFunctionBegin;
+  if (solution) PetscCall(PetscObjectTypeCompareAny((PetscObject)solution, &host, VECSEQ, VECMPI, ""));
+  if (host) PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (set) {
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(MatGetVecType(A, &type));
+    PetscCall(PetscStrstr(type, VECCUDA, &cuda));
+    PetscCall(PetscStrstr(type, VECHIP, &hip));
+    PetscCall(MatBoundToCPU(A, &bound));
+  }
+  if ((cuda || hip) && !bound) {
+    PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
+    ksp->vec_sol = NULL;
+  }
+  PetscCall(KSPSetWorkVecs(ksp, count));
+  ksp->vec_sol = solution;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    Panels and work vectors: 2s + 5 vectors, s more where the back end stores the shadow space
 */
 static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
@@ -41,7 +72,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_IDRS(ksp));
-  PetscCall(KSPSetWorkVecs(ksp, idrs->updatetol > 0.0 ? 5 : 4));
+  PetscCall(KSPIDRSSetWorkVecs_Private(ksp, idrs->updatetol > 0.0 ? 5 : 4));
   idrs->r      = ksp->work[0];
   idrs->z      = ksp->work[1];
   idrs->v      = ksp->work[2];
@@ -60,6 +91,24 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
     }
   }
   PetscCall(IDRSSpaceCreate(idrs->r, s, idrs->P, idrs->implementation, &idrs->space));
+  idrs->placed = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it */
+static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool device;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
+  if (idrs->placed && device != idrs->device) {
+    PetscCall(PetscInfo(ksp, "The solution has moved to the %s: set up again\n", device ? "device" : "host"));
+    PetscCall(KSPSetUp_IDRS(ksp));
+  }
+  idrs->placed = PETSC_TRUE;
+  idrs->device = device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -104,6 +153,7 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
+  PetscCall(KSPIDRSFollowSolution_Private(ksp));
   PetscCall(KSPIDRSStart_Private(ksp));
   PetscCall(VecSet(idrs->z, 0.0));
   idrs->solving = PETSC_TRUE;

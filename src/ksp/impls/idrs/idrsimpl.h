@@ -40,6 +40,8 @@ typedef struct {
   Vec       anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
   Vec       v, t;     /* combined residual; product or preconditioned residual */
   Vec       solution; /* for KSPBuildSolution() without a vector, created then */
+  PetscBool placed;   /* the next is known */
+  PetscBool device;   /* the solution of the last solve was in the memory of a device */
 
   /* Of this solve */
   PetscBool       solving;        /* between the beginning and the end of KSPSolve_IDRS() */

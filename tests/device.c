@@ -1,0 +1,303 @@
+static char help[] = "Where the data of KSPIDRS is, on host or device: matrices and vectors in different memories, data that moves between solves, and\n\
+memory that does not suffice. Without a device they are all in the same, and the same must come of it.\n\n";
+
+#include <petscidrs.h>
+#include "complain.h"
+#include "listen.h"
+
+/* Convection and diffusion on a line, of the type of the options or on the host */
+static PetscErrorCode SystemCreate(PetscInt N, PetscBool optionsmatrix, PetscBool optionsvector, Mat *A, Vec *b, Vec *x)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, N, N));
+  PetscCall(MatSetType(*A, MATAIJ));
+  if (optionsmatrix) PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 1, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscCall(MatSetValue(*A, i, i, 2.2 + 0.1 * (i % 5), INSERT_VALUES));
+    if (i > 0) PetscCall(MatSetValue(*A, i, i - 1, -1.4, INSERT_VALUES));
+    if (i < N - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.6, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(VecCreate(PETSC_COMM_WORLD, b));
+  PetscCall(VecSetSizes(*b, PETSC_DECIDE, N));
+  PetscCall(VecSetType(*b, VECSTANDARD));
+  if (optionsvector) PetscCall(VecSetFromOptions(*b));
+  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(*b));
+  PetscCall(VecAssemblyEnd(*b));
+  PetscCall(VecDuplicate(*b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SystemDestroy(Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatDestroy(A));
+  PetscCall(VecDestroy(b));
+  PetscCall(VecDestroy(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(*ksp, s));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||b - A x|| by loops on the host, from copies of the values that the host sees */
+static PetscErrorCode HostNorms(PetscInt N, Vec b, Vec x, PetscReal *residual, PetscReal *bnorm)
+{
+  VecScatter   scatter;
+  Vec          all;
+  PetscScalar *array, *rhs;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(N, &rhs));
+  PetscCall(VecScatterCreateToAll(b, &scatter, &all));
+  PetscCall(VecScatterBegin(scatter, b, all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, b, all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGetArray(all, &array));
+  PetscCall(PetscArraycpy(rhs, array, N));
+  PetscCall(VecRestoreArray(all, &array));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscCall(VecDestroy(&all));
+  PetscCall(VecScatterCreateToAll(x, &scatter, &all));
+  PetscCall(VecScatterBegin(scatter, x, all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, x, all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGetArray(all, &array));
+  *residual = *bnorm = 0.0;
+  for (PetscInt i = 0; i < N; i++) {
+    PetscScalar r = rhs[i] - (2.2 + 0.1 * (i % 5)) * array[i];
+
+    if (i > 0) r += 1.4 * array[i - 1];
+    if (i < N - 1) r += 0.6 * array[i + 1];
+    *residual += PetscSqr(PetscAbsScalar(r));
+    *bnorm += PetscSqr(PetscAbsScalar(rhs[i]));
+  }
+  PetscCall(VecRestoreArray(all, &array));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscCall(VecDestroy(&all));
+  PetscCall(PetscFree(rhs));
+  *residual = PetscSqrtReal(*residual);
+  *bnorm    = PetscSqrtReal(*bnorm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves from zero; the answer is right for the host, and PETSc has the same values on the device */
+static PetscErrorCode SolveAndCheck(const char what[], PetscInt N, KSP ksp, Vec b, Vec x)
+{
+  KSPConvergedReason reason;
+  PetscObjectState   before, after;
+  PetscReal          residual, bnorm, norm = 0.0, device;
+  const PetscScalar *array;
+  PetscInt           n;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectStateGet((PetscObject)x, &before));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(PetscObjectStateGet((PetscObject)x, &after));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(VecNorm(x, NORM_2, &device));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &array));
+  for (PetscInt i = 0; i < n; i++) norm += PetscSqr(PetscAbsScalar(array[i]));
+  PetscCall(VecRestoreArrayRead(x, &array));
+  IDRSCallAllreduce(MPI_IN_PLACE, &norm, 1, MPIU_REAL, MPIU_SUM, PETSC_COMM_WORLD);
+  norm = PetscSqrtReal(norm);
+  PetscCall(HostNorms(N, b, x, &residual, &bnorm));
+  if (!(reason > 0)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
+  if (!(residual <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)residual, (double)bnorm));
+  if (!(PetscAbsReal(norm - device) <= 100 * PETSC_MACHINE_EPSILON * norm)) PetscCall(Complain("%s: ||x|| is %g by VecNorm(), %g on the host", what, (double)device, (double)norm));
+  if (after == before) PetscCall(Complain("%s: the state of x is unchanged", what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrix and vectors in each memory, with and without a preconditioner */
+static PetscErrorCode TestPlaces(void)
+{
+  const PetscInt    N = 300, sizes[] = {1, 4};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+
+  PetscFunctionBeginUser;
+  for (PetscInt place = 0; place < 4; place++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+        char what[128];
+        Mat  A;
+        Vec  b, x;
+        KSP  ksp;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, vectors %s, s = %" PetscInt_FMT ", %s", place % 2 ? "on the host" : "of the options", place / 2 ? "on the host" : "of the options", sizes[is], pctypes[ipc]));
+        PetscCall(SystemCreate(N, place % 2 ? PETSC_FALSE : PETSC_TRUE, place / 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &x));
+        PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+        PetscCall(SolveAndCheck(what, N, ksp, b, x));
+        PetscCall(SolveAndCheck(what, N, ksp, b, x));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(SystemDestroy(&A, &b, &x));
+      }
+    }
+  }
+  PetscCall(Verdict("places"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values that the host writes between solves, and data that is bound to the host, before the solver is set up or after it has been used */
+static PetscErrorCode TestMoves(void)
+{
+  const PetscInt N = 300;
+  PetscInt       its, n;
+  PetscScalar   *array;
+  Mat            A;
+  Vec            b, x, solution;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(N, PETSC_TRUE, PETSC_TRUE, &A, &b, &x));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(SolveAndCheck("first solve", N, ksp, b, x));
+  PetscCall(VecGetArray(b, &array));
+  for (PetscInt i = 0; i < n; i++) array[i] = 2.0 - array[i];
+  PetscCall(VecRestoreArray(b, &array));
+  PetscCall(SolveAndCheck("right-hand side changed on the host", N, ksp, b, x));
+  /* the solution as the host has it, a little rougher, is a guess that is good enough */
+  PetscCall(VecDuplicate(x, &solution));
+  PetscCall(VecCopy(x, solution));
+  PetscCall(VecSet(x, 1.0));
+  {
+    const PetscScalar *from;
+
+    PetscCall(VecGetArrayRead(solution, &from));
+    PetscCall(VecGetArrayWrite(x, &array));
+    PetscCall(PetscArraycpy(array, from, n));
+    PetscCall(VecRestoreArrayWrite(x, &array));
+    PetscCall(VecRestoreArrayRead(solution, &from));
+  }
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  PetscCall(KSPSetTolerances(ksp, 10 * rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  if (its) PetscCall(Complain("guess written on the host: %" PetscInt_FMT " iterations", its));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+  PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(VecDestroy(&solution));
+
+  PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(SolveAndCheck("matrix bound to the host after a solve", N, ksp, b, x));
+  PetscCall(VecBindToCPU(b, PETSC_TRUE));
+  PetscCall(VecBindToCPU(x, PETSC_TRUE));
+  PetscCall(SolveAndCheck("everything bound to the host after a solve", N, ksp, b, x));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(SolveAndCheck("everything bound to the host", N, ksp, b, x));
+  PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(VecBindToCPU(b, PETSC_FALSE));
+  PetscCall(VecBindToCPU(x, PETSC_FALSE));
+  PetscCall(SolveAndCheck("bound no more", N, ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(SystemDestroy(&A, &b, &x));
+  PetscCall(Verdict("moves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Identity(Mat A, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecCopy(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   On a device: with twice as many rows as before until the panels of 64 columns do not fit. That is an error that says what was
+   asked for, after which all of it is free again: panels that need most of the memory fit.
+*/
+static PetscErrorCode TestMemory(void)
+{
+  PetscBool      cuda = PETSC_FALSE;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBeginUser;
+  for (PetscInt n = 1 << 20; !ierr && n < 1 << 30; n *= 2) {
+    Mat A;
+    Vec b;
+    KSP ksp;
+
+    PetscCall(VecCreate(PETSC_COMM_SELF, &b));
+    PetscCall(VecSetSizes(b, n, n));
+    PetscCall(VecSetFromOptions(b));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+    if (!cuda) {
+      PetscCall(VecDestroy(&b));
+      break;
+    }
+    PetscCall(MatCreateShell(PETSC_COMM_SELF, n, n, n, n, NULL, &A));
+    PetscCall(MatShellSetOperation(A, MATOP_MULT, (void (*)(void))Identity));
+    PetscCall(MatShellSetVecType(A, VECCUDA));
+    PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPIDRSSetShadowSize(ksp, 64));
+    for (PetscInt i = 0; i < 3 && (ierr || !i); i++) {
+      PetscCall(Listen());
+      ierr = KSPSetUp(ksp);
+      PetscCall(Heard());
+    }
+    if (ierr) {
+      char     *found;
+      long long wanted = 0, available = 0;
+
+      if (ierr != PETSC_ERR_MEM) PetscCall(Complain("too little memory: error %d, \"%s\"", (int)ierr, message));
+      PetscCall(PetscStrstr(message, "of KSPIDRS needs", &found));
+      if (!found || sscanf(found, "of KSPIDRS needs %lld bytes on the GPU, where %lld are free", &wanted, &available) != 2) PetscCall(Complain("too little memory: \"%s\"", message));
+      else if (wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted) PetscCall(Complain("too little memory: %lld bytes of %lld", wanted, available));
+      /* fewer columns, of which both panels fit unless one of the panels above is still there */
+      PetscCall(KSPIDRSSetShadowSize(ksp, 24));
+      PetscCall(KSPSetUp(ksp));
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&b));
+  }
+  if (cuda && !ierr) PetscCall(Complain("there was always memory enough"));
+  PetscCall(Verdict("memory"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(TestPlaces());
+  PetscCall(TestMoves());
+  if (size == 1) PetscCall(TestMemory());
+  else PetscCall(Verdict("memory"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2}}
+
+TEST*/

@@ -1,0 +1,30 @@
+/*
+   Errors that a test expects: kept instead of printed
+*/
+#pragma once
+
+#include <petscsys.h>
+
+/* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
+static char message[2048];
+
+static PetscErrorCode Record(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
+{
+  if (type == PETSC_ERROR_INITIAL) (void)PetscStrncpy(message, text ? text : "", sizeof(message));
+  return code;
+}
+
+static PetscErrorCode Listen(void)
+{
+  PetscFunctionBeginUser;
+  message[0] = '\0';
+  PetscCall(PetscPushErrorHandler(Record, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Heard(void)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscPopErrorHandler());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

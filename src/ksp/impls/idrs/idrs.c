@@ -244,6 +244,11 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next product, and an iteration is
   reported to monitors and the convergence test that much later, with the solution of that iteration still at hand.
 
+  On one GPU the scalars stay on the device, and the host launches two products more before it reads a norm. The device compares the
+  norms with the tolerances itself, and nothing is changed any more after one that meets them, so the solution is exactly that of
+  the iteration reported. A convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution, has
+  the host wait in every product instead. The products that a stop makes in vain, two at most, are counted.
+
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear
   equations, SIAM J. Sci. Comput. 31 (2008); M.B. van Gijzen and P. Sonneveld, Algorithm 913: an elegant IDR(s) variant that

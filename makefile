@@ -12,7 +12,7 @@
 #   make check-source  format and source checks
 #   make clean         remove what was built for this PETSc; make distclean for all
 #
-# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, PREFIX, LIBDIR (PREFIX/lib), DESTDIR; V=1 shows the commands of compiler and linker
+# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, NCCL (-lnccl where it is found), PREFIX, LIBDIR (PREFIX/lib), DESTDIR; V=1 shows the commands of compiler and linker
 
 SHELL   := /bin/bash
 VERSION := $(shell sed -n 's/^\#define PETSCIDRS_VERSION_[A-Z]* *//p' include/petscidrs.h | paste -sd .)
@@ -49,6 +49,12 @@ sources := $(wildcard src/*/*/*.c src/*/*/*/*.c)
 ifneq ($(CUDA_LIB),)
   sources  += $(wildcard src/*/*/*.cu)
   cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+  # NCCL where the compilers find it; NCCL= (nothing) for none
+  NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)
+  ifneq ($(NCCL),)
+    CUDAFLAGS += -DPETSCIDRS_HAVE_NCCL
+    cudalibs  += $(NCCL)
+  endif
 endif
 objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
 

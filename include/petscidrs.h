@@ -32,6 +32,25 @@ typedef enum {
 } KSPIDRSImplementation;
 PETSC_EXTERN const char *const KSPIDRSImplementations[];
 
+/*E
+  KSPIDRSCommunication - How the reductions of `KSPIDRS` travel between GPUs
+
+  Values:
++ `KSP_IDRS_COMMUNICATION_AUTO` - by MPI at present, the default
+. `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
+- `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
+
+  Level: intermediate
+
+.seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `KSPIDRSGetCommunication()`
+E*/
+typedef enum {
+  KSP_IDRS_COMMUNICATION_AUTO,
+  KSP_IDRS_COMMUNICATION_MPI,
+  KSP_IDRS_COMMUNICATION_NCCL
+} KSPIDRSCommunication;
+PETSC_EXTERN const char *const KSPIDRSCommunications[];
+
 PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
 
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
@@ -47,4 +66,6 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetMaxRestarts(KSP, PetscInt);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetMaxRestarts(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetImplementation(KSP, KSPIDRSImplementation);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetImplementation(KSP, KSPIDRSImplementation *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication(KSP, KSPIDRSCommunication);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetCommunication(KSP, KSPIDRSCommunication *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);

@@ -761,6 +761,7 @@ static PetscErrorCode TestSetters(void)
   KSP             ksp;
   PetscErrorCode  ierr;
   PetscBool       device;
+  PetscMPIInt     size;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
@@ -817,6 +818,10 @@ static PetscErrorCode TestSetters(void)
       ierr = KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementations[i].value);
       PetscCall(Heard());
       PetscCall(CheckError(ierr, "implementation", "KSPIDRSSetImplementation", implementations[i].text));
+      PetscCall(Listen());
+      ierr = KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "communication", "KSPIDRSSetCommunication", implementations[i].text));
     }
     PetscCall(Listen());
     ierr = KSPIDRSSetShadowVecs(ksp, -2, NULL);
@@ -844,6 +849,27 @@ static PetscErrorCode TestSetters(void)
   PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   PetscCall(SolveAndCheck(ksp, "after a back end that cannot run", A, b, NULL, END_CONVERGED));
   PetscCall(Verdict("a back end that cannot run"));
+
+  /* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
+  {
+    KSPIDRSCommunication communication;
+
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+    PetscCall(KSPIDRSGetCommunication(ksp, &communication));
+    if (communication != KSP_IDRS_COMMUNICATION_NCCL) PetscCall(Complain("communication: %d", (int)communication));
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+    if (size > 1 && !device) {
+      PetscCall(Listen());
+      ierr = KSPSetUp(ksp);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "communication that cannot be", "-ksp_idrs_communication", "nccl"));
+      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
+    }
+    PetscCall(SolveAndCheck(ksp, "after NCCL was asked for", A, b, NULL, END_CONVERGED));
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+    PetscCall(SolveAndCheck(ksp, "MPI asked for", A, b, NULL, END_CONVERGED));
+  }
+  PetscCall(Verdict("communication"));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&b));
@@ -990,6 +1016,7 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_implementation", NULL,     "vec",  PETSC_TRUE }, /* for vectors in the other memory */
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
+    {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

@@ -678,7 +678,7 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
   const PetscInt s = problem->s;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSpaceCreate(problem->like, s, P, implementation, &side->space));
+  PetscCall(IDRSSpaceCreate(problem->like, s, P, implementation, KSP_IDRS_COMMUNICATION_AUTO, &side->space));
   PetscCall(IDRSSpaceSetSeed(side->space, 3));
   side->P     = P;
   side->small = &side->space->small;

@@ -193,7 +193,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
   PetscFunctionBegin;
   PetscCall(CreateVector(layout, 0, &x));
   PetscCall(CreateVector(layout, 1, &y));
-  PetscCall(IDRSSpaceCreate(x, s, NULL, implementation, &space));
+  PetscCall(IDRSSpaceCreate(x, s, NULL, implementation, KSP_IDRS_COMMUNICATION_AUTO, &space));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(seeds); l++) {
     PetscCall(IDRSSpaceSetSeed(space, seeds[l]));
     PetscCall(Expect(sums, (PetscBool)(space->seed == seeds[l]), "%s: the seed is not the one that was set", space->backend->name));
@@ -224,7 +224,7 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
   PetscFunctionBegin;
   PetscCall(CreateVector(0, 0, &x));
   for (PetscInt j = 0; j < s; j++) PetscCall(CreateVector(0, 2 + j, &P[j]));
-  PetscCall(IDRSSpaceCreate(x, s, P, implementation, &space));
+  PetscCall(IDRSSpaceCreate(x, s, P, implementation, KSP_IDRS_COMMUNICATION_AUTO, &space));
   PetscCall(IDRSProject(space, x, NULL, x, NULL));
   PetscCall(PetscArraycpy(before, space->small.sums, s));
   PetscCall(IDRSSpaceSetSeed(space, 5));

@@ -69,6 +69,7 @@ typedef struct {
   PetscBool   device;                                      /* runs on a device: r^H r of an update stays there until the next projection */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSSpace, Vec);                /* the panels, with a Vec for each column */
+  PetscErrorCode (*connect)(IDRSSpace, const char *[]);    /* the devices of all processes, for reductions between them; or why that cannot be; NULL where there are none */
   PetscErrorCode (*destroy)(IDRSSpace);
   PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, PetscInt e, Vec r, Vec v);
   PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */
@@ -89,7 +90,8 @@ PETSC_INTERN const IDRSOps IDRSOps_CUDA;
 
 struct _n_IDRSSpace {
   const IDRSOps *backend;
-  const char    *slower; /* why no faster back end runs; NULL when none is faster */
+  const char    *slower;      /* why no faster back end runs; NULL when none is faster */
+  const char    *throughhost; /* why reductions do not go from device to device; NULL where they do, or need not be made */
   MPI_Comm       comm;
   PetscMPIInt    size;
   PetscInt       s, n, rstart; /* columns, local rows, global index of the first */
@@ -107,7 +109,7 @@ struct _n_IDRSSpace {
   IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, IDRSSpace *);
+PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, KSPIDRSCommunication, IDRSSpace *);
 PETSC_EXTERN PetscErrorCode IDRSSpaceDestroy(IDRSSpace *);
 PETSC_EXTERN PetscErrorCode IDRSSpaceSetSeed(IDRSSpace, uint64_t);
 

@@ -18,6 +18,7 @@
 #include "update.cuh"
 #include "advance.cuh"
 #include "project.cuh"
+#include "idrsnccl.h"
 
 /* Results of projections that the host has not collected yet, at most */
 #define IDRS_RESULTS 8
@@ -35,6 +36,8 @@ typedef struct {
   unsigned int *ticket;
   PetscScalar  *numbers;     /* of IDRSSmall */
   IDRSResult   *result;      /* of the last projection that the device has not stopped before */
+  IDRSDevices   devices;     /* of all processes, when they add up their sums themselves */
+  PetscScalar  *own;         /* sums of this one then */
   PetscScalar  *sums;        /* pinned */
   IDRSResult   *passedon;    /* pinned: that of projection i in place i % IDRS_RESULTS */
   uint64_t     *arrived;     /* pinned: the last projection whose sums or result have come */
@@ -144,6 +147,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * blocks, &cuda->squares));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->rr));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_NUMBERS(s), &cuda->numbers));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s), &cuda->own));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->ticket));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s), &cuda->sums));
@@ -158,6 +162,13 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
     PetscCall(IDRSColumnCreate_CUDA(space, like, cuda->panels.G + j * cuda->panels.ld, &space->G[j]));
     PetscCall(IDRSColumnCreate_CUDA(space, like, cuda->panels.U + j * cuda->panels.ld, &space->U[j]));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSConnect_CUDA(IDRSSpace space, const char *why[])
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSDevicesGet(space->comm, &((IDRS_CUDA *)space->data)->devices, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -177,6 +188,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
     PetscCall(PetscDeviceFree(dctx, cuda->squares));
     PetscCall(PetscDeviceFree(dctx, cuda->rr));
     PetscCall(PetscDeviceFree(dctx, cuda->numbers));
+    PetscCall(PetscDeviceFree(dctx, cuda->own));
     PetscCall(PetscDeviceFree(dctx, cuda->ticket));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
     PetscCall(PetscDeviceFree(dctx, cuda->sums));
@@ -397,7 +409,7 @@ template <int S, int W, bool Y, bool HASHED>
 static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, const IDRSContinuation &how, cudaStream_t stream)
 {
   IDRS_CUDA     *cuda    = (IDRS_CUDA *)space->data;
-  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, how.numbers ? how.numbers + (IDRS_NUMBERS(space->s) - IDRS_SUMS(space->s)) : cuda->sums, cuda->arrived, first + S < space->s ? 0 : cuda->sequence};
+  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, how.result ? cuda->own : cuda->sums, cuda->arrived, first + S < space->s ? 0 : cuda->sequence};
   IDRSColumns<S> columns = {};
 
   for (int j = 0; P && j < S && first + j < space->s; j++) columns.a[j] = P[first + j];
@@ -414,6 +426,7 @@ static PetscErrorCode IDRSWait_CUDA(const IDRS_CUDA *cuda, uint64_t sequence)
     if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
       cudaError_t error;
 
+      if (cuda->devices) PetscCall(IDRSDevicesCheck(cuda->devices));
       PetscCall(IDRSStream_CUDA(&stream));
       error = cudaStreamQuery(stream);
       if (error == cudaErrorNotReady) continue;
@@ -430,8 +443,8 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
   const PetscScalar *P[IDRS_CUDA_MAX_S], *xarray, *yarray = NULL;
-  const PetscInt     s   = space->s;
-  IDRSContinuation   how = {};
+  const PetscInt     s    = space->s;
+  IDRSContinuation   here = {}, after;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
@@ -440,7 +453,9 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
   PetscCall(IDRSGetRead_CUDA(x, &xarray));
   if (y) PetscCall(IDRSGetRead_CUDA(y, &yarray));
   cuda->sequence++;
-  if (next) how = {cuda->numbers, cuda->result, *next, space->small.shadownorm};
+  if (next) here = {cuda->numbers, cuda->result, *next, space->small.shadownorm};
+  after = here;
+  if (cuda->devices) here.numbers = NULL;
   PetscCall(PetscLogGpuTimeBegin());
   for (PetscInt first = 0; first < s; first += IDRS_COLUMNS_AT_ONCE) {
     PetscCallCUDA(IDRSDispatch(PetscMin(s, IDRS_COLUMNS_AT_ONCE), IDRSPacked(cuda, {xarray, yarray}), [&](auto S, auto width) {
@@ -448,14 +463,20 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
 
       if constexpr (S > 0) {
         if (space->P) {
-          if (y) IDRSProjectLaunch<S, W, true, false>(space, first, P, xarray, yarray, how, stream);
-          else IDRSProjectLaunch<S, W, false, false>(space, first, P, xarray, yarray, how, stream);
+          if (y) IDRSProjectLaunch<S, W, true, false>(space, first, P, xarray, yarray, here, stream);
+          else IDRSProjectLaunch<S, W, false, false>(space, first, P, xarray, yarray, here, stream);
         } else {
-          if (y) IDRSProjectLaunch<S, W, true, true>(space, first, NULL, xarray, yarray, how, stream);
-          else IDRSProjectLaunch<S, W, false, true>(space, first, NULL, xarray, yarray, how, stream);
+          if (y) IDRSProjectLaunch<S, W, true, true>(space, first, NULL, xarray, yarray, here, stream);
+          else IDRSProjectLaunch<S, W, false, true>(space, first, NULL, xarray, yarray, here, stream);
         }
       }
     }));
+  }
+  if (next && cuda->devices) {
+    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.numbers + (IDRS_NUMBERS(s) - IDRS_SUMS(s)), y ? IDRS_SUMS(s) : s + 2, stream));
+    if (s <= 8) IDRSNextKernel<8><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
+    else IDRSNextKernel<16><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
+    PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(PetscLogGpuTimeEnd());
   if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &yarray));
@@ -576,5 +597,23 @@ static PetscErrorCode IDRSCopySpeed_CUDA(IDRSSpace space, PetscReal *speed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSOps IDRSOps_CUDA = {"cuda",          PETSC_FALSE,      PETSC_TRUE,     IDRSRuns_CUDA, IDRSCreate_CUDA,  IDRSDestroy_CUDA, IDRSCombine_CUDA,  IDRSProject_CUDA,
-                              IDRSUpdate_CUDA, IDRSAdvance_CUDA, IDRSOrder_CUDA, IDRSSend_CUDA, IDRSCollect_CUDA, IDRSFetch_CUDA,   IDRSCopySpeed_CUDA};
+// clang-format off
+const IDRSOps IDRSOps_CUDA = {
+  PetscDesignatedInitializer(name, "cuda"),
+  PetscDesignatedInitializer(composed, PETSC_FALSE),
+  PetscDesignatedInitializer(device, PETSC_TRUE),
+  PetscDesignatedInitializer(runs, IDRSRuns_CUDA),
+  PetscDesignatedInitializer(create, IDRSCreate_CUDA),
+  PetscDesignatedInitializer(connect, IDRSConnect_CUDA),
+  PetscDesignatedInitializer(destroy, IDRSDestroy_CUDA),
+  PetscDesignatedInitializer(combine, IDRSCombine_CUDA),
+  PetscDesignatedInitializer(project, IDRSProject_CUDA),
+  PetscDesignatedInitializer(update, IDRSUpdate_CUDA),
+  PetscDesignatedInitializer(advance, IDRSAdvance_CUDA),
+  PetscDesignatedInitializer(order, IDRSOrder_CUDA),
+  PetscDesignatedInitializer(send, IDRSSend_CUDA),
+  PetscDesignatedInitializer(collect, IDRSCollect_CUDA),
+  PetscDesignatedInitializer(fetch, IDRSFetch_CUDA),
+  PetscDesignatedInitializer(copyspeed, IDRSCopySpeed_CUDA),
+};
+// clang-format on

@@ -1,14 +1,16 @@
 /*
-   The block of a projection that finishes last goes on with the algebra of its step, so that the host need not wait for the sums:
-   here is what it does with the numbers of IDRSSmall, and when it stops and leaves that to the host. No PETSc call.
+   The algebra of a step on the device, so that the host need not wait for the sums: by the block of a projection that finishes
+   last, or, when sums of other devices are to be added first, by a kernel of its own. Here is what is done with the numbers of
+   IDRSSmall, and when the device stops and leaves that to the host. No PETSc call.
 */
 #pragma once
 
 #include <petscidrs/private/idrsops.h>
 #include "coefficients.cuh"
+#include "pack.cuh"
 #include "reduce.cuh"
 
-/* Of IDRSNext, and where things are; numbers = NULL: the host takes the sums */
+/* Of IDRSNext, and where things are; result = NULL: the host takes the sums; numbers = NULL: another kernel goes on */
 typedef struct {
   PetscScalar *numbers;
   IDRSResult  *result;
@@ -60,4 +62,19 @@ static __device__ __forceinline__ void IDRSGoOn(const IDRSContinuation &how, Pet
   __syncthreads();
   if (s > S) return;
   for (PetscInt i = threadIdx.x; i < IDRS_NUMBERS(s); i += IDRS_THREADS) how.numbers[i] = numbers[i];
+}
+
+/* The algebra by itself, one block: the sums are among the numbers */
+template <int S>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSNextKernel(IDRSContinuation how, int s)
+{
+  __shared__ PetscScalar room[IDRS_NUMBERS(S)];
+  PetscScalar           *numbers;
+
+  IDRSAdmitNext();
+  IDRSAwaitPrevious();
+  if (how.result->stopped) return;
+  numbers = IDRSGetNumbers<S>(how, s, room);
+  for (PetscInt i = IDRS_NUMBERS(s) - IDRS_SUMS(s) + threadIdx.x; i < IDRS_NUMBERS(s); i += IDRS_THREADS) numbers[i] = how.numbers[i];
+  IDRSGoOn<S>(how, s, numbers);
 }

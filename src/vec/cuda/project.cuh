@@ -48,7 +48,7 @@ typedef struct {
   PetscReal    *rr;       /* of the last update or advance: rrblocks */
   unsigned int  rrblocks;
   unsigned int *ticket;
-  PetscScalar  *sums;     /* on the host, or among the numbers on the device */
+  PetscScalar  *sums;     /* on the host, or on the device */
   uint64_t     *arrived;  /* on the host, set to sequence once the sums are there */
   uint64_t      sequence; /* 0: more launches follow */
 } IDRSSums;
@@ -85,7 +85,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
   IDRSAdmitNext();
   IDRSAwaitPrevious();
-  if (how.numbers && how.result->stopped) return;
+  if (how.result && how.result->stopped) return;
 #pragma unroll
   for (int j = 0; j < dots; j++) sum[j] = 0.0;
 #pragma unroll
@@ -163,8 +163,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     total = IDRSPartialSum(scalars, reals, place < 0 ? 0 : blocks);
     if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) out.sums[place] = scale * total;
   }
-  if (how.numbers) {
-    if (out.sequence) IDRSGoOn<S>(how, s, numbers);
+  if (how.result) {
+    if (how.numbers && out.sequence) IDRSGoOn<S>(how, s, numbers);
     return;
   }
   __threadfence_system();

@@ -450,6 +450,7 @@ const IDRSOps IDRSOps_Host = {
   .device    = PETSC_FALSE,
   .runs      = IDRSRuns_Host,
   .create    = IDRSCreate_Host,
+  .connect   = NULL,
   .destroy   = IDRSDestroy_Host,
   .combine   = IDRSCombine_Host,
   .project   = IDRSProject_Host,

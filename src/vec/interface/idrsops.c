@@ -6,6 +6,7 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
+const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_", NULL};
 const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
 
 const char *const    IDRSOperations[] = {"combine", "project", "update", "advance"};
@@ -37,7 +38,8 @@ PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
 
 /*
    The back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
-   first of the list that can, and in *slower why those before it cannot. Every process takes the same.
+   first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
+   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none.
 */
 static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
 {
@@ -46,25 +48,52 @@ static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImple
     &IDRSOps_CUDA,
 #endif
     &IDRSOps_Host, &IDRSOps_Vec};
-  const char *why = NULL;
+  const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
+  const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
+  const char     *why       = NULL;
+  PetscMPIInt     trouble[2]; /* nothing can run; nothing but Vec calls */
+  PetscBool       built = PETSC_FALSE;
 
   PetscFunctionBegin;
+  *ops    = NULL;
   *slower = NULL;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(candidates); i++) {
-    const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
-    PetscBool       named;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(candidates) && !*ops; i++) {
+    PetscBool named;
 
     PetscCall(PetscStrcmp(candidates[i]->name, KSPIDRSImplementations[implementation], &named));
     if (!automatic && !named) continue;
+    built = PETSC_TRUE;
     PetscCall((*candidates[i]->runs)(like, s, &why));
-    PetscCheck(!why || automatic, PetscObjectComm((PetscObject)like), PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", candidates[i]->name, why, ((PetscObject)like)->type_name);
-    if (!why) {
-      *ops = candidates[i];
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    *slower = why;
+    if (why) *slower = why;
+    else *ops = candidates[i];
   }
-  SETERRQ(PetscObjectComm((PetscObject)like), PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it", KSPIDRSImplementations[implementation]);
+  PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it", KSPIDRSImplementations[implementation]);
+  trouble[0] = *ops ? 0 : 1;
+  trouble[1] = *ops && (*ops)->composed ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);
+  PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
+  if (trouble[1] && !(*ops)->composed) {
+    *ops    = &IDRSOps_Vec;
+    *slower = "another process can run nothing else";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reductions from device to device, where the user has asked for them and all processes can make them */
+static PetscErrorCode IDRSSpaceConnect_Private(IDRSSpace space, KSPIDRSCommunication communication)
+{
+  PetscMPIInt able = space->backend->connect ? 1 : 0;
+
+  PetscFunctionBegin;
+  if (space->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (communication != KSP_IDRS_COMMUNICATION_NCCL) space->throughhost = "reductions pass through the hosts, without -ksp_idrs_communication nccl";
+  else {
+    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, space->comm);
+    if (able) PetscCall((*space->backend->connect)(space, &space->throughhost));
+    else space->throughhost = "not all processes have their vectors on a GPU";
+  }
+  PetscCheck(communication != KSP_IDRS_COMMUNICATION_NCCL || !space->throughhost, space->comm, PETSC_ERR_SUP, "-ksp_idrs_communication nccl cannot be used here: %s", space->throughhost);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Vectors that were created, or referenced, one by one; some may be missing after an error */
@@ -87,12 +116,13 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
 +  like           - a vector with the layout and type of the solution
 .  s              - number of columns
 .  P              - s explicit shadow vectors, referenced here, or NULL for the hashed space of seed 0
--  implementation - the back end asked for
+.  implementation - the back end asked for
+-  communication  - how reductions are to travel between devices
 
    Output Parameter:
 .  space - the panels with their back end; free with IDRSSpaceDestroy()
 */
-PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, IDRSSpace *newspace)
+PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, KSPIDRSCommunication communication, IDRSSpace *newspace)
 {
   IDRSSpace space;
 
@@ -123,6 +153,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
     }
   }
   PetscCall((*space->backend->create)(space, like));
+  PetscCall(IDRSSpaceConnect_Private(space, communication));
   IDRSSmallStart(&space->small);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -326,10 +357,16 @@ PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSComb
 PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
 {
   PetscFunctionBegin;
-  if (space->backend->composed || space->backend->device) PetscCall(VecNorm(r, NORM_2, norm));
+  if (space->backend->composed || (space->backend->device && space->size == 1)) PetscCall(VecNorm(r, NORM_2, norm));
   else {
     PetscScalar rr = space->rr;
 
+    if (space->backend->device) {
+      PetscReal local;
+
+      PetscUseTypeMethod(r, norm_local, NORM_2, &local);
+      rr = PetscSqr(local);
+    }
     if (space->size > 1) PetscCall(IDRSReduce_Private(space, 1, &rr));
     *norm = PetscSqrtReal(PetscRealPart(rr));
   }

@@ -144,6 +144,7 @@ const IDRSOps IDRSOps_Vec = {
   .device    = PETSC_FALSE,
   .runs      = IDRSRuns_Vec,
   .create    = IDRSCreate_Vec,
+  .connect   = NULL,
   .destroy   = IDRSDestroy_Vec,
   .combine   = IDRSCombine_Vec,
   .project   = IDRSProject_Vec,

@@ -90,7 +90,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
                  theirs->n, theirs->N, ours->n, ours->N);
     }
   }
-  PetscCall(IDRSSpaceCreate(idrs->r, s, idrs->P, idrs->implementation, &idrs->space));
+  PetscCall(IDRSSpaceCreate(idrs->r, s, idrs->P, idrs->implementation, idrs->communication, &idrs->space));
   idrs->placed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -98,13 +98,17 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 /* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it */
 static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool device;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool   device;
+  PetscMPIInt moved;
 
   PetscFunctionBegin;
+  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
-  if (idrs->placed && device != idrs->device) {
-    PetscCall(PetscInfo(ksp, "The solution has moved to the %s: set up again\n", device ? "device" : "host"));
+  moved = idrs->placed && device != idrs->device ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, idrs->space->comm);
+  if (moved) {
+    PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
     PetscCall(KSPSetUp_IDRS(ksp));
   }
   idrs->placed = PETSC_TRUE;
@@ -185,7 +189,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   PetscInt  s, seed, restarts;
   PetscReal cosine, tolerance;
   PetscBool set;
-  PetscEnum implementation;
+  PetscEnum implementation, communication;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
@@ -201,6 +205,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
   PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation", KSPIDRSImplementations, (PetscEnum)idrs->implementation, &implementation, &set));
   if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication", KSPIDRSCommunications, (PetscEnum)idrs->communication, &communication, &set));
+  if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -215,7 +221,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see `KSPIDRSSetMinimumCosine()`
 . -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see `KSPIDRSSetUpdateTolerance()`
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns (default 10), see `KSPIDRSSetMaxRestarts()`
-- -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
+. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
+- -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 
   Level: beginner
 
@@ -244,7 +251,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next product, and an iteration is
   reported to monitors and the convergence test that much later, with the solution of that iteration still at hand.
 
-  On one GPU the scalars stay on the device, and the host launches two products more before it reads a norm. The device compares the
+  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two products more before it reads a norm. The device compares the
   norms with the tolerances itself, and nothing is changed any more after one that meets them, so the solution is exactly that of
   the iteration reported. A convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution, has
   the host wait in every product instead. The products that a stop makes in vain, two at most, are counted.
@@ -256,7 +263,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
-          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetImplementation()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

@@ -29,7 +29,7 @@ PetscErrorCode KSPIDRSSetAhead_Private(KSP ksp)
   idrs->lockstep = NULL;
   idrs->ahead    = PETSC_FALSE;
   if (!space->backend->send) PetscFunctionReturn(PETSC_SUCCESS);
-  if (space->size > 1) idrs->lockstep = "the reductions over several processes pass through the host";
+  if (space->throughhost) idrs->lockstep = space->throughhost;
   else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user's may ask for the solution";
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
     if (!KSPIDRSMonitorsNorm_Private(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";

@@ -31,6 +31,7 @@ typedef struct {
   PetscReal             updatetol;      /* reliable updating once the residual norm has fallen by this factor; 0 for none */
   PetscInt              maxrestarts;    /* restarts after breakdowns a solve may take */
   KSPIDRSImplementation implementation; /* of the vector operations */
+  KSPIDRSCommunication  communication;  /* of the reductions */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 
   /* Work space, from KSPSetUp_IDRS() until reset */

@@ -121,6 +121,24 @@ static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementati
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPIDRSSetCommunication_IDRS(KSP ksp, KSPIDRSCommunication communication)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_NCCL, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication, (int)KSP_IDRS_COMMUNICATION_NCCL);
+  if (communication != idrs->communication) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->communication = communication;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication *communication)
+{
+  PetscFunctionBegin;
+  *communication = ((KSP_IDRS *)ksp->data)->communication;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *products, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -151,6 +169,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetMaxRestarts);
   IDRSCompose(KSPIDRSSetImplementation);
   IDRSCompose(KSPIDRSGetImplementation);
+  IDRSCompose(KSPIDRSSetCommunication);
+  IDRSCompose(KSPIDRSGetCommunication);
   IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -497,6 +517,60 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetImplementation_C", (KSP, KSPIDRSImplementation *), (ksp, implementation));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetCommunication - Sets how the reductions of `KSPIDRS` travel between GPUs
+
+  Logically Collective
+
+  Input Parameters:
++ ksp           - the Krylov solver context
+- communication - the way (default `KSP_IDRS_COMMUNICATION_AUTO`)
+
+  Options Database Key:
+. -ksp_idrs_communication (auto|mpi|nccl) - the way
+
+  Level: intermediate
+
+  Notes:
+  With NCCL the sums of a projection go from GPU to GPU, and the scalars stay there: the host runs ahead as it does on one GPU. This
+  takes a GPU of its own for each process, and a library that was built with NCCL. With MPI they pass through the hosts, which wait for them in every product.
+  `KSP_IDRS_COMMUNICATION_AUTO` takes MPI at present. NCCL that is asked for and cannot be used is an error when the solver is set up. On one process there is
+  nothing to choose.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
+@*/
+PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communication)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(ksp, communication, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetCommunication_C", (KSP, KSPIDRSCommunication), (ksp, communication));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetCommunication - Gets what has been set with `KSPIDRSSetCommunication()`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. communication - how reductions travel between GPUs
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetCommunication()`
+@*/
+PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communication)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetCommunication_C", (KSP, KSPIDRSCommunication *), (ksp, communication));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,163 @@
+/*
+   Sums over the devices of several processes by NCCL, where the library was built with it
+*/
+#include <petscdevice_cuda.h>
+#include "idrsnccl.h"
+
+#if defined(PETSCIDRS_HAVE_NCCL)
+  #include <nccl.h>
+
+struct _n_IDRSDevices {
+  ncclComm_t comm;
+};
+
+  #if PetscDefined(USE_REAL_SINGLE)
+    #define IDRS_NCCL_REAL ncclFloat
+  #else
+    #define IDRS_NCCL_REAL ncclDouble
+  #endif
+
+  #define IDRSCallNCCL(...) \
+    do { \
+      const ncclResult_t idrs_result_ = __VA_ARGS__; \
+      PetscCheck(idrs_result_ == ncclSuccess || idrs_result_ == ncclInProgress, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s", ncclGetErrorString(idrs_result_)); \
+    } while (0)
+
+/* Under which communicators are kept with those of MPI */
+static PetscMPIInt IDRSDevicesKeyval = MPI_KEYVAL_INVALID;
+
+/* PETSc's own communicator of PETSC_COMM_WORLD, once it has devices: without this reference it would go whenever no PETSc object is left on it */
+static MPI_Comm IDRSDevicesWorld = MPI_COMM_NULL;
+
+/* Called by MPI when the communicator goes */
+static int MPIAPI IDRSDevicesFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
+{
+  IDRSDevices devices = (IDRSDevices)attribute;
+
+  (void)ncclCommDestroy(devices->comm);
+  delete devices;
+  return MPI_SUCCESS;
+}
+
+static PetscErrorCode IDRSDevicesFinalize(void)
+{
+  PetscFunctionBegin;
+  if (IDRSDevicesWorld != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
+  PetscCallMPI(MPI_Comm_free_keyval(&IDRSDevicesKeyval));
+  IDRSDevicesKeyval = MPI_KEYVAL_INVALID;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does another process have the device of this one? The answer is the same on all */
+static PetscErrorCode IDRSDevicesShared_Private(MPI_Comm comm, PetscBool *shared)
+{
+  cudaDeviceProp properties;
+  cudaUUID_t    *all;
+  PetscMPIInt    rank, size, equal = 0;
+  int            device;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaGetDeviceProperties(&properties, device));
+  PetscCall(PetscMalloc1(size, &all));
+  PetscCallMPI(MPI_Allgather(&properties.uuid, (PetscMPIInt)sizeof(*all), MPI_BYTE, all, (PetscMPIInt)sizeof(*all), MPI_BYTE, comm));
+  for (PetscMPIInt i = 0; i < size; i++) {
+    PetscBool same;
+
+    PetscCall(PetscMemcmp(&all[i], &properties.uuid, sizeof(*all), &same));
+    if (same && i != rank) equal = 1;
+  }
+  PetscCall(PetscFree(all));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MAX, comm));
+  *shared = equal ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The devices of a communicator of PETSc's own, or why there can be no sums between them. Collective, and the same on all processes */
+PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
+{
+  PetscMPIInt  rank, size, found, failed;
+  PetscBool    shared = PETSC_FALSE;
+  ncclUniqueId id;
+
+  PetscFunctionBegin;
+  *devices = NULL;
+  *why     = NULL;
+  if (IDRSDevicesKeyval == MPI_KEYVAL_INVALID) {
+    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSDevicesFree, &IDRSDevicesKeyval, NULL));
+    PetscCall(PetscRegisterFinalize(IDRSDevicesFinalize));
+  }
+  PetscCallMPI(MPI_Comm_get_attr(comm, IDRSDevicesKeyval, devices, &found));
+  if (found) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSDevicesShared_Private(comm, &shared));
+  if (shared) {
+    *why = "processes share a GPU, which NCCL does not allow";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  failed = rank == 0 && ncclGetUniqueId(&id) != ncclSuccess ? 1 : 0;
+  PetscCallMPI(MPI_Bcast(&failed, 1, MPI_INT, 0, comm));
+  if (!failed) {
+    PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, comm));
+    *devices = new struct _n_IDRSDevices;
+    failed   = ncclCommInitRank(&(*devices)->comm, size, id, rank) != ncclSuccess ? 1 : 0;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
+  }
+  if (failed) {
+    delete *devices;
+    *devices = NULL;
+    *why     = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO has it say why";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallMPI(MPI_Comm_set_attr(comm, IDRSDevicesKeyval, *devices));
+  if (IDRSDevicesWorld == MPI_COMM_NULL) {
+    PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSDevicesWorld, NULL));
+    if (IDRSDevicesWorld != comm) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums in the order of the stream; the same bits on all devices */
+PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  IDRSCallNCCL(ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, devices->comm, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error on another process, or on the way to it, that no call here has returned */
+PetscErrorCode IDRSDevicesCheck(IDRSDevices devices)
+{
+  ncclResult_t result;
+
+  PetscFunctionBegin;
+  IDRSCallNCCL(ncclCommGetAsyncError(devices->comm, &result));
+  IDRSCallNCCL(result);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#else
+
+PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
+{
+  PetscFunctionBegin;
+  *devices = NULL;
+  *why     = "this library was built without NCCL";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+}
+
+PetscErrorCode IDRSDevicesCheck(IDRSDevices devices)
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+}
+#endif

@@ -586,6 +586,15 @@ static PetscErrorCode TestTwo(void)
   PetscCall(CheckConverged("the solver outside", ksp[0], b, x));
   PetscCall(CheckSame("interleaved", expected, found));
   if (other.solves < 3) PetscCall(Complain("only %" PetscInt_FMT " solves inside", other.solves));
+  {
+    PetscInt products, reductions, updates, restarts;
+
+    PetscCall(KSPIDRSSetShadowSize(ksp[0], 3));
+    PetscCall(KSPSetUp(ksp[0]));
+    PetscCall(KSPIDRSGetCounts(ksp[0], &products, &reductions, &updates, &restarts));
+    if (products || reductions || updates || restarts)
+      PetscCall(Complain("set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " updates, %" PetscInt_FMT " restarts", products, reductions, updates, restarts));
+  }
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

@@ -52,6 +52,13 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSVecFlag(v, flag) PetscCall(VecFlag(v, flag))
 #endif
 
+/* KSPSetMinimumIterations() came with 3.20 */
+#if PETSC_VERSION_LT(3, 20, 0)
+  #define IDRSMinimumIterations(ksp) 0
+#else
+  #define IDRSMinimumIterations(ksp) (ksp)->min_it
+#endif
+
 /* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, as its default */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {

@@ -119,6 +119,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   cudaStream_t       stream;
   unsigned int       blocks;
   int                device, major;
+  cudaFuncAttributes attributes;
   size_t             bytes;
 
   PetscFunctionBegin;
@@ -133,7 +134,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  cuda->overlaps  = major >= 9;
+  PetscCallCUDA(cudaFuncGetAttributes(&attributes, IDRSNextKernel<8>));
+  cuda->overlaps  = major >= 9 && attributes.ptxVersion >= 90; /* the kernels wait by themselves when they were compiled for such a device */
   blocks          = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
   cuda->panels.n  = (size_t)space->n;
   cuda->panels.s  = (int)s;
@@ -448,6 +450,7 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
   cudaStream_t       stream;
 
   PetscFunctionBegin;
+  PetscCheck(space->outstanding < IDRS_RESULTS, space->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
   PetscCall(IDRSStream_CUDA(&stream));
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(IDRSGetRead_CUDA(space->P[j], &P[j]));
   PetscCall(IDRSGetRead_CUDA(x, &xarray));

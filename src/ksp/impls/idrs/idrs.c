@@ -14,7 +14,13 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscFunctionBegin;
   PetscCall(IDRSSpaceDestroy(&idrs->space));
   PetscCall(VecDestroy(&idrs->solution));
-  idrs->solving = PETSC_FALSE;
+  idrs->solving       = PETSC_FALSE;
+  idrs->matvecs       = 0;
+  idrs->updates       = 0;
+  idrs->verifications = 0;
+  idrs->restarts      = 0;
+  idrs->stagnations   = 0;
+  idrs->reductions    = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,11 +43,12 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
 */
 static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
 {
-  Vec       solution = ksp->vec_sol;
-  PetscBool host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
-  char     *cuda = NULL, *hip = NULL;
-  VecType   type;
-  Mat       A;
+  Vec            solution = ksp->vec_sol;
+  PetscBool      host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
+  char          *cuda = NULL, *hip = NULL;
+  VecType        type;
+  Mat            A;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (solution) PetscCall(PetscObjectTypeCompareAny((PetscObject)solution, &host, VECSEQ, VECMPI, ""));
@@ -57,8 +64,9 @@ static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
     PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
     ksp->vec_sol = NULL;
   }
-  PetscCall(KSPSetWorkVecs(ksp, count));
+  ierr         = KSPSetWorkVecs(ksp, count);
   ksp->vec_sol = solution;
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,18 +106,21 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 /* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it */
 static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
 {
-  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool   device;
-  PetscMPIInt moved;
+  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
+  KSPSetUpStage stage = ksp->setupstage;
+  PetscBool     device;
+  PetscMPIInt   moved;
 
   PetscFunctionBegin;
-  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!PetscDefined(HAVE_DEVICE) || idrs->space->backend->composed) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
   moved = idrs->placed && device != idrs->device ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, idrs->space->comm);
   if (moved) {
     PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
+    ksp->setupstage = KSP_SETUP_NEW; /* should it fail */
     PetscCall(KSPSetUp_IDRS(ksp));
+    ksp->setupstage = stage;
   }
   idrs->placed = PETSC_TRUE;
   idrs->device = device;
@@ -254,7 +265,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two products more before it reads a norm. The device compares the
   norms with the tolerances itself, and nothing is changed any more after one that meets them, so the solution is exactly that of
   the iteration reported. A convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution, has
-  the host wait in every product instead. The products that a stop makes in vain, two at most, are counted.
+  the host wait in every product instead. A stop makes up to three products in vain, which are counted, and as many applications of the preconditioner.
+  Operators and preconditioners of the user's own cannot ask for the solution, with `KSPBuildSolution()`, while the host runs ahead; monitors and convergence tests can.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear

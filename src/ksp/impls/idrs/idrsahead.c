@@ -5,7 +5,7 @@
 
    The device compares the norms with the tolerances itself, and stops where the host is to decide: at a norm that meets one
    of them, a number that is none, a breakdown. Whatever has been launched beyond that point does nothing, except for products and
-   preconditioners, whose results are not used: columns of G become A U once more, and t is lost. The host goes back to that
+   preconditioners, whose results are not used: columns of G become A U once more, those not yet in use too, and t is lost. The host goes back to that
    point, and on from there in lockstep, as without a device.
 */
 #include "idrsimpl.h"
@@ -64,8 +64,8 @@ static PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscBool *stopped)
 }
 
 /*
-   KSPIDRSProjectAhead_Private - Launches the projection of this step, and collects what is due. Norms that the convergence
-   test may want to stop at, or that it does not look at yet, are left to the host.
+   KSPIDRSProjectAhead_Private - Launches the projection of this step, and collects what is due. Norms at which the convergence
+   test may end the solve are left to the host.
 */
 PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
 {
@@ -76,7 +76,7 @@ PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
 
   PetscFunctionBegin;
   if (!space->ahead) PetscCall(IDRSSend(space));
-  if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault) {
+  if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && idrs->its > ksp->chknorm && idrs->its >= IDRSMinimumIterations(ksp)) {
     next.low  = ksp->ttol;
     next.high = ksp->divtol * ksp->rnorm0;
   }

@@ -2,6 +2,7 @@
    Sums over the devices of several processes by NCCL, where the library was built with it
 */
 #include <petscdevice_cuda.h>
+#include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
 
 #if defined(PETSCIDRS_HAVE_NCCL)
@@ -70,7 +71,7 @@ static PetscErrorCode IDRSDevicesShared_Private(MPI_Comm comm, PetscBool *shared
     if (same && i != rank) equal = 1;
   }
   PetscCall(PetscFree(all));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MAX, comm));
+  IDRSCallAllreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MAX, comm);
   *shared = equal ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -104,7 +105,7 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
     PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, comm));
     *devices = new struct _n_IDRSDevices;
     failed   = ncclCommInitRank(&(*devices)->comm, size, id, rank) != ncclSuccess ? 1 : 0;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
+    IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
   }
   if (failed) {
     delete *devices;

@@ -1,0 +1,211 @@
+static char help[] = "How often Krylov solvers tell the truth: runs on real matrices, without and with preconditioners, from several right-hand sides; counts\n\
+those that said they had converged, and of these the ones whose true residual is above the tolerance.\n\
+  -matrices directory  where the Matrix Market files are, name.mtx.gz\n\
+  -names a,b,c         their names (default: ten of tutorials/matrices)\n\
+  -solvers a,b:4,c     methods, some with their s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
+  -seeds k             seeds of the shadow space of idrs, each a run (default 1)\n\
+  -wrong factor        a residual this much above the tolerance is wrong (default 1.1)\n\
+  -verbose             a line for every run that did not converge, or wrongly\n\
+Tolerance, iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
+
+#include <petscksp.h>
+#include <petsctime.h>
+#include "../tutorials/matrixmarket.h"
+
+#define MAX_NAMES 64
+
+typedef struct {
+  PetscInt  runs, converged, wrong, broken, products;
+  PetscReal seconds;
+} Tally;
+
+/* Right-hand sides: A times ones, one point, and nothing special */
+static const char *const sides[] = {"ones", "point", "general"};
+
+static PetscErrorCode RightHandSide(Mat A, PetscInt which, Vec b)
+{
+  PetscInt begin, end, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  PetscCall(VecGetSize(b, &N));
+  if (which == 0) {
+    Vec ones;
+
+    PetscCall(VecDuplicate(b, &ones));
+    PetscCall(VecSet(ones, 1.0));
+    PetscCall(MatMult(A, ones, b));
+    PetscCall(VecDestroy(&ones));
+  } else {
+    for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, which == 1 ? (i == N / 2 ? 1.0 : 0.0) : PetscSinReal(1.0 + 1.7 * (PetscReal)i), INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(b));
+    PetscCall(VecAssemblyEnd(b));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* One run, from zero */
+static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char what[], PetscBool verbose, Tally *tally)
+{
+  KSPConvergedReason reason;
+  PetscLogEvent      event;
+  PetscEventPerfInfo before, after;
+  PetscLogDouble     start, end;
+  PetscReal          rtol, bnorm, rnorm;
+  PetscInt           its;
+  Vec                x, r;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(PetscLogEventGetId("MatMult", &event));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &before));
+  PetscCall(PetscTime(&start));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(PetscTime(&end));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &after));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &rnorm));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  tally->runs++;
+  tally->products += after.count - before.count;
+  tally->seconds += (PetscReal)(end - start);
+  if (reason > 0) tally->converged++;
+  if (reason > 0 && !(rnorm <= factor * rtol * bnorm)) tally->wrong++;
+  if (reason < 0 && reason != KSP_DIVERGED_ITS) tally->broken++;
+  if (verbose && !(reason > 0 && rnorm <= factor * rtol * bnorm)) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s: %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what, KSPConvergedReasons[reason], its, (double)(rnorm / bnorm)));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(0);
+}
+
+/* A preconditioner that cannot be made is none of the solver's business */
+static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
+{
+  PetscErrorCode ierr;
+  PC             pc;
+  PCFailedReason failed = PC_NOERROR;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = KSPSetUp(ksp);
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (!ierr) PetscCall(PCGetFailedReason(pc, &failed));
+  *can = (PetscBool)(!ierr && !failed);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt seeds, PetscReal factor, PetscBool verbose, Tally *tally)
+{
+  const char *const pcs[] = {PCNONE, PCJACOBI, PCILU};
+  Vec               b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  for (PetscInt ipc = 0; ipc < 3; ipc++) {
+    PetscBool can = PETSC_FALSE, idrs;
+    KSP       ksp;
+    PC        pc;
+
+    PetscCall(PetscStrcmp(method, "idrs", &idrs));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetType(ksp, method));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, pcs[ipc]));
+    PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+    PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, 5000));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(CanSetUp(ksp, &can));
+    for (PetscInt side = 0; can && side < 3; side++) {
+      PetscCall(RightHandSide(A, side, b));
+      for (PetscInt seed = 0; seed < (idrs ? seeds : 1); seed++) {
+        char what[256], value[16];
+
+        if (idrs) {
+          PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, seed));
+          PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_seed", value));
+          PetscCall(KSPSetFromOptions(ksp));
+        }
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s, %s, seed %" PetscInt_FMT, solver, name, pcs[ipc], sides[side], seed));
+        PetscCall(Run(ksp, A, b, factor, what, verbose, tally));
+      }
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  char     *names[MAX_NAMES], *solvers[MAX_NAMES], directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
+  PetscInt  count = MAX_NAMES, methods = MAX_NAMES, seeds = 1;
+  PetscReal factor  = 1.1;
+  PetscBool verbose = PETSC_FALSE, set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscLogDefaultBegin());
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seeds", &seeds, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-wrong", &factor, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-names", names, &count, &set));
+  if (!set) {
+    char **split;
+    int    n;
+
+    PetscCall(PetscStrToArray("jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", ',', &n, &split));
+    for (count = 0; count < n; count++) PetscCall(PetscStrallocpy(split[count], &names[count]));
+    PetscCall(PetscStrToArrayDestroy(n, split));
+  }
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-solvers", solvers, &methods, &set));
+  if (!set) {
+    char **split;
+    int    n;
+
+    PetscCall(PetscStrToArray("idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", ',', &n, &split));
+    for (methods = 0; methods < n; methods++) PetscCall(PetscStrallocpy(split[methods], &solvers[methods]));
+    PetscCall(PetscStrToArrayDestroy(n, split));
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "products", "seconds"));
+  for (PetscInt m = 0; m < methods; m++) {
+    Tally  tally = {0};
+    char **parts;
+    int    n;
+    PetscErrorCode (*create)(KSP);
+
+    PetscCall(PetscStrToArray(solvers[m], ':', &n, &parts));
+    PetscCheck(n > 0, PETSC_COMM_WORLD, PETSC_ERR_USER, "-solvers: an empty name");
+    PetscCall(PetscFunctionListFind(KSPList, parts[0], &create));
+    if (!create) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s not in this PETSc\n", solvers[m]));
+    else {
+      if (n > 1) {
+        PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_s", parts[1]));
+        PetscCall(PetscOptionsSetValue(NULL, "-ksp_idr_s", parts[1]));
+      }
+      for (PetscInt i = 0; i < count; i++) {
+        char file[PETSC_MAX_PATH_LEN + 64];
+        Mat  A;
+
+        PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, names[i]));
+        PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+        PetscCall(RunAll(A, names[i], solvers[m], parts[0], seeds, factor, verbose, &tally));
+        PetscCall(MatDestroy(&A));
+      }
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
+                            tally.runs - tally.converged - tally.broken, tally.products, (double)tally.seconds));
+    }
+    PetscCall(PetscStrToArrayDestroy(n, parts));
+  }
+  for (PetscInt i = 0; i < count; i++) PetscCall(PetscFree(names[i]));
+  for (PetscInt i = 0; i < methods; i++) PetscCall(PetscFree(solvers[i]));
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -101,7 +101,7 @@ demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 test: $(PLUGIN)
 	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
 
-bench: $(PLUGIN) $(BUILD)/benchmarks/solvers
+bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
 programs: $(PLUGIN)

@@ -149,6 +149,8 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->columns        = 0;
   idrs->floor          = PETSC_MAX_REAL;
   idrs->stagnations    = 0;
+  idrs->restartnorm    = PETSC_MAX_REAL;
+  idrs->fruitless      = 0;
   idrs->matvecs        = 0;
   idrs->preconditions  = 0;
   idrs->updates        = 0;
@@ -212,7 +214,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
   PetscCall(PetscOptionsReal("-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)", "KSPIDRSSetUpdateTolerance", idrs->updatetol, &tolerance, &set));
   if (set) PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
-  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns", "KSPIDRSSetMaxRestarts", idrs->maxrestarts, &restarts, &set));
+  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", "KSPIDRSSetMaxRestarts", idrs->maxrestarts, &restarts, &set));
   if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
   PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation", KSPIDRSImplementations, (PetscEnum)idrs->implementation, &implementation, &set));
   if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
@@ -231,7 +233,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0), see `KSPIDRSSetShadowSeed()`
 . -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see `KSPIDRSSetMinimumCosine()`
 . -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see `KSPIDRSSetUpdateTolerance()`
-. -ksp_idrs_max_restarts n                        - restarts after breakdowns (default 10), see `KSPIDRSSetMaxRestarts()`
+. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row that gain nothing (default 10), see `KSPIDRSSetMaxRestarts()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
 - -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 
@@ -254,7 +256,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   tell that the attainable accuracy has been met. Neither this nor reliable updating is done for operators of type `MATMFFD`,
   whose products are inexact.
 
-  After a breakdown of the recurrence the method restarts from the present solution with the shadow space of the next seed.
+  After a breakdown of the recurrence the method restarts with the shadow space of the next seed, from the present solution or, if its residual
+  is smaller, from that of the last reliable update.
 
   Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
   it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.

@@ -154,10 +154,11 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp)
   PetscCall(PetscArraycpy(space->small.f, space->small.sums, idrs->s));
   rnorm = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
   if (rnorm == 0.0) PetscCall(VecNorm(idrs->r, NORM_2, &rnorm)); /* the squares of very small numbers vanish, their norm does not */
-  idrs->k        = 0;
-  idrs->replaced = PETSC_FALSE;
-  idrs->rnorm    = rnorm;
-  idrs->peak     = rnorm;
+  idrs->k          = 0;
+  idrs->replaced   = PETSC_FALSE;
+  idrs->rnorm      = rnorm;
+  idrs->anchornorm = rnorm;
+  idrs->peak       = rnorm;
   PetscCall(KSPIDRSReportPending_Private(ksp, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

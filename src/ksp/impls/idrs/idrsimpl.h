@@ -61,6 +61,9 @@ typedef struct {
   IDRSCombinePart prepared;       /* what the last pass has computed of the next step already */
   PetscInt        columns;        /* columns of U whose beta is not in z yet */
   PetscReal       rnorm;          /* of r, at the last report */
+  PetscReal       anchornorm;     /* of the residual of vec_sol */
+  PetscReal       restartnorm;    /* smallest norm of b - A x at a restart, or at the beginning */
+  PetscInt        fruitless;      /* restarts in a row that did not lower it much */
   PetscReal       peak;           /* largest norm of r since the last reliable update */
   PetscReal       floor;          /* smallest norm of b - A x at which a verification failed */
   PetscInt        stagnations;    /* verifications that failed in a row without lowering it much */
@@ -82,7 +85,7 @@ static inline PetscInt KSPIDRSReductions(const KSP_IDRS *idrs)
 /* Has the residual norm fallen so far that r is to be tied to z again? */
 static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
 {
-  return (PetscBool)(idrs->anchor && rnorm < idrs->updatetol * idrs->peak);
+  return (PetscBool)(idrs->anchor && rnorm < idrs->updatetol * idrs->peak && rnorm < idrs->anchornorm);
 }
 
 /* idrs.c */

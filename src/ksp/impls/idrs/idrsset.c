@@ -418,7 +418,7 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
 }
 
 /*@
-  KSPIDRSSetMaxRestarts - Sets how often a solve with `KSPIDRS` may restart after a breakdown
+  KSPIDRSSetMaxRestarts - Sets how often in a row a solve with `KSPIDRS` may restart after a breakdown without gaining anything
 
   Logically Collective
 
@@ -432,7 +432,8 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
   Level: intermediate
 
   Note:
-  One breakdown more ends the solve with `KSP_DIVERGED_BREAKDOWN`.
+  One breakdown more ends the solve with `KSP_DIVERGED_BREAKDOWN`. The count begins anew with a restart whose residual norm is at most half of that of all
+  restarts before, so `KSPIDRSGetCounts()` may show more of them.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
 @*/

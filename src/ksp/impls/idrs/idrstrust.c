@@ -170,7 +170,8 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 
 /*
    KSPIDRSRestart_Private - After a breakdown: from the present x, with the next seed, unless x is good enough or too many
-   restarts have been made. A recurrence that breaks down because nothing is left of r has found the solution.
+   restarts have been made. A recurrence that breaks down because nothing is left of r has found the solution; one that breaks
+   down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x.
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
 {
@@ -178,6 +179,10 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
+  if (idrs->rnorm > idrs->anchornorm) {
+    PetscCall(VecSet(idrs->z, 0.0));
+    idrs->columns = 0;
+  }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->r, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   if (ksp->normtype != KSP_NORM_NONE) {
@@ -185,12 +190,17 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
   }
   if (!ksp->reason && rnorm == 0.0) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
-  if (!ksp->reason && idrs->restarts >= idrs->maxrestarts) {
+  if (rnorm <= 0.5 * idrs->restartnorm) {
+    idrs->fruitless   = 0;
+    idrs->restartnorm = rnorm;
+  }
+  if (!ksp->reason && idrs->fruitless >= idrs->maxrestarts) {
     PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->restarts));
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
   }
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->restarts++;
+  idrs->fruitless++;
   PetscCall(KSPIDRSBegin_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,81 @@
+static char help[] = "KSPIDRS where its recurrence goes astray, on a badly scaled matrix without preconditioner: it breaks down, starts again from the best\n\
+solution that it has kept, and converges; what it gives up with is no worse than that.\n\
+  -f <file> - the matrix\n\n";
+
+#include <petscidrs.h>
+#include "complain.h"
+#include "../tutorials/matrixmarket.h"
+
+int main(int argc, char **argv)
+{
+  const PetscInt sizes[] = {4, 8}, seeds = 5;
+  char           file[PETSC_MAX_PATH_LEN] = "";
+  PetscInt       begin, end, total = 0;
+  PetscReal      bnorm;
+  Mat            A;
+  Vec            b, x, r;
+  KSP            ksp;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, PetscSinReal(1.0 + 1.7 * (PetscReal)i), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    PetscCall(KSPIDRSSetShadowSize(ksp, sizes[is]));
+    for (PetscInt seed = 0; seed < seeds; seed++) {
+      for (PetscInt few = 0; few < 2; few++) { /* enough restarts, and none */
+        KSPConvergedReason reason;
+        PetscReal          norm;
+        PetscInt           restarts;
+
+        PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+        PetscCall(KSPIDRSSetMaxRestarts(ksp, few ? 0 : 10));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 10000));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
+        PetscCall(MatMult(A, x, r));
+        PetscCall(VecAYPX(r, -1.0, b));
+        PetscCall(VecNorm(r, NORM_2, &norm));
+        total += restarts;
+        if (!few && !(reason > 0)) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s after %" PetscInt_FMT " restarts", sizes[is], seed, KSPConvergedReasons[reason], restarts));
+        if (reason > 0 && !(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": converged, and the norm of b - A x is %g of %g", sizes[is], seed, (double)norm, (double)bnorm));
+        if (reason < 0 && !(norm <= bnorm)) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s with a solution worse than none, %g of %g", sizes[is], seed, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+        if (few && restarts) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %" PetscInt_FMT " restarts where none are allowed", sizes[is], seed, restarts));
+      }
+    }
+  }
+  if (!total) PetscCall(Complain("there was no restart"));
+  PetscCall(Verdict("restarts"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    requires: double
+    nsize: {{1 2}}
+    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/watt_1.mtx.gz -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -9,6 +9,7 @@
 #   make bench         run the benchmarks
 #   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
 #   make objects       compile only, which a PETSc that has been configured but not built is enough for
+#   make coverage      the lines that the test suite runs, and those it does not
 #   make check-source  format and source checks
 #   make clean         remove what was built for this PETSc; make distclean for all
 #
@@ -89,7 +90,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path bench programs install:
+plugin-path bench programs coverage install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -106,6 +107,9 @@ bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
 
 programs: $(PLUGIN)
 	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
+
+coverage:
+	@$(petsc) tools/coverage $(BUILD)-coverage
 
 install: $(PLUGIN)
 	@$(installation) $(BUILD) $(PETSC_DIR)
@@ -133,5 +137,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test bench programs install uninstall petsc check-source clean distclean
+.PHONY: all objects plugin-path demo test bench programs coverage install uninstall petsc check-source clean distclean
 .SECONDARY:

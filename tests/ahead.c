@@ -1,0 +1,356 @@
+static char help[] = "The host ahead of a device that does the algebra itself: a device made of the host back end, whose numbers the host cannot see, and that\n\
+does nothing once it has stopped. Solves agree with those in lockstep, at every way to end, with stops where none are needed, and after errors.\n\n";
+
+#include "../src/ksp/impls/idrs/idrsimpl.h"
+#include "complain.h"
+#include "listen.h"
+
+#define RESULTS     8
+#define MAX_HISTORY 2000
+
+/* What a device has in its memory */
+typedef struct {
+  PetscScalar *numbers;
+  PetscBool    stopped;
+  PetscReal    rnorm;
+  PetscInt     projections, stops;
+  PetscInt     stopevery; /* a stop for no reason, now and then; 0 for none */
+  struct {
+    PetscReal rnorm;
+    PetscBool stopped;
+  } results[RESULTS]; /* passed on to the host by the pass after a projection */
+} Device;
+
+static Device         device;
+static const IDRSOps *host; /* the back end that the device is made of */
+static IDRSOps        emulated;
+
+/* The numbers of the device are those of the space while one of its operations runs */
+static void Enter(IDRSSpace space)
+{
+  if (space->ahead) IDRSSmallPlace(&space->small, space->s, device.numbers);
+}
+
+static void Leave(IDRSSpace space)
+{
+  IDRSSmallPlace(&space->small, space->s, space->numbers);
+}
+
+static void PassOn(IDRSSpace space)
+{
+  device.results[device.projections % RESULTS].rnorm   = device.rnorm;
+  device.results[device.projections % RESULTS].stopped = device.stopped;
+}
+
+static PetscErrorCode Combine(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+{
+  PetscFunctionBeginUser;
+  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  Enter(space);
+  PetscCall((*host->combine)(space, part, k, e, r, v));
+  Leave(space);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Update(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  PetscFunctionBeginUser;
+  if (space->ahead) PassOn(space);
+  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  Enter(space);
+  PetscCall((*host->update)(space, k, r, part, e, v));
+  Leave(space);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Advance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+{
+  PetscFunctionBeginUser;
+  if (space->ahead) PassOn(space);
+  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  Enter(space);
+  PetscCall((*host->advance)(space, p, t, z, r, part, e, v));
+  Leave(space);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the recurrence go on, from sums over all processes? */
+static PetscBool Continue(IDRSSmall *small, const IDRSNext *next)
+{
+  const PetscInt s = small->s, count = next->k == s ? IDRS_SUMS(s) : (next->pending ? s + 2 : s + 1);
+  PetscReal      rr;
+
+  device.rnorm = PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_RR(s)]));
+  for (PetscInt j = 0; j < count; j++) {
+    if (!(PetscAbsScalar(small->sums[j]) <= PETSC_MAX_REAL)) return PETSC_FALSE;
+  }
+  if (next->pending && !(device.rnorm > next->low && device.rnorm < next->high)) return PETSC_FALSE;
+  if (device.stopevery && device.projections % device.stopevery == 0) return PETSC_FALSE;
+  return IDRSSmallNext(small, next->k, next->cosine, &rr);
+}
+
+static PetscErrorCode Project(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+{
+  PetscFunctionBeginUser;
+  if (!next) PetscCall((*host->project)(space, x, y, r, NULL));
+  else {
+    device.projections++;
+    if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+    Enter(space);
+    if (!y) space->small.sums[IDRS_SUM_RR(space->s)] = space->rr;
+    PetscCall((*host->project)(space, x, y, r, NULL));
+    IDRSCallAllreduce(MPI_IN_PLACE, space->small.sums, (PetscMPIInt)(y ? IDRS_SUMS(space->s) : space->s + 2), MPIU_SCALAR, MPIU_SUM, space->comm);
+    device.stopped = (PetscBool)!Continue(&space->small, next);
+    if (device.stopped) device.stops++;
+    Leave(space);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host's own numbers are no use to it from now on */
+static PetscErrorCode Send(IDRSSpace space)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscArraycpy(device.numbers, space->numbers, IDRS_NUMBERS(space->s)));
+  for (PetscInt i = 0; i < IDRS_NUMBERS(space->s); i++) space->numbers[i] = NAN;
+  device.stopped = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Collect(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+{
+  const PetscInt place = (device.projections - (space->outstanding - 1)) % RESULTS;
+
+  PetscFunctionBeginUser;
+  *rnorm   = device.results[place].rnorm;
+  *stopped = device.results[place].stopped;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fetch(IDRSSpace space)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscArraycpy(space->numbers, device.numbers, IDRS_NUMBERS(space->s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From now on the solver, which has been set up, works with the device */
+static PetscErrorCode Attach(KSP ksp)
+{
+  IDRSSpace space = ((KSP_IDRS *)ksp->data)->space;
+
+  PetscFunctionBeginUser;
+  host               = space->backend;
+  emulated           = *host;
+  emulated.device    = PETSC_TRUE;
+  emulated.combine   = Combine;
+  emulated.project   = Project;
+  emulated.update    = Update;
+  emulated.advance   = Advance;
+  emulated.send      = Send;
+  emulated.collect   = Collect;
+  emulated.fetch     = Fetch;
+  space->backend     = &emulated;
+  space->throughhost = NULL;
+  PetscCall(PetscFree(device.numbers));
+  PetscCall(PetscCalloc1(IDRS_NUMBERS(space->s), &device.numbers));
+  device.stops = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operator that fails once, when as many products have been made */
+typedef struct {
+  Mat      A;
+  PetscInt failat, made;
+} Operator;
+
+static PetscErrorCode Product(Mat shell, Vec x, Vec y)
+{
+  Operator *op;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(shell, &op));
+  PetscCheck(++op->made != op->failat, PetscObjectComm((PetscObject)shell), PETSC_ERR_USER, "This product fails");
+  PetscCall(MatMult(op->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  return PETSC_SUCCESS;
+}
+
+typedef enum {
+  NORM_DEFAULT,
+  NORM_SKIP,
+  NORM_OFF,
+  NORM_CHECK_LATE
+} Norm;
+
+typedef struct {
+  PetscInt s, max_it, update, rtol, pc, norm;
+} Setting;
+
+typedef struct {
+  KSPConvergedReason reason;
+  PetscInt           its, products, length, stops;
+  PetscReal          norm, norms[MAX_HISTORY];
+} Outcome;
+
+static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
+static Outcome         lockstep, ahead;
+
+static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt stopevery, PetscInt failat, Operator *op, Mat shell, Vec b, Vec x, Outcome *out)
+{
+  const PetscReal *norms;
+  PetscErrorCode   ierr;
+  KSP              ksp;
+  PC               pc;
+  Vec              r;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)shell), &ksp));
+  PetscCall(KSPSetOperators(ksp, shell, op->A));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(ksp, set->s));
+  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, updates[set->update]));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, set->pc ? PCJACOBI : PCNONE));
+  PetscCall(KSPSetPCSide(ksp, set->pc == 2 ? PC_LEFT : PC_RIGHT));
+  PetscCall(KSPSetTolerances(ksp, rtols[set->rtol], 0.0, PETSC_DEFAULT, set->max_it));
+  if (set->norm == NORM_SKIP) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+  if (set->norm == NORM_OFF) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+  if (set->norm == NORM_CHECK_LATE) PetscCall(KSPSetCheckNormIteration(ksp, 40));
+  if (monitored) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(Attach(ksp));
+  device.stopevery = stopevery;
+  op->failat       = failat ? op->made + failat : 0;
+  if (failat) {
+    PetscCall(Listen());
+    ierr = KSPSolve(ksp, b, x);
+    PetscCall(Heard());
+    if (ierr != PETSC_ERR_USER) PetscCall(Complain("product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
+    PetscCall(VecLockReadPop(b)); /* an error leaves it locked */
+    PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  }
+  PetscCall(VecSet(x, 0.0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &out->reason));
+  PetscCall(KSPGetIterationNumber(ksp, &out->its));
+  PetscCall(KSPIDRSGetCounts(ksp, &out->products, NULL, NULL, NULL));
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &out->length));
+  PetscCall(PetscArraycpy(out->norms, norms, out->length));
+  out->stops = device.stops;
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatMult(op->A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  if (set->pc == 2) {
+    Vec t;
+
+    PetscCall(VecDuplicate(b, &t));
+    PetscCall(PCApply(pc, r, t));
+    PetscCall(VecNorm(t, NORM_2, &out->norm));
+    PetscCall(VecDestroy(&t));
+  } else PetscCall(VecNorm(r, NORM_2, &out->norm));
+  PetscCall(VecDestroy(&r));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same iterations and reason, but for rounding, and the solution is the one whose norm was reported last */
+static PetscErrorCode Compare(const char what[], const Setting *set)
+{
+  char      text[256];
+  PetscReal last = ahead.norms[ahead.length - 1];
+
+  PetscFunctionBeginUser;
+  PetscCall(
+    PetscSNPrintf(text, sizeof(text), "%s, s %" PetscInt_FMT ", max_it %" PetscInt_FMT ", update %g, rtol %g, pc %" PetscInt_FMT ", norm %" PetscInt_FMT, what, set->s, set->max_it, (double)updates[set->update], (double)rtols[set->rtol], set->pc, set->norm));
+  if (ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5))
+    PetscCall(Complain("%s: %s after %" PetscInt_FMT ", in lockstep %s after %" PetscInt_FMT, text, KSPConvergedReasons[ahead.reason], ahead.its, KSPConvergedReasons[lockstep.reason], lockstep.its));
+  if (ahead.length != ahead.its + 1 || lockstep.length != lockstep.its + 1) PetscCall(Complain("%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", text, ahead.length, ahead.its));
+  for (PetscInt i = 0; i < PetscMin(20, PetscMin(ahead.length, lockstep.length)); i++) {
+    if (!(PetscAbsReal(ahead.norms[i] - lockstep.norms[i]) <= 1e-6 * lockstep.norms[i])) {
+      PetscCall(Complain("%s: norm %" PetscInt_FMT " is %g, in lockstep %g", text, i, (double)ahead.norms[i], (double)lockstep.norms[i]));
+      break;
+    }
+  }
+  if (set->norm != NORM_OFF && !(PetscAbsReal(ahead.norm - last) <= 1e-6 * last + 1e-13 * ahead.norms[0])) PetscCall(Complain("%s: the norm of b - A x is %g, reported %g", text, (double)ahead.norm, (double)last));
+  if (set->norm == NORM_OFF && !(PetscAbsReal(ahead.norm - lockstep.norm) <= 1e-6 * lockstep.norm)) PetscCall(Complain("%s: the norm of b - A x is %g, in lockstep %g", text, (double)ahead.norm, (double)lockstep.norm));
+  if (ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops)
+    PetscCall(Complain("%s: %" PetscInt_FMT " products and %" PetscInt_FMT " stops, in lockstep %" PetscInt_FMT, text, ahead.products, ahead.stops, lockstep.products));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscInt m = 20, N = m * m, sizes[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
+  PetscInt       begin, end, n;
+  Operator       op = {0};
+  Mat            shell;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(KSPIDRSRegister());
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, N, N, 5, NULL, 4, NULL, &op.A));
+  PetscCall(MatGetOwnershipRange(op.A, &begin, &end));
+  for (PetscInt k = begin; k < end; k++) {
+    const PetscInt i = k / m, j = k % m;
+
+    PetscCall(MatSetValue(op.A, k, k, 4.1 + 0.2 * (k % 3), INSERT_VALUES));
+    if (i) PetscCall(MatSetValue(op.A, k, k - m, -1.5, INSERT_VALUES));
+    if (i < m - 1) PetscCall(MatSetValue(op.A, k, k + m, -0.5, INSERT_VALUES));
+    if (j) PetscCall(MatSetValue(op.A, k, k - 1, -1.7, INSERT_VALUES));
+    if (j < m - 1) PetscCall(MatSetValue(op.A, k, k + 1, -0.3, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(op.A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(op.A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(op.A, &x, &b));
+  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, &op, &shell));
+  PetscCall(MatShellSetOperation(shell, MATOP_MULT, (void (*)(void))Product));
+
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
+      for (PetscInt i = 0; i < 3 * 2 * 3 * 4; i++) {
+        const Setting set = {.s = sizes[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
+
+        if (set.norm != NORM_DEFAULT && set.norm != NORM_CHECK_LATE && set.max_it > 100) continue;
+        PetscCall(Solve(&set, PETSC_TRUE, 0, 0, &op, shell, b, x, &lockstep));
+        PetscCall(Solve(&set, PETSC_FALSE, 0, 0, &op, shell, b, x, &ahead));
+        PetscCall(Compare("ahead", &set));
+        PetscCall(Solve(&set, PETSC_FALSE, 3, 0, &op, shell, b, x, &ahead));
+        PetscCall(Compare("with stops", &set));
+        if (set.max_it > 100 && set.norm == NORM_DEFAULT) {
+          PetscCall(Solve(&set, PETSC_FALSE, 0, 3 + (PetscInt)is * 4, &op, shell, b, x, &ahead));
+          PetscCall(Compare("after an error", &set));
+        }
+      }
+    }
+  }
+  PetscCall(Verdict("ahead"));
+  PetscCall(PetscFree(device.numbers));
+  PetscCall(MatDestroy(&shell));
+  PetscCall(MatDestroy(&op.A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  # the tolerances presume double precision; a GPU has a device of its own
+  test:
+    suffix: 1
+    requires: double
+    nsize: {{1 2}}
+
+TEST*/

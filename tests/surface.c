@@ -1184,6 +1184,71 @@ static PetscErrorCode TestVarying(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the solver tells in detail of its passes: every operation, and bytes that are those of the vectors */
+static PetscErrorCode TestView(void)
+{
+  const char *const     operations[] = {"project", "update", "advance", "all of these"};
+  const char           *file         = "surface_view.txt";
+  PetscBool             found[4]     = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
+  KSPIDRSImplementation got;
+  PetscViewer           viewer;
+  PetscMPIInt           rank;
+  PetscInt              n;
+  PetscBool             told = PETSC_FALSE;
+  Mat                   A;
+  Vec                   b, x;
+  KSP                   ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(SolverCreate(A, 4, PC_RIGHT, PCJACOBI, &ksp));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  PetscCall(KSPIDRSGetImplementation(ksp, &got));
+  if (got != implementation) PetscCall(Complain("implementation %d, not %d", (int)got, (int)implementation));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    FILE *f = fopen(file, "r");
+    char  line[512];
+
+    while (f && fgets(line, sizeof(line), f)) {
+      char *place;
+
+      PetscCall(PetscStrstr(line, "no reliable updating", &place));
+      if (place) told = PETSC_TRUE;
+      for (PetscInt i = 0; i < 4; i++) {
+        double calls, vectors, bytes;
+
+        PetscCall(PetscStrstr(line, operations[i], &place));
+        if (!place || sscanf(place + strlen(operations[i]), "%lf calls %lf vectors %lf bytes", &calls, &vectors, &bytes) != 3) continue;
+        found[i] = PETSC_TRUE;
+        if (!(PetscAbsReal((PetscReal)(bytes - vectors * (double)n * (double)sizeof(PetscScalar))) <= 0.01 * (double)n * (double)sizeof(PetscScalar))) PetscCall(Complain("%s: %g bytes for %g vectors", operations[i], bytes, vectors));
+      }
+    }
+    if (f) fclose(f);
+    (void)remove(file);
+  }
+  PetscCallMPI(MPI_Bcast(found, 4 * (PetscMPIInt)sizeof(*found), MPI_BYTE, 0, PETSC_COMM_WORLD));
+  PetscCallMPI(MPI_Bcast(&told, (PetscMPIInt)sizeof(told), MPI_BYTE, 0, PETSC_COMM_WORLD));
+  if (!told) PetscCall(Complain("nothing about reliable updating"));
+  for (PetscInt i = 0; i < 4; i++) {
+    if (found[i] != (implementation != KSP_IDRS_VEC)) PetscCall(Complain("%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("view in detail"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
@@ -1206,6 +1271,7 @@ int main(int argc, char **argv)
     PetscCall(TestTypes());
     PetscCall(TestCounts());
     PetscCall(TestOthers());
+    PetscCall(TestView());
     break;
   case 'b':
     PetscCall(TestCountsBetween());

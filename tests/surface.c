@@ -964,6 +964,7 @@ static PetscErrorCode TestNest(void)
   PetscCall(MatScale(blocks[1], 0.1));
   PetscCall(MatScale(blocks[2], -0.2));
   PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, blocks, &A));
+  PetscCall(MatNestSetVecType(A, VECNEST));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));

@@ -82,6 +82,31 @@ int main(int argc, char **argv)
   }
   PetscCall(Verdict("with reliable updating"));
 
+  /* Below the attainable accuracy: an end that says so, long before max_it, with about all that can be had */
+  for (PetscInt s = 4; s <= 16; s *= 2) {
+    Vec       x, r;
+    PetscInt  its;
+    PetscReal bnorm, rnorm;
+
+    PetscCall(KSPIDRSSetShadowSize(ksp, s));
+    PetscCall(KSPIDRSSetShadowSeed(ksp, 0));
+    PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON / 100, 1e-300, PETSC_DEFAULT, 50000));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(VecDuplicate(b, &r));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(MatMult(A, x, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &rnorm));
+    PetscCall(VecNorm(b, NORM_2, &bnorm));
+    if (reason != KSP_DIVERGED_BREAKDOWN || !(rnorm <= tolerance * bnorm))
+      PetscCall(Complain("below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " with |b - A x| = %g, |b| = %g", s, KSPConvergedReasons[reason], its, (double)rnorm, (double)bnorm));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&r));
+  }
+  PetscCall(Verdict("below the attainable accuracy"));
+
   /* Squares of these vanish or overflow: a defined reason, and never a wrong one */
   PetscCall(KSPIDRSSetShadowSize(ksp, 4));
   PetscCall(VecNorm(b, NORM_2, &norm));

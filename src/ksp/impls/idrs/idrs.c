@@ -151,6 +151,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->stagnations    = 0;
   idrs->restartnorm    = PETSC_MAX_REAL;
   idrs->fruitless      = 0;
+  idrs->updated        = PETSC_FALSE;
   idrs->matvecs        = 0;
   idrs->preconditions  = 0;
   idrs->updates        = 0;

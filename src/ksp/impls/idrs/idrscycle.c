@@ -160,6 +160,8 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp)
   idrs->anchornorm = rnorm;
   idrs->peak       = rnorm;
   PetscCall(KSPIDRSReportPending_Private(ksp, rnorm));
+  if (!ksp->reason && idrs->updated) PetscCall(KSPIDRSProgress_Private(ksp, rnorm));
+  idrs->updated = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,8 +11,8 @@
 /* Largest number of shadow vectors: s x s numbers are kept */
 #define IDRS_MAX_S 1024
 
-/* Verifications that have failed this often in a row with b - A x hardly smaller than before have met the attainable accuracy */
-#define IDRS_MAX_STAGNATIONS 10
+/* When r has been replaced this often in a row with b - A x hardly smaller than before, that is the attainable accuracy */
+#define IDRS_MAX_STAGNATIONS 15
 
 /* Projections that the host is ahead of a device, at most: enough to hide the time it takes to launch the next */
 #define IDRS_AHEAD 2
@@ -57,6 +57,7 @@ typedef struct {
   PetscBool       pending;        /* the norm of iteration its is to be reported */
   PetscBool       first;          /* first cycle: there are no old columns */
   PetscBool       replaced;       /* r has been replaced by b - A x, f is to be computed afresh */
+  PetscBool       updated;        /* by a reliable update */
   PetscBool       brokendown;     /* the recurrence cannot go on */
   IDRSCombinePart prepared;       /* what the last pass has computed of the next step already */
   PetscInt        columns;        /* columns of U whose beta is not in z yet */
@@ -65,8 +66,8 @@ typedef struct {
   PetscReal       restartnorm;    /* smallest norm of b - A x at a restart, or at the beginning */
   PetscInt        fruitless;      /* restarts in a row that did not lower it much */
   PetscReal       peak;           /* largest norm of r since the last reliable update */
-  PetscReal       floor;          /* smallest norm of b - A x at which a verification failed */
-  PetscInt        stagnations;    /* verifications that failed in a row without lowering it much */
+  PetscReal       floor;          /* smallest norm of b - A x that replaced r, after a failed verification or by a reliable update */
+  PetscInt        stagnations;    /* replacements in a row that did not lower it much */
   KSPIDRSPlace    places[IDRS_AHEAD + 1];
   PetscInt        oldest; /* of these */
 
@@ -115,6 +116,7 @@ PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSResidual_Private(KSP, PetscBool, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSFold_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP);

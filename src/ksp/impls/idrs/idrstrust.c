@@ -127,6 +127,25 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   KSPIDRSProgress_Private - r has been replaced by what x really has, after the recurrence had promised less: ends the solve when
+   this does not get smaller any more
+*/
+PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  idrs->stagnations = rnorm > 0.9 * idrs->floor ? idrs->stagnations + 1 : 0;
+  idrs->floor       = PetscMin(idrs->floor, rnorm);
+  if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
+    PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
+    if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* x is tested by b - A x instead of r */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
 {
@@ -140,14 +159,9 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   if (ksp->reason <= 0) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
   if (ksp->reason > 0) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->stagnations = rnorm > 0.9 * idrs->floor ? idrs->stagnations + 1 : 0;
-  idrs->floor       = PetscMin(idrs->floor, rnorm);
-  ksp->reason       = KSP_CONVERGED_ITERATING;
-  if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
-    PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
-    ksp->reason = KSP_DIVERGED_BREAKDOWN;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSProgress_Private(ksp, rnorm));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecCopy(idrs->v, idrs->r));
   if (idrs->prepared == IDRS_COMBINE_V) idrs->prepared = IDRS_COMBINE_NONE; /* v was overwritten here, and belonged to the old r */
   PetscCall(KSPIDRSAnchor_Private(ksp));
@@ -164,6 +178,7 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
   PetscCall(VecWAXPY(idrs->r, -1.0, idrs->t, idrs->anchor));
   PetscCall(KSPIDRSFold_Private(ksp));
   PetscCall(KSPIDRSAnchor_Private(ksp));
+  idrs->updated = PETSC_TRUE;
   idrs->updates++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

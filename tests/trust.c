@@ -82,7 +82,7 @@ int main(int argc, char **argv)
   }
   PetscCall(Verdict("with reliable updating"));
 
-  /* Below the attainable accuracy: an end that says so, long before max_it, with about all that can be had */
+  /* Below the attainable accuracy: an end that says so, before max_it, not far from all that can be had */
   for (PetscInt s = 4; s <= 16; s *= 2) {
     Vec       x, r;
     PetscInt  its;

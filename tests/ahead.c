@@ -175,6 +175,17 @@ static PetscErrorCode Product(Mat shell, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An error leaves the vectors of the failed call locked */
+static PetscErrorCode Unlock(Vec x)
+{
+  PetscInt locks;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecLockGet(x, &locks));
+  for (; locks > 0; locks--) PetscCall(VecLockReadPop(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   return PETSC_SUCCESS;
@@ -233,7 +244,11 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
     ierr = KSPSolve(ksp, b, x);
     PetscCall(Heard());
     if (ierr != PETSC_ERR_USER) PetscCall(Complain("product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
-    PetscCall(VecLockReadPop(b)); /* an error leaves it locked */
+    PetscCall(Unlock(b));
+    for (PetscInt j = 0; j < set->s; j++) PetscCall(Unlock(((KSP_IDRS *)ksp->data)->space->U[j]));
+    PetscCall(Unlock(((KSP_IDRS *)ksp->data)->r));
+    PetscCall(Unlock(((KSP_IDRS *)ksp->data)->v));
+    PetscCall(Unlock(((KSP_IDRS *)ksp->data)->z));
     PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   }
   PetscCall(VecSet(x, 0.0));

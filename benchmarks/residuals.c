@@ -142,12 +142,32 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
   PetscFunctionReturn(0);
 }
 
+/* The names of an option, or of the default; to be freed one by one */
+static PetscErrorCode GetNames(const char option[], const char defaults[], char *names[], PetscInt *count)
+{
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  *count = MAX_NAMES;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, names, count, &set));
+  if (!set) {
+    char **split;
+    int    n;
+
+    PetscCall(PetscStrToArray(defaults, ',', &n, &split));
+    for (*count = 0; *count < n; (*count)++) PetscCall(PetscStrallocpy(split[*count], &names[*count]));
+    PetscCall(PetscStrToArrayDestroy(n, split));
+  }
+  PetscFunctionReturn(0);
+}
+
 int main(int argc, char **argv)
 {
   char     *names[MAX_NAMES], *solvers[MAX_NAMES], directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
-  PetscInt  count = MAX_NAMES, methods = MAX_NAMES, seeds = 1;
+  PetscInt  count, methods;
+  PetscInt  seeds   = 1;
   PetscReal factor  = 1.1;
-  PetscBool verbose = PETSC_FALSE, set;
+  PetscBool verbose = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -156,24 +176,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seeds", &seeds, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-wrong", &factor, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-names", names, &count, &set));
-  if (!set) {
-    char **split;
-    int    n;
-
-    PetscCall(PetscStrToArray("jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", ',', &n, &split));
-    for (count = 0; count < n; count++) PetscCall(PetscStrallocpy(split[count], &names[count]));
-    PetscCall(PetscStrToArrayDestroy(n, split));
-  }
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-solvers", solvers, &methods, &set));
-  if (!set) {
-    char **split;
-    int    n;
-
-    PetscCall(PetscStrToArray("idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", ',', &n, &split));
-    for (methods = 0; methods < n; methods++) PetscCall(PetscStrallocpy(split[methods], &solvers[methods]));
-    PetscCall(PetscStrToArrayDestroy(n, split));
-  }
+  PetscCall(GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
+  PetscCall(GetNames("-solvers", "idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", solvers, &methods));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "products", "seconds"));
   for (PetscInt m = 0; m < methods; m++) {
     Tally  tally = {0};

@@ -21,8 +21,12 @@
 #define IDRS_SUM_XY(s) (2 * (s) + 2) /* x^H y */
 #define IDRS_SUMS(s)   (2 * (s) + 3) /* length of the array */
 
+/* Those of them that the projection of step k has made, or with k = s that of the omega step; r^H r only where it is pending */
+#define IDRS_SUMS_OF_STEP(s, k, pending) ((k) == (s) ? IDRS_SUMS(s) : ((pending) ? (s) + 2 : (s) + 1))
+
 /* All numbers are in one array, so that one copy takes them to a device or back */
-#define IDRS_NUMBERS(s) ((s) * (s) + 5 * (s) + 1 + IDRS_SUMS(s))
+#define IDRS_FIRST_SUM(s) ((s) * (s) + 5 * (s) + 1)
+#define IDRS_NUMBERS(s)   (IDRS_FIRST_SUM(s) + IDRS_SUMS(s))
 
 typedef struct {
   PetscInt     s;

@@ -476,7 +476,7 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
     }));
   }
   if (next && cuda->devices) {
-    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.numbers + (IDRS_NUMBERS(s) - IDRS_SUMS(s)), y ? IDRS_SUMS(s) : s + 2, stream));
+    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.numbers + IDRS_FIRST_SUM(s), y ? IDRS_SUMS(s) : s + 2, stream));
     if (s <= 8) IDRSNextKernel<8><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
     else IDRSNextKernel<16><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
     PetscCallCUDA(cudaGetLastError());
@@ -501,7 +501,7 @@ static PetscErrorCode IDRSSend_CUDA(IDRSSpace space)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(cuda->numbers, space->numbers, (size_t)(IDRS_NUMBERS(s) - IDRS_SUMS(s)) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemcpyAsync(cuda->numbers, space->numbers, (size_t)IDRS_FIRST_SUM(s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaMemsetAsync(cuda->result, 0, sizeof(*cuda->result), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -22,7 +22,7 @@ typedef struct {
 static __device__ __forceinline__ bool IDRSContinue(IDRSSmall *small, const IDRSNext &next, PetscReal *rnorm)
 {
   const PetscInt s     = small->s;
-  const PetscInt count = next.k == s ? IDRS_SUMS(s) : (next.pending ? s + 2 : s + 1);
+  const PetscInt count = IDRS_SUMS_OF_STEP(s, next.k, next.pending);
   bool           valid = true;
   PetscReal      rr;
 
@@ -37,7 +37,7 @@ static __device__ __forceinline__ bool IDRSContinue(IDRSSmall *small, const IDRS
 template <int S>
 static __device__ __forceinline__ PetscScalar *IDRSGetNumbers(const IDRSContinuation &how, PetscInt s, PetscScalar *room)
 {
-  const PetscInt algebra = IDRS_NUMBERS(s) - IDRS_SUMS(s);
+  const PetscInt algebra = IDRS_FIRST_SUM(s);
 
   if (s > S) return how.numbers;
   for (PetscInt i = threadIdx.x; i < algebra; i += IDRS_THREADS) room[i] = how.numbers[i];
@@ -75,6 +75,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSNextKernel(IDRSContin
   IDRSAwaitPrevious();
   if (how.result->stopped) return;
   numbers = IDRSGetNumbers<S>(how, s, room);
-  for (PetscInt i = IDRS_NUMBERS(s) - IDRS_SUMS(s) + threadIdx.x; i < IDRS_NUMBERS(s); i += IDRS_THREADS) numbers[i] = how.numbers[i];
+  for (PetscInt i = IDRS_FIRST_SUM(s) + threadIdx.x; i < IDRS_NUMBERS(s); i += IDRS_THREADS) numbers[i] = how.numbers[i];
   IDRSGoOn<S>(how, s, numbers);
 }

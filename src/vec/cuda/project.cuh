@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
   if (how.numbers) {
     numbers  = IDRSGetNumbers<S>(how, s, room);
-    out.sums = numbers + (IDRS_NUMBERS(s) - IDRS_SUMS(s));
+    out.sums = numbers + IDRS_FIRST_SUM(s);
   }
   /* some lanes a sum; those of columns that are not there are dropped */
   for (int begin = 0; begin < dots + squares + 1; begin += IDRS_SUMS_AT_ONCE) {

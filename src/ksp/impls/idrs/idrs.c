@@ -7,6 +7,17 @@
 #define KSP_DIVTOL  ((PetscReal)1e4)
 #define IDRS_DIVTOL ((PetscReal)1e30)
 
+/* Nothing has been counted yet in this solve, or since the set-up */
+static void KSPIDRSZeroCounts(KSP_IDRS *idrs)
+{
+  idrs->matvecs       = 0;
+  idrs->preconditions = 0;
+  idrs->updates       = 0;
+  idrs->verifications = 0;
+  idrs->restarts      = 0;
+  idrs->stagnations   = 0;
+}
+
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -14,13 +25,9 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscFunctionBegin;
   PetscCall(IDRSSpaceDestroy(&idrs->space));
   PetscCall(VecDestroy(&idrs->solution));
-  idrs->solving       = PETSC_FALSE;
-  idrs->matvecs       = 0;
-  idrs->updates       = 0;
-  idrs->verifications = 0;
-  idrs->restarts      = 0;
-  idrs->stagnations   = 0;
-  idrs->reductions    = 0;
+  idrs->solving    = PETSC_FALSE;
+  idrs->reductions = 0;
+  KSPIDRSZeroCounts(idrs);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,16 +155,11 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->k              = 0;
   idrs->columns        = 0;
   idrs->floor          = PETSC_MAX_REAL;
-  idrs->stagnations    = 0;
   idrs->restartnorm    = PETSC_MAX_REAL;
   idrs->fruitless      = 0;
   idrs->updated        = PETSC_FALSE;
-  idrs->matvecs        = 0;
-  idrs->preconditions  = 0;
-  idrs->updates        = 0;
-  idrs->verifications  = 0;
-  idrs->restarts       = 0;
   idrs->reductions     = idrs->space->reductions;
+  KSPIDRSZeroCounts(idrs);
   idrs->productseconds = 0.0;
   idrs->pcseconds      = 0.0;
   PetscCall(PetscArrayzero(idrs->space->traffic, IDRS_OPERATIONS));

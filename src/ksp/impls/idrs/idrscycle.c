@@ -132,7 +132,7 @@ PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
   const PetscInt s    = idrs->s;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckSums_Private(ksp, idrs->k == s ? IDRS_SUMS(s) : (idrs->pending ? s + 2 : s + 1)));
+  PetscCall(KSPIDRSCheckSums_Private(ksp, IDRS_SUMS_OF_STEP(s, idrs->k, idrs->pending)));
   if (!ksp->reason) PetscCall(KSPIDRSReportPending_Private(ksp, PetscSqrtReal(PetscRealPart(idrs->space->small.sums[IDRS_SUM_RR(s)]))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,6 +7,7 @@
 #   make install       to PREFIX (/usr/local), below DESTDIR if set
 #   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
 #   make bench         run the benchmarks
+#   make scaling       time the solvers on more and more processes
 #   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
 #   make objects       compile only, which a PETSc that has been configured but not built is enough for
 #   make coverage      the lines that the test suite runs, and those it does not
@@ -90,7 +91,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path bench programs coverage install:
+plugin-path bench scaling programs coverage install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -104,6 +105,9 @@ test: $(PLUGIN)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
+
+scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
+	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/scaling $(BUILD)
 
 programs: $(PLUGIN)
 	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
@@ -137,5 +141,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test bench programs coverage install uninstall petsc check-source clean distclean
+.PHONY: all objects plugin-path demo test bench scaling programs coverage install uninstall petsc check-source clean distclean
 .SECONDARY:

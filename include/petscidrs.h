@@ -9,7 +9,8 @@
 #define PETSCIDRS_VERSION_MINOR    1
 #define PETSCIDRS_VERSION_SUBMINOR 0
 
-#define KSPIDRS "idrs"
+#define KSPIDRS     "idrs"
+#define PETSCSFNCCL "nccl"
 
 /*E
   KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`

@@ -3,6 +3,9 @@
    that calls KSPIDRSRegister()
 */
 #include "../impls/idrs/idrsimpl.h"
+#if PetscDefined(HAVE_CUDA)
+  #include "../../vec/sf/sfnccl.h"
+#endif
 
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 
@@ -14,7 +17,7 @@ static PetscErrorCode KSPIDRSFinalize(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS` with PETSc
+  KSPIDRSRegister - Registers `KSPIDRS` with PETSc, and `PETSCSFNCCL` where it has CUDA
 
   Not Collective
 
@@ -26,7 +29,7 @@ static PetscErrorCode KSPIDRSFinalize(void)
 
   The library works with the minor release of PETSc that it was compiled with, and says so if it meets another.
 
-.seealso: `KSPIDRS`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -39,6 +42,9 @@ PetscErrorCode KSPIDRSRegister(void)
   KSPIDRSRegistered = PETSC_TRUE;
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(IDRSRegisterEvents());
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(PetscSFRegister(PETSCSFNCCL, PetscSFCreate_NCCL));
+#endif
   PetscCall(PetscRegisterFinalize(KSPIDRSFinalize));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /*
-   Sums over the devices of several processes by NCCL, where the library was built with it
+   Sums over the devices of several processes, and messages between them, by NCCL where the library was built with it
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
@@ -9,7 +9,9 @@
   #include <nccl.h>
 
 struct _n_IDRSDevices {
-  ncclComm_t comm;
+  ncclComm_t   comm;
+  cudaStream_t stream; /* of the messages, which other work goes on beside */
+  PetscMPIInt  rank;
 };
 
   #if PetscDefined(USE_REAL_SINGLE)
@@ -35,6 +37,7 @@ static int MPIAPI IDRSDevicesFree(MPI_Comm comm, PetscMPIInt keyval, void *attri
 {
   IDRSDevices devices = (IDRSDevices)attribute;
 
+  (void)cudaStreamDestroy(devices->stream);
   (void)ncclCommDestroy(devices->comm);
   delete devices;
   return MPI_SUCCESS;
@@ -81,6 +84,7 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
 {
   PetscMPIInt  rank, size, found, failed;
   PetscBool    shared = PETSC_FALSE;
+  int          lowest, highest;
   ncclUniqueId id;
 
   PetscFunctionBegin;
@@ -113,6 +117,9 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
     *why     = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO has it say why";
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  (*devices)->rank = rank;
+  PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  PetscCallCUDA(cudaStreamCreateWithPriority(&(*devices)->stream, cudaStreamNonBlocking, highest));
   PetscCallMPI(MPI_Comm_set_attr(comm, IDRSDevicesKeyval, *devices));
   if (IDRSDevicesWorld == MPI_COMM_NULL) {
     PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSDevicesWorld, NULL));
@@ -126,6 +133,34 @@ PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from
 {
   PetscFunctionBegin;
   IDRSCallNCCL(ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, devices->comm, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Messages between devices, as a whole: on the stream that IDRSDevicesGetStream() returns. One to this process itself is a copy */
+PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
+{
+  const IDRSMessage *own = NULL;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < sends; i++) {
+    if (send[i].rank == devices->rank) own = &send[i];
+  }
+  IDRSCallNCCL(ncclGroupStart());
+  for (PetscInt i = 0; i < sends; i++) {
+    if (&send[i] != own) IDRSCallNCCL(ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, devices->comm, devices->stream));
+  }
+  for (PetscInt i = 0; i < receives; i++) {
+    if (receive[i].rank != devices->rank) IDRSCallNCCL(ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, devices->comm, devices->stream));
+    else PetscCallCUDA(cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, devices->stream));
+  }
+  IDRSCallNCCL(ncclGroupEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
+{
+  PetscFunctionBegin;
+  *stream = devices->stream;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,6 +186,18 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
 }
 
 PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+}
+
+PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+}
+
+PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
 {
   PetscFunctionBegin;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");

@@ -53,6 +53,20 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* On several processes the scatters of the operator belong to PETSc, which takes their type from an option */
+static PetscErrorCode KSPIDRSViewAhead_Private(KSP ksp, PetscViewer viewer)
+{
+  PetscMPIInt size;
+  char        type[32] = "";
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %d products ahead\n", IDRS_AHEAD));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), NULL));
+  if (size > 1 && !type[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "    the scatters of its operator may be what it waits for: -sf_type %s has them go from GPU to GPU, without the hosts\n", PETSCSFNCCL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
@@ -78,7 +92,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
   if (idrs->matvecs) {
     if (idrs->lockstep) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every product: %s\n", idrs->lockstep));
-    else if (idrs->ahead) PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %d products ahead\n", IDRS_AHEAD));
+    else if (idrs->ahead) PetscCall(KSPIDRSViewAhead_Private(ksp, viewer));
     if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
                                      idrs->updates, idrs->verifications, idrs->restarts));

@@ -1,0 +1,477 @@
+/*
+   Scatters of vectors from GPU to GPU, by NCCL. What is not of that kind is left to the type basic, which this one is made of.
+
+     begin   array --pack--> buffer     on the stream of the array, x or, in reverse, the vector with the ghosts
+             buffer --NCCL--> buffer    on a stream beside it, behind what has just been packed
+     end     buffer --unpack--> array   on the stream of the array, behind the messages
+
+   Between begin and end the stream of the array is free, for the product with the diagonal block for instance, and the host waits for
+   nothing. Where what goes to or comes from each process lies one after another in the array, it travels without pack and unpack.
+*/
+#include <petsc/private/sfimpl.h>
+#include <petscdevice_cuda.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include "../cuda/idrsnccl.h"
+#include "sfnccl.h"
+#include "pack.cuh"
+
+#define SF_BLOCKS 1024 /* at most, in one pack */
+
+/* The roots of this process that others have leaves of, or its leaves. The first four belong to the graph */
+typedef struct {
+  PetscMPIInt        nranks;
+  const PetscMPIInt *ranks;
+  const PetscInt    *offset; /* [nranks+1] of the items of a process */
+  const PetscInt    *index;  /* where the items are in the array */
+  PetscInt           items;
+  PetscBool          direct; /* do those of each process lie one after another? */
+  PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
+  PetscInt          *place, *first, *item;
+  PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
+} SFEnd;
+
+/* A scatter between its begin and its end, or what is left for the next one */
+typedef struct _n_SFExchange *SFExchange;
+struct _n_SFExchange {
+  PetscBool    inuse;
+  const void  *rootdata, *leafdata; /* which scatter it is */
+  PetscInt     bs;                  /* scalars an item */
+  PetscScalar *rootbuffer, *leafbuffer;
+  PetscScalar *roothost, *leafhost; /* buffers in pinned memory, once an array has been on the host */
+  PetscBool    received;            /* is everything where it belongs as soon as it has arrived? */
+  PetscMemType to;
+  cudaEvent_t  packed, arrived;
+  SFExchange   next;
+};
+
+typedef struct {
+  struct _PetscSFOps basic;
+  PetscBool          agreed;  /* have the processes agreed on the following? */
+  IDRSDevices        devices; /* NULL: all scatters are left to the type basic */
+  SFEnd              roots, leaves;
+  SFExchange         exchanges;
+} SF_NCCL;
+
+/* Under which this type's own data is kept with a PetscSF, whose field for it is taken by the type basic */
+static const char SFKey[] = "PetscSF_NCCL";
+
+static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)sf, SFKey, (PetscObject *)&container));
+  PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PetscSF of type nccl without its data");
+  PetscCall(PetscContainerGetPointer(container, (void **)nccl));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFStream_NCCL(cudaStream_t *stream)
+{
+  PetscDeviceContext dctx;
+  void              *handle;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
+  *stream = *(cudaStream_t *)handle;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFCopyToDevice_NCCL(PetscInt n, const PetscInt *from, PetscInt **to)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMalloc((void **)to, (n + 1) * sizeof(PetscInt)));
+  PetscCallCUDA(cudaMemcpy(*to, from, n * sizeof(PetscInt), cudaMemcpyHostToDevice));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
+{
+  const PetscInt n = end->nranks ? end->offset[end->nranks] : 0;
+  PetscInt      *sorted;
+
+  PetscFunctionBegin;
+  end->items  = n;
+  end->direct = PETSC_TRUE;
+  for (PetscMPIInt p = 0; p < end->nranks; p++) {
+    for (PetscInt i = end->offset[p] + 1; i < end->offset[p + 1]; i++) {
+      if (end->index[i] != end->index[i - 1] + 1) end->direct = PETSC_FALSE;
+    }
+  }
+  PetscCall(PetscMalloc1(n, &sorted));
+  PetscCall(PetscMalloc3(n, &end->place, n + 1, &end->first, n, &end->item));
+  for (PetscInt i = 0; i < n; i++) {
+    sorted[i]    = end->index[i];
+    end->item[i] = i;
+  }
+  PetscCall(PetscSortIntWithArray(n, sorted, end->item));
+  end->places   = 0;
+  end->first[0] = 0;
+  for (PetscInt i = 0; i < n; i++) {
+    if (i + 1 < n && sorted[i + 1] == sorted[i]) continue;
+    PetscCall(PetscSortInt(i + 1 - end->first[end->places], end->item + end->first[end->places]));
+    end->place[end->places]   = sorted[i];
+    end->first[++end->places] = i + 1;
+  }
+  PetscCall(PetscFree(sorted));
+  PetscCall(SFCopyToDevice_NCCL(n, end->index, &end->index_d));
+  PetscCall(SFCopyToDevice_NCCL(end->places, end->place, &end->place_d));
+  PetscCall(SFCopyToDevice_NCCL(end->places + 1, end->first, &end->first_d));
+  PetscCall(SFCopyToDevice_NCCL(n, end->item, &end->item_d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFEndDestroy_NCCL(SFEnd *end)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree3(end->place, end->first, end->item));
+  PetscCallCUDA(cudaFree(end->index_d));
+  PetscCallCUDA(cudaFree(end->place_d));
+  PetscCallCUDA(cudaFree(end->first_d));
+  PetscCallCUDA(cudaFree(end->item_d));
+  PetscCall(PetscMemzero(end, sizeof(*end)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Buffers for items of bs scalars; those of a scatter that is over serve again */
+static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange *found)
+{
+  SFExchange exchange = nccl->exchanges;
+
+  PetscFunctionBegin;
+  while (exchange && (exchange->inuse || exchange->bs != bs)) exchange = exchange->next;
+  if (!exchange) {
+    PetscCall(PetscNew(&exchange));
+    exchange->bs    = bs;
+    exchange->next  = nccl->exchanges;
+    nccl->exchanges = exchange;
+    PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, (nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, (nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaEventCreateWithFlags(&exchange->packed, cudaEventDisableTiming));
+    PetscCallCUDA(cudaEventCreateWithFlags(&exchange->arrived, cudaEventDisableTiming));
+  }
+  *found = exchange;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scatter that has begun with these arrays, or NULL if it is not one of ours */
+static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata, SFExchange *found)
+{
+  SFExchange exchange = nccl->exchanges;
+
+  PetscFunctionBegin;
+  while (exchange && !(exchange->inuse && exchange->rootdata == rootdata && exchange->leafdata == leafdata)) exchange = exchange->next;
+  *found = exchange;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Pinned memory beside a buffer of the device */
+static PetscErrorCode SFHostBuffer_NCCL(PetscInt n, PetscScalar **host)
+{
+  PetscFunctionBegin;
+  if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Does a scatter of these units go from GPU to GPU, and how many scalars is a unit? That depends on nothing that is different on another
+   process. Whether there are arrays on a device at all is agreed on in the first such scatter; where an array is on the host all the same,
+   it goes through the device.
+*/
+static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype unit, MPI_Op op, PetscMemType rootmtype, PetscMemType leafmtype, PetscInt *bs)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)sf);
+  PetscMPIInt integers, addresses, types, combiner, size, device;
+
+  PetscFunctionBegin;
+  *bs = 0;
+  if (op != MPI_REPLACE && op != MPIU_SUM) PetscFunctionReturn(PETSC_SUCCESS);
+  if (unit == MPIU_SCALAR) *bs = 1;
+  else {
+    PetscCallMPI(MPI_Type_get_envelope(unit, &integers, &addresses, &types, &combiner));
+    if (combiner == MPI_COMBINER_CONTIGUOUS) {
+      MPI_Datatype of;
+      PetscMPIInt  count;
+
+      PetscCallMPI(MPI_Type_get_contents(unit, 1, 0, 1, &count, NULL, &of));
+      if (of == MPIU_SCALAR) *bs = count;
+    }
+  }
+  if (!*bs) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!nccl->agreed) {
+    const char *why;
+
+    PetscCallMPI(MPI_Comm_size(comm, &size));
+    device = size > 1 && (PetscMemTypeDevice(rootmtype) || PetscMemTypeDevice(leafmtype)) ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, &device, 1, MPI_INT, MPI_MAX, comm);
+    if (device) {
+      PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
+      PetscCall(IDRSDevicesGet(comm, &nccl->devices, &why));
+      PetscCheck(nccl->devices, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
+      PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
+      PetscCall(PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
+      PetscCall(SFEndCreate_NCCL(&nccl->roots));
+      PetscCall(SFEndCreate_NCCL(&nccl->leaves));
+    }
+    nccl->agreed = PETSC_TRUE;
+    PetscCall(PetscInfo(sf, device ? "scatters go from GPU to GPU\n" : "scatters go by type basic, as the arrays of the first one were on the host\n"));
+  }
+  if (!nccl->devices) *bs = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One message a process, from or to the array itself or a buffer */
+static PetscErrorCode SFMessages_NCCL(const SFEnd *end, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
+{
+  PetscFunctionBegin;
+  for (PetscMPIInt p = 0; p < end->nranks; p++) {
+    const PetscInt first = end->offset[p], count = end->offset[p + 1] - first;
+
+    messages[p].rank  = end->ranks[p];
+    messages[p].bytes = (size_t)count * bs * sizeof(PetscScalar);
+    messages[p].data  = array ? array + (count ? end->index[first] : 0) * bs : buffer + first * bs;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_Op op, PetscBool reverse, PetscMemType frommtype, const void *fromdata, PetscMemType tomtype, void *todata)
+{
+  const SFEnd       *from = reverse ? &nccl->leaves : &nccl->roots, *to = reverse ? &nccl->roots : &nccl->leaves;
+  const size_t       n = (size_t)from->items * bs;
+  const PetscScalar *x = (const PetscScalar *)fromdata;
+  PetscScalar       *send, **host;
+  PetscBool          direct = from->direct;
+  SFExchange         exchange;
+  IDRSMessage       *sends, *receives;
+  cudaStream_t       stream, beside;
+
+  PetscFunctionBegin;
+  PetscCall(SFExchangeGet_NCCL(nccl, bs, &exchange));
+  PetscCall(SFStream_NCCL(&stream));
+  PetscCall(IDRSDevicesGetStream(nccl->devices, &beside));
+  send = reverse ? exchange->leafbuffer : exchange->rootbuffer;
+  host = reverse ? &exchange->leafhost : &exchange->roothost;
+  PetscCall(PetscLogEventBegin(PETSCSF_Pack, sf, 0, 0, 0));
+  if (!PetscMemTypeDevice(frommtype)) {
+    direct = PETSC_FALSE;
+    PetscCall(SFHostBuffer_NCCL(n, host));
+    PetscCallCUDA(cudaEventSynchronize(exchange->packed)); /* what was sent from there last time has left */
+    for (size_t i = 0; i < n; i++) SFPack(i, bs, from->index, x, *host);
+    PetscCallCUDA(cudaMemcpyAsync(send, *host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  } else if (!direct) {
+    PetscCall(PetscLogGpuTimeBegin());
+    SFPackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(from->items, bs, from->index_d, x, send);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCall(PetscLogGpuTimeEnd());
+  }
+  PetscCallCUDA(cudaEventRecord(exchange->packed, stream));
+  PetscCallCUDA(cudaStreamWaitEvent(beside, exchange->packed, 0));
+  PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
+
+  exchange->received = to->direct && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PetscMalloc2(from->nranks, &sends, to->nranks, &receives));
+  PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
+  PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL, reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
+  PetscCall(IDRSDevicesExchange(nccl->devices, from->nranks, sends, to->nranks, receives));
+  PetscCall(PetscFree2(sends, receives));
+  PetscCallCUDA(cudaEventRecord(exchange->arrived, beside));
+  exchange->inuse    = PETSC_TRUE;
+  exchange->rootdata = reverse ? todata : fromdata;
+  exchange->leafdata = reverse ? fromdata : todata;
+  exchange->to       = tomtype;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange, MPI_Op op, PetscBool reverse, void *todata)
+{
+  const SFEnd    *to       = reverse ? &nccl->roots : &nccl->leaves;
+  const size_t    n        = (size_t)to->places * exchange->bs;
+  PetscScalar    *received = reverse ? exchange->rootbuffer : exchange->leafbuffer, **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
+  const PetscBool add = op == MPI_REPLACE ? PETSC_FALSE : PETSC_TRUE;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  PetscCall(SFStream_NCCL(&stream));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
+  PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
+  if (!PetscMemTypeDevice(exchange->to)) {
+    PetscCall(SFHostBuffer_NCCL(to->items * exchange->bs, host));
+    PetscCallCUDA(cudaMemcpyAsync(*host, received, (size_t)to->items * exchange->bs * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
+  } else if (!exchange->received && n) {
+    PetscCall(PetscLogGpuTimeBegin());
+    SFUnpackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(to->places, exchange->bs, to->place_d, to->first_d, to->item_d, add, received, x);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCall(PetscLogGpuTimeEnd());
+  }
+  PetscCall(PetscLogEventEnd(PETSCSF_Unpack, sf, 0, 0, 0));
+  exchange->inuse = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFBcastBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType rootmtype, const void *rootdata, PetscMemType leafmtype, void *leafdata, MPI_Op op)
+{
+  SF_NCCL *nccl;
+  PetscInt bs;
+
+  PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
+  if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_FALSE, rootmtype, rootdata, leafmtype, leafdata));
+  else PetscCall((*nccl->basic.BcastBegin)(sf, unit, rootmtype, rootdata, leafmtype, leafdata, op));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFBcastEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *rootdata, void *leafdata, MPI_Op op)
+{
+  SF_NCCL   *nccl;
+  SFExchange exchange;
+
+  PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
+  if (exchange) PetscCall(SFEnd_NCCL(sf, nccl, exchange, op, PETSC_FALSE, leafdata));
+  else PetscCall((*nccl->basic.BcastEnd)(sf, unit, rootdata, leafdata, op));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFReduceBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType leafmtype, const void *leafdata, PetscMemType rootmtype, void *rootdata, MPI_Op op)
+{
+  SF_NCCL *nccl;
+  PetscInt bs;
+
+  PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
+  if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_TRUE, leafmtype, leafdata, rootmtype, rootdata));
+  else PetscCall((*nccl->basic.ReduceBegin)(sf, unit, leafmtype, leafdata, rootmtype, rootdata, op));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFReduceEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *leafdata, void *rootdata, MPI_Op op)
+{
+  SF_NCCL   *nccl;
+  SFExchange exchange;
+
+  PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
+  if (exchange) PetscCall(SFEnd_NCCL(sf, nccl, exchange, op, PETSC_TRUE, rootdata));
+  else PetscCall((*nccl->basic.ReduceEnd)(sf, unit, leafdata, rootdata, op));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of the graph is of type basic, the only one that PETSc can remap, as scatters between local vectors of a DMDA need it */
+static PetscErrorCode PetscSFDuplicate_NCCL(PetscSF sf, PetscSFDuplicateOption option, PetscSF copy)
+{
+  PetscFunctionBegin;
+  if (option == PETSCSF_DUPLICATE_GRAPH) PetscCall(PetscSFSetType(copy, PETSCSFBASIC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
+{
+  SF_NCCL *nccl;
+
+  PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  while (nccl->exchanges) {
+    SFExchange exchange = nccl->exchanges;
+
+    PetscCheck(!exchange->inuse, PetscObjectComm((PetscObject)sf), PETSC_ERR_ARG_WRONGSTATE, "A scatter has begun and not ended");
+    PetscCallCUDA(cudaFree(exchange->rootbuffer));
+    PetscCallCUDA(cudaFree(exchange->leafbuffer));
+    PetscCallCUDA(cudaFreeHost(exchange->roothost));
+    PetscCallCUDA(cudaFreeHost(exchange->leafhost));
+    PetscCallCUDA(cudaEventDestroy(exchange->packed));
+    PetscCallCUDA(cudaEventDestroy(exchange->arrived));
+    nccl->exchanges = exchange->next;
+    PetscCall(PetscFree(exchange));
+  }
+  if (nccl->devices) {
+    PetscCall(SFEndDestroy_NCCL(&nccl->roots));
+    PetscCall(SFEndDestroy_NCCL(&nccl->leaves));
+  }
+  nccl->devices = NULL;
+  nccl->agreed  = PETSC_FALSE;
+  PetscCall((*nccl->basic.Reset)(sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFDestroy_NCCL(PetscSF sf)
+{
+  SF_NCCL *nccl;
+  PetscErrorCode (*destroy)(PetscSF);
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFReset_NCCL(sf));
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  destroy = nccl->basic.Destroy;
+  PetscCall(PetscObjectCompose((PetscObject)sf, SFKey, NULL));
+  PetscCall(PetscFree(nccl));
+  PetscCall((*destroy)(sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
+{
+  SF_NCCL  *nccl;
+  PetscBool isascii;
+
+  PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  if (isascii) PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n", nccl->devices ? "from GPU to GPU" : nccl->agreed ? "by type basic, as the arrays of the first one were on the host" : "none yet"));
+  PetscCall((*nccl->basic.View)(sf, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+   PETSCSFNCCL - A `PetscSF` that sends the entries of vectors from GPU to GPU by NCCL, in the order of the stream: the host waits for nothing,
+   MPI need not know of GPUs, and work on the stream goes on beside the messages
+
+   Options Database Key:
+.  -sf_type nccl - for all scatters of vectors, those of `MatMult()` among them
+
+   Level: intermediate
+
+   Notes:
+   It is registered by libpetscidrs when PETSc has CUDA and NCCL has been found, and serves every `KSP` and product whose scatters read the option,
+   those of `MATMPIAIJCUSPARSE` and `DMDA` for instance.
+
+   Of the operations, `PetscSFBcastBegin()` and `PetscSFReduceBegin()` with units of `MPIU_SCALAR`, or a contiguous type of them, that insert or add
+   go from GPU to GPU; all else is done as by the type basic. So are these if no process has an array on a device in the first of them, which is
+   collective; after that, arrays of processes that do have theirs on the host go through the device. Sums are in a fixed order: the results are the same
+   bits each time.
+
+   Each process needs a GPU of its own; where two share one, the first scatter is an error that says so. A copy by `VecScatterCopy()` is of type basic.
+
+.seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
+M*/
+PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
+{
+  SF_NCCL       *nccl;
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFSetType(sf, PETSCSFBASIC));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)sf, PETSCSFNCCL));
+  PetscCall(PetscNew(&nccl));
+  nccl->basic = *sf->ops;
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+  PetscCall(PetscContainerSetPointer(container, nccl));
+  PetscCall(PetscObjectCompose((PetscObject)sf, SFKey, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  sf->ops->Reset       = PetscSFReset_NCCL;
+  sf->ops->Destroy     = PetscSFDestroy_NCCL;
+  sf->ops->View        = PetscSFView_NCCL;
+  sf->ops->Duplicate   = PetscSFDuplicate_NCCL;
+  sf->ops->BcastBegin  = PetscSFBcastBegin_NCCL;
+  sf->ops->BcastEnd    = PetscSFBcastEnd_NCCL;
+  sf->ops->ReduceBegin = PetscSFReduceBegin_NCCL;
+  sf->ops->ReduceEnd   = PetscSFReduceEnd_NCCL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,8 @@
+/*
+   The type of PetscSF that sends from GPU to GPU
+*/
+#pragma once
+
+#include <petscsf.h>
+
+PETSC_INTERN PetscErrorCode PetscSFCreate_NCCL(PetscSF);

@@ -37,7 +37,7 @@ PETSC_EXTERN const char *const KSPIDRSImplementations[];
   KSPIDRSCommunication - How the reductions of `KSPIDRS` travel between GPUs
 
   Values:
-+ `KSP_IDRS_COMMUNICATION_AUTO` - by MPI at present, the default
++ `KSP_IDRS_COMMUNICATION_AUTO` - by NCCL with `-sf_type nccl`, if it can be used, else by MPI, the default
 . `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
 - `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
 

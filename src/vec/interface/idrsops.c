@@ -79,14 +79,22 @@ static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImple
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reductions from device to device, where the user has asked for them and all processes can make them */
+/*
+   Reductions from device to device, where the user has asked for them and all processes can make them. To ask for scatters of that
+   kind is to ask for both: with either alone something is left that the hosts wait for.
+*/
 static PetscErrorCode IDRSSpaceConnect_Private(IDRSSpace space, KSPIDRSCommunication communication)
 {
   PetscMPIInt able = space->backend->connect ? 1 : 0;
+  char        type[32];
+  PetscBool   scatters;
 
   PetscFunctionBegin;
   if (space->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (communication != KSP_IDRS_COMMUNICATION_NCCL) space->throughhost = "reductions pass through the hosts, without -ksp_idrs_communication nccl";
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), &scatters));
+  if (scatters) PetscCall(PetscStrcmp(type, PETSCSFNCCL, &scatters));
+  if (communication == KSP_IDRS_COMMUNICATION_MPI) space->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) space->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
   else {
     IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, space->comm);
     if (able) PetscCall((*space->backend->connect)(space, &space->throughhost));

@@ -538,10 +538,12 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
   Notes:
   With NCCL the sums of a projection go from GPU to GPU, and the scalars stay there: the host runs ahead as it does on one GPU. This
   takes a GPU of its own for each process, and a library that was built with NCCL. With MPI they pass through the hosts, which wait for them in every product.
-  `KSP_IDRS_COMMUNICATION_AUTO` takes MPI at present. NCCL that is asked for and cannot be used is an error when the solver is set up. On one process there is
-  nothing to choose.
+  NCCL that is asked for and cannot be used is an error when the solver is set up. On one process there is nothing to choose.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
+  Products with the operator have scatters of their own, which PETSc makes: the option `-sf_type nccl`, see `PETSCSFNCCL`, has these go from GPU to GPU, too.
+  `KSP_IDRS_COMMUNICATION_AUTO` takes NCCL with that option, and MPI without it or where NCCL cannot be used; `-ksp_view` says which, and why.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `PETSCSFNCCL`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
 @*/
 PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communication)
 {

@@ -194,7 +194,8 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
   }
 
   PetscCall(IDRSFetch(idrs->space));
-  PetscCall(KSPIDRSFold_Private(ksp));
+  /* A recurrence in which something is not a number has no iterate: the last that has been tied to its residual is handed back */
+  if (ksp->reason != KSP_DIVERGED_NANORINF && ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(KSPIDRSFold_Private(ksp));
   idrs->solving = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

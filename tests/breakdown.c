@@ -1,0 +1,419 @@
+static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: every solve ends, within bounds, with a reason that tells the truth, and\n\
+restarts are told.\n\n";
+
+#include "system.h"
+#include "listen.h"
+
+/* The systems: entry by entry, of N rows unless said */
+#define N 12
+
+static PetscScalar Identity(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 : 0.0;
+}
+
+static PetscScalar MinusIdentity(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? -1.0 : 0.0;
+}
+
+/* Upper triangular: the first unit vector is an eigenvector of A, the last of its transpose */
+static PetscScalar Triangular(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 + 0.5 * i : (j > i ? 0.3 / (j - i) : 0.0);
+}
+
+/* One step around a circle: all Krylov methods with short recurrences stagnate */
+static PetscScalar Shift(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == (j + 1) % n ? 1.0 : 0.0;
+}
+
+/* Several circles */
+static PetscScalar Permutation(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == (5 * j + 3) % n ? 1.0 : 0.0;
+}
+
+/* A r is orthogonal to r for any r */
+static PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == i + 1 ? 1.0 + 0.1 * i : (j == i - 1 ? -1.0 - 0.1 * j : 0.0);
+}
+
+/* Pairs of unknowns exchanged: A r is orthogonal to r for unit vectors */
+static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i / 2 == j / 2 && i != j ? 1.0 : 0.0;
+}
+
+/* As many eigenvalues 1 as -1: A r is orthogonal to r for vectors of ones */
+static PetscScalar Signs(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? (i % 2 ? -1.0 : 1.0) : 0.0;
+}
+
+/* A power of it is zero */
+static PetscScalar Nilpotent(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == i + 1 ? 1.0 : 0.0;
+}
+
+static PetscScalar Tridiagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 4.0 : (j == i + 1 ? -1.5 : (j == i - 1 ? -0.5 : 0.0));
+}
+
+static PetscScalar ZeroRow(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == n / 2 ? 0.0 : Tridiagonal(i, j, n);
+}
+
+/* One eigenvalue in one block, far from normal */
+static PetscScalar Jordan(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 : (j == i + 1 ? 2.0 : 0.0);
+}
+
+static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
+{
+  return (1.0 + i) * (1.0 + (3 * j) % 5);
+}
+
+typedef enum {
+  RHS_FIRST, /* unit vectors */
+  RHS_LAST,
+  RHS_ONES,
+  RHS_GENERAL,
+  RHS_CONSISTENT /* A times something */
+} RHS;
+
+static PetscErrorCode SystemCreate(Entry *entry, PetscInt n, RHS rhs, Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, A));
+  PetscCall(MatCreateVecs(*A, x, b));
+  PetscCall(VecSet(*b, rhs == RHS_ONES ? 1.0 : 0.0));
+  if (rhs == RHS_FIRST || rhs == RHS_LAST) PetscCall(VecSetValue(*b, rhs == RHS_FIRST ? 0 : n - 1, 3.0, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(*b));
+  PetscCall(VecAssemblyEnd(*b));
+  if (rhs == RHS_GENERAL) PetscCall(VecSetGeneral(*b, 1.0));
+  if (rhs == RHS_CONSISTENT) {
+    PetscCall(VecSetGeneral(*x, 0.4));
+    PetscCall(MatMult(*A, *x, *b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What may come of a solve */
+typedef enum {
+  END_CONVERGED, /* nothing else */
+  END_DIVERGED,  /* a breakdown, the divergence tolerance, overflow or max_it: there is no solution, or none in a Krylov space */
+  END_BREAKDOWN, /* KSP_DIVERGED_BREAKDOWN, after all restarts that are allowed */
+  END_EITHER     /* converged, or as END_DIVERGED */
+} End;
+
+/*
+   One solve from zero: no error, a reason, few iterations; converged only with a residual that shows it, and whatever the reason
+   an x of numbers
+*/
+static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Vec x, End end)
+{
+  KSPConvergedReason reason;
+  PetscErrorCode     ierr;
+  PetscInt           its, n, s, restarts, allowed;
+  PetscReal          norm, bnorm;
+  char               what[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+  PetscCall(VecGetSize(b, &n));
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
+  PetscCall(KSPIDRSGetMaxRestarts(ksp, &allowed));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT " restarts", name, n, s, KSPConvergedReasons[reason], its, restarts));
+  PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+  if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
+  if (!(norm <= PETSC_MAX_REAL)) PetscCall(Complain("%s: x is not of numbers", what));
+  if (reason > 0 && !(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  if (reason > 0 && its > 10 * (n + s)) PetscCall(Complain("%s: too many", what));
+  if (reason < 0 && reason != KSP_DIVERGED_BREAKDOWN && reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_ITS && reason != KSP_DIVERGED_DTOL) PetscCall(Complain("%s: another reason", what));
+  if (!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0)) PetscCall(Complain("%s: not expected", what));
+  if (end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed)) PetscCall(Complain("%s: not after %" PetscInt_FMT " restarts", what, allowed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSystems(void)
+{
+  static const struct {
+    const char *name;
+    Entry      *entry;
+    RHS         rhs;
+    End         end;
+  } systems[] = {
+    {"identity, unit vector",             Identity,      RHS_FIRST,      END_CONVERGED},
+    {"minus identity",                    MinusIdentity, RHS_GENERAL,    END_CONVERGED},
+    {"minus identity, unit vector",       MinusIdentity, RHS_LAST,       END_CONVERGED},
+    {"eigenvector",                       Triangular,    RHS_FIRST,      END_CONVERGED},
+    {"eigenvector of the transpose",      Triangular,    RHS_LAST,       END_CONVERGED},
+    {"shift, unit vector",                Shift,         RHS_FIRST,      END_CONVERGED},
+    {"shift, eigenvector",                Shift,         RHS_ONES,       END_CONVERGED},
+    {"shift",                             Shift,         RHS_GENERAL,    END_CONVERGED},
+    {"permutation, unit vector",          Permutation,   RHS_FIRST,      END_CONVERGED},
+    {"permutation",                       Permutation,   RHS_GENERAL,    END_CONVERGED},
+    {"skew-symmetric, first unit vector", Skew,          RHS_FIRST,      END_CONVERGED},
+    {"skew-symmetric, last unit vector",  Skew,          RHS_LAST,       END_CONVERGED},
+    {"exchange, unit vector",             Exchange,      RHS_FIRST,      END_CONVERGED},
+    {"exchange",                          Exchange,      RHS_GENERAL,    END_CONVERGED},
+    {"signs, ones",                       Signs,         RHS_ONES,       END_CONVERGED},
+    {"signs",                             Signs,         RHS_GENERAL,    END_CONVERGED},
+    {"Jordan block, eigenvector",         Jordan,        RHS_FIRST,      END_CONVERGED},
+    {"Jordan block, unit vector",         Jordan,        RHS_LAST,       END_CONVERGED},
+    {"Jordan block",                      Jordan,        RHS_GENERAL,    END_CONVERGED},
+    {"zero row, consistent",              ZeroRow,       RHS_CONSISTENT, END_CONVERGED},
+    {"zero row, inconsistent",            ZeroRow,       RHS_ONES,       END_DIVERGED },
+    {"rank one, consistent",              RankOne,       RHS_CONSISTENT, END_CONVERGED},
+    {"rank one, inconsistent",            RankOne,       RHS_GENERAL,    END_DIVERGED },
+    {"nilpotent, A b = 0",                Nilpotent,     RHS_FIRST,      END_BREAKDOWN},
+    {"nilpotent, consistent",             Nilpotent,     RHS_CONSISTENT, END_DIVERGED },
+    {"nilpotent, inconsistent",           Nilpotent,     RHS_LAST,       END_DIVERGED },
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
+    Mat A;
+    Vec b, x;
+
+    PetscCall(SystemCreate(systems[i].entry, N, systems[i].rhs, &A, &b, &x));
+    for (size_t is = 0; is < SIZES; is++) {
+      KSP ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+      PetscCall(SolveAndCheck(systems[i].name, ksp, A, b, x, systems[i].end));
+      PetscCall(KSPDestroy(&ksp));
+    }
+    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(Verdict(systems[i].name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As many shadow vectors as the space has dimensions, and one more or less: the recurrence ends before its first cycle does */
+static PetscErrorCode TestDimensions(void)
+{
+  Entry *const      entries[] = {Tridiagonal, Triangular, Exchange};
+  const char *const names[]   = {"tridiagonal", "triangular", "exchange"};
+
+  PetscFunctionBeginUser;
+  for (size_t ie = 0; ie < PETSC_STATIC_ARRAY_LENGTH(entries); ie++) {
+    for (size_t is = 0; is < SIZES; is++) {
+      const PetscInt dimensions[] = {1, 2, sizes[is] - 1, sizes[is], sizes[is] + 1};
+
+      for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(dimensions); id++) {
+        for (RHS rhs = RHS_FIRST; rhs <= RHS_GENERAL; rhs++) {
+          const PetscBool singular = (PetscBool)(entries[ie] == Exchange && dimensions[id] % 2);
+          Mat             A;
+          Vec             b, x;
+          KSP             ksp;
+
+          if (!dimensions[id]) continue;
+          PetscCall(SystemCreate(entries[ie], dimensions[id], rhs, &A, &b, &x));
+          PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+          PetscCall(SolveAndCheck(names[ie], ksp, A, b, x, singular ? END_EITHER : END_CONVERGED));
+          PetscCall(KSPDestroy(&ksp));
+          PetscCall(MatDestroy(&A));
+          PetscCall(VecDestroy(&b));
+          PetscCall(VecDestroy(&x));
+        }
+      }
+    }
+  }
+  PetscCall(Verdict("dimensions around s"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Shadow vectors that a user may come upon, and should not */
+typedef enum {
+  SHADOW_GENERAL,
+  SHADOW_ORTHOGONAL, /* to b only */
+  SHADOW_BLIND,      /* to b, and to all products with A from there */
+  SHADOW_EQUAL,      /* the last is the first once more */
+  SHADOW_ZERO,       /* the last is zero */
+  SHADOW_RESIDUAL,   /* b is the first of them */
+  SHADOWS
+} Shadow;
+static const char *const shadows[] = {"general", "orthogonal to b", "blind", "one of them twice", "one of them zero", "b"};
+
+static PetscErrorCode ShadowCreate(Shadow shadow, Vec b, PetscInt s, Vec *P[])
+{
+  PetscScalar product, square;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicateVecs(b, s, P));
+  PetscCall(VecDot(b, b, &square));
+  for (PetscInt i = 0; i < s; i++) {
+    PetscCall(VecSetGeneral((*P)[i], 3.0 + 0.7 * i));
+    if (shadow == SHADOW_ORTHOGONAL) {
+      PetscCall(VecDot((*P)[i], b, &product));
+      PetscCall(VecAXPY((*P)[i], -product / square, b));
+    }
+    if (shadow == SHADOW_BLIND) {
+      PetscInt     begin, end;
+      PetscScalar *array;
+
+      PetscCall(VecGetOwnershipRange(b, &begin, &end));
+      PetscCall(VecGetArray((*P)[i], &array));
+      for (PetscInt row = begin; row < PetscMin(end, N / 2); row++) array[row - begin] = 0.0;
+      PetscCall(VecRestoreArray((*P)[i], &array));
+    }
+  }
+  if (shadow == SHADOW_EQUAL && s > 1) PetscCall(VecCopy((*P)[0], (*P)[s - 1]));
+  if (shadow == SHADOW_ZERO) PetscCall(VecSet((*P)[s - 1], 0.0));
+  if (shadow == SHADOW_RESIDUAL) PetscCall(VecCopy(b, (*P)[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two blocks, of which b is in the first */
+static PetscScalar Blocks(PetscInt i, PetscInt j, PetscInt n)
+{
+  return (i < n / 2) == (j < n / 2) ? Tridiagonal(i, j, n) : 0.0;
+}
+
+static PetscErrorCode TestShadows(void)
+{
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (Shadow shadow = SHADOW_GENERAL; shadow < SHADOWS; shadow++) {
+      for (PetscInt skew = 0; skew < 2; skew++) {
+        const PetscInt s   = sizes[is];
+        End            end = END_CONVERGED;
+        Mat            A;
+        Vec            b, x, *P;
+        KSP            ksp;
+
+        PetscCall(SystemCreate(skew ? Skew : Blocks, N, RHS_FIRST, &A, &b, &x));
+        PetscCall(ShadowCreate(shadow, b, s, &P));
+        PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+        PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
+        if (shadow == SHADOW_EQUAL || shadow == SHADOW_ZERO) end = END_EITHER; /* before the last is needed, or not */
+        if (shadow == SHADOW_BLIND || (shadow == SHADOW_RESIDUAL && skew)) end = END_BREAKDOWN;
+        if (shadow == SHADOW_ZERO && s == 1) end = END_BREAKDOWN;
+        if (shadow == SHADOW_ORTHOGONAL && skew) end = END_EITHER;     /* the only thing that is left is omega, which cannot help */
+        if (shadow == SHADOW_ORTHOGONAL && s > 1) end = END_BREAKDOWN; /* the second direction is the first once more */
+        PetscCall(SolveAndCheck(shadows[shadow], ksp, A, b, x, end));
+        PetscCall(VecDestroyVecs(s, &P));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(MatDestroy(&A));
+        PetscCall(VecDestroy(&b));
+        PetscCall(VecDestroy(&x));
+      }
+    }
+  }
+  PetscCall(Verdict("shadow vectors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How often a text is found in a file of the first process; the number that follows it the first time */
+static PetscErrorCode FileFind(const char file[], const char text[], PetscInt *times, PetscInt *number)
+{
+  PetscInt    found[2] = {0, -1};
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    FILE *f = fopen(file, "r");
+    char  line[512], *place;
+    int   value;
+
+    while (f && fgets(line, sizeof(line), f)) {
+      PetscCall(PetscStrstr(line, text, &place));
+      if (!place) continue;
+      if (!found[0]++ && sscanf(place + strlen(text), "%d", &value) == 1) found[1] = value;
+    }
+    if (f) fclose(f);
+    (void)remove(file);
+  }
+  PetscCallMPI(MPI_Bcast(found, 2, MPIU_INT, 0, PETSC_COMM_WORLD));
+  *times  = found[0];
+  *number = found[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every breakdown is told by -info, and the restarts are those of KSPIDRSGetCounts() and of -ksp_view */
+static PetscErrorCode TestTold(void)
+{
+  const PetscInt s = 4;
+  PetscViewer    viewer;
+  PetscMPIInt    rank;
+  Mat            A;
+  Vec            b, x, *P;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(SystemCreate(Blocks, N, RHS_FIRST, &A, &b, &x));
+  PetscCall(ShadowCreate(SHADOW_BLIND, b, s, &P));
+  for (PetscInt allowed = 0; allowed <= 3; allowed++) {
+    PetscInt restarts, times, number;
+    FILE    *info;
+    char    *name;
+    KSP      ksp;
+
+    PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+    PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
+    PetscCall(KSPIDRSSetMaxRestarts(ksp, allowed));
+    if (!rank) {
+      PetscCall(PetscInfoSetFile("breakdown_info", "w"));
+      PetscCall(PetscInfoAllow(PETSC_TRUE));
+    }
+    PetscCall(SolveAndCheck("blind shadow vectors", ksp, A, b, x, END_BREAKDOWN));
+    PetscCall(PetscInfoAllow(PETSC_FALSE));
+    PetscCall(PetscInfoGetFile(&name, &info));
+    if (info) fflush(info);
+    PetscCall(PetscFree(name));
+    PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
+    PetscCall(FileFind("breakdown_info.0", "Breakdown at iteration ", &times, &number));
+    if (PetscDefined(USE_INFO) && (times != allowed + 1 || number)) PetscCall(Complain("%" PetscInt_FMT " restarts: %" PetscInt_FMT " breakdowns told, the first at iteration %" PetscInt_FMT, restarts, times, number));
+
+    PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "breakdown_view", &viewer));
+    PetscCall(KSPView(ksp, viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+    PetscCall(FileFind("breakdown_view", " verifications, ", &times, &number));
+    if (times != 1 || number != allowed) PetscCall(Complain("%" PetscInt_FMT " restarts: %" PetscInt_FMT " viewed", restarts, number));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroyVecs(s, &P));
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("breakdowns and restarts told"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestSystems());
+  PetscCall(TestDimensions());
+  PetscCall(TestShadows());
+  PetscCall(TestTold());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

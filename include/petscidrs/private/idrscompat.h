@@ -59,6 +59,15 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSMinimumIterations(ksp) (ksp)->min_it
 #endif
 
+/* KSPMatSolveTranspose() came with 3.20; before there is one direction only */
+#if PETSC_VERSION_LT(3, 20, 0)
+  #define IDRS_MATSOLVE_DIRECTIONS 1
+  #define IDRSMatSolveTranspose(ksp, B, X) PETSC_ERR_SUP
+#else
+  #define IDRS_MATSOLVE_DIRECTIONS 2
+  #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
+#endif
+
 /* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, as its default */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {

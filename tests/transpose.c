@@ -1,0 +1,244 @@
+static char help[] = "KSPIDRS on the transpose of its matrix, and on many right-hand sides at once. The transpose is held to a matrix that was assembled as\n\
+such; with complex numbers it is not the Hermitian one.\n\n";
+
+#include "system.h"
+
+/* Norms of a solve that are compared with those of another */
+#define MAX_NORMS 12
+
+/* The matrices, one the other's transpose, and what a monitor finds */
+typedef struct {
+  const char *what;
+  Mat         A; /* the matrix of the system that is being solved */
+  Vec         b, x, r, t;
+  PetscReal   peak, norms[MAX_NORMS];
+} Watch;
+
+/* The norm of b - A x, of the preconditioned one from the left by Jacobi, which is its own transpose */
+static PetscErrorCode NormFor(KSP ksp, Mat A, Vec b, Vec x, Vec r, Vec t, PetscReal *norm)
+{
+  PCSide side;
+  PC     pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  if (side == PC_LEFT) PetscCall(PCApply(pc, r, t));
+  PetscCall(VecNorm(side == PC_LEFT ? t : r, NORM_2, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solution and the residual that a monitor can build are those of the system that is being solved */
+static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Watch    *watch = (Watch *)ctx;
+  PetscReal norm, bnorm, difference;
+  Vec       x, built;
+
+  PetscFunctionBeginUser;
+  if (!its) watch->peak = 0.0;
+  watch->peak = PetscMax(watch->peak, rnorm);
+  if (its < MAX_NORMS) watch->norms[its] = rnorm;
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscCall(NormFor(ksp, watch->A, watch->b, x, watch->r, watch->t, &norm));
+  if (!(PetscAbsReal(norm - rnorm) <= 1e5 * PETSC_MACHINE_EPSILON * watch->peak)) PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the norm of b - A x is %g, reported %g", watch->what, its, (double)norm, (double)rnorm));
+  PetscCall(VecCopy(x, watch->x));
+  PetscCall(ResidualNorm(watch->A, watch->b, watch->x, &norm, &bnorm));
+  PetscCall(KSPBuildResidual(ksp, watch->r, watch->t, &built));
+  PetscCall(VecNorm(built, NORM_2, &difference));
+  if (!(PetscAbsReal(norm - difference) <= 1e5 * PETSC_MACHINE_EPSILON * PetscMax(norm, bnorm)))
+    PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the residual built has a norm of %g instead of %g", watch->what, its, (double)difference, (double)norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckNorm(const char what[], KSP ksp, Watch *watch, Vec x)
+{
+  KSPConvergedReason reason;
+  PetscReal          norm, reference;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(NormFor(ksp, watch->A, watch->b, x, watch->r, watch->t, &norm));
+  PetscCall(VecSet(watch->x, 0.0));
+  PetscCall(NormFor(ksp, watch->A, watch->b, watch->x, watch->r, watch->t, &reference));
+  if (!(reason > 0)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
+  if (!(norm <= 1.01 * rtol * reference)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One KSP for both directions by turns; each solve is that of a KSP made for the matrix, or for its transpose */
+static PetscErrorCode TestDirections(Mat matrices[])
+{
+  const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  Watch             watch;
+  Vec               x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(matrices[0], &watch.x, &watch.b));
+  PetscCall(VecDuplicate(watch.b, &watch.r));
+  PetscCall(VecDuplicate(watch.b, &watch.t));
+  PetscCall(VecDuplicate(watch.b, &x));
+  PetscCall(VecSetGeneral(watch.b, 1.0));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t iside = 0; iside < 2; iside++) {
+      for (size_t ipc = 0; ipc < 2; ipc++) {
+        KSP ksp;
+
+        PetscCall(SolverCreate(matrices[0], sizes[is], pctypes[ipc], &ksp));
+        PetscCall(KSPSetPCSide(ksp, sides[iside]));
+        PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
+        for (PetscInt turn = 0; turn < 4; turn++) {
+          const PetscInt transposed = turn % 2;
+          PetscReal      norms[MAX_NORMS];
+          PetscInt       its, expected;
+          char           what[128];
+          KSP            fresh;
+
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, turn %" PetscInt_FMT, transposed ? "transpose" : "matrix", sizes[is], PCSides[sides[iside]], pctypes[ipc], turn));
+          watch.what = what;
+          watch.A    = matrices[transposed];
+          PetscCall(VecSetGeneral(x, 2.0));
+          PetscCall(KSPSetInitialGuessNonzero(ksp, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
+          if (transposed) PetscCall(KSPSolveTranspose(ksp, watch.b, x));
+          else PetscCall(KSPSolve(ksp, watch.b, x));
+          PetscCall(CheckNorm(what, ksp, &watch, x));
+          PetscCall(KSPGetIterationNumber(ksp, &its));
+          PetscCall(PetscArraycpy(norms, watch.norms, MAX_NORMS));
+
+          PetscCall(SolverCreate(watch.A, sizes[is], pctypes[ipc], &fresh));
+          PetscCall(KSPSetPCSide(fresh, sides[iside]));
+          PetscCall(KSPMonitorSet(fresh, WatchMonitor, &watch, NULL));
+          PetscCall(VecSetGeneral(x, 2.0));
+          PetscCall(KSPSetInitialGuessNonzero(fresh, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
+          PetscCall(KSPSolve(fresh, watch.b, x));
+          PetscCall(KSPGetIterationNumber(fresh, &expected));
+          if (PetscAbsInt(its - expected) > 2 + expected / 5) PetscCall(Complain("%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " with the matrix itself", what, its, expected));
+          for (PetscInt i = 0; i < PetscMin(MAX_NORMS, expected); i++) {
+            if (!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0])) PetscCall(Complain("%s: norm %" PetscInt_FMT " is %g, %g with the matrix itself", what, i, (double)norms[i], (double)watch.norms[i]));
+          }
+          PetscCall(KSPDestroy(&fresh));
+        }
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&watch.b));
+  PetscCall(VecDestroy(&watch.x));
+  PetscCall(VecDestroy(&watch.r));
+  PetscCall(VecDestroy(&watch.t));
+  PetscCall(Verdict("the matrix and its transpose by turns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define COLUMNS 5
+
+/* A column of zeros among the others, which are of very different sizes */
+static PetscErrorCode ColumnsCreate(Mat A, Mat *B, Mat *X)
+{
+  const PetscReal scales[COLUMNS] = {1.0, 1e6, 0.0, 1e-6, 3.0};
+  Vec             b, column;
+  PetscInt        n;
+  PetscBool       cuda;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, COLUMNS));
+  PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(*B));
+  for (PetscInt j = 0; j < COLUMNS; j++) {
+    PetscCall(MatDenseGetColumnVecWrite(*B, j, &column));
+    PetscCall(VecSetGeneral(column, 1.0 + j));
+    PetscCall(VecScale(column, scales[j]));
+    PetscCall(MatDenseRestoreColumnVecWrite(*B, j, &column));
+  }
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDuplicate(*B, MAT_COPY_VALUES, X));
+  PetscCall(MatShift(*X, 7.0)); /* what is in X before is not to matter */
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ColumnCopy(Mat B, PetscInt j, Vec b)
+{
+  Vec column;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDenseGetColumnVecRead(B, j, &column));
+  PetscCall(VecCopy(column, b));
+  PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestColumns(Mat matrices[])
+{
+  const PetscInt    batches[] = {PETSC_DECIDE, 1, 2, 7};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  Mat               B, X;
+  Vec               b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(matrices[0], &x, &b));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ipc = 0; ipc < 2; ipc++) {
+      for (size_t ib = 0; ib < PETSC_STATIC_ARRAY_LENGTH(batches); ib++) {
+        KSP ksp;
+
+        PetscCall(SolverCreate(matrices[0], sizes[is], pctypes[ipc], &ksp));
+        PetscCall(KSPSetMatSolveBatchSize(ksp, batches[ib]));
+        for (PetscInt transposed = 0; transposed < IDRS_MATSOLVE_DIRECTIONS; transposed++) {
+          PetscCall(ColumnsCreate(matrices[0], &B, &X));
+          if (transposed) PetscCall(IDRSMatSolveTranspose(ksp, B, X));
+          else PetscCall(KSPMatSolve(ksp, B, X));
+          for (PetscInt j = 0; j < COLUMNS; j++) {
+            PetscReal norm, bnorm;
+
+            PetscCall(ColumnCopy(B, j, b));
+            PetscCall(ColumnCopy(X, j, x));
+            PetscCall(ResidualNorm(matrices[transposed], b, x, &norm, &bnorm));
+            if (!(norm <= 1.01 * rtol * bnorm))
+              PetscCall(Complain("%s, column %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, batch %" PetscInt_FMT ": the norm of b - A x is %g of %g", transposed ? "transpose" : "matrix", j, sizes[is], pctypes[ipc], batches[ib], (double)norm, (double)bnorm));
+          }
+          PetscCall(MatDestroy(&B));
+          PetscCall(MatDestroy(&X));
+        }
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("many right-hand sides, one of them zero"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat matrices[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
+  PetscCall(TestDirections(matrices));
+  PetscCall(TestColumns(matrices));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

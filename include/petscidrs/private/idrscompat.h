@@ -61,10 +61,10 @@ typedef PetscOptionItems IDRSOptionItems;
 
 /* KSPMatSolveTranspose() came with 3.20; before there is one direction only */
 #if PETSC_VERSION_LT(3, 20, 0)
-  #define IDRS_MATSOLVE_DIRECTIONS 1
+  #define IDRS_MATSOLVE_DIRECTIONS         1
   #define IDRSMatSolveTranspose(ksp, B, X) PETSC_ERR_SUP
 #else
-  #define IDRS_MATSOLVE_DIRECTIONS 2
+  #define IDRS_MATSOLVE_DIRECTIONS         2
   #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
 #endif
 

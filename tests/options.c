@@ -1,0 +1,416 @@
+static char help[] = "Options of PETSc's that any KSP has, with KSPIDRS: guesses, scaling, ends and norms, monitors and views. Each does what it says.\n\n";
+
+#include "system.h"
+#include "listen.h"
+#include "file.h"
+
+#define ROWS (LINE * LINE)
+
+/* The system of the tests, and another solver for it each time */
+typedef struct {
+  Mat A;
+  Vec b, x;
+} System;
+
+static PetscErrorCode SystemCreate(System *system)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &system->A));
+  PetscCall(MatCreateVecs(system->A, &system->x, &system->b));
+  PetscCall(VecSetGeneral(system->b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SystemDestroy(System *system)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatDestroy(&system->A));
+  PetscCall(VecDestroy(&system->b));
+  PetscCall(VecDestroy(&system->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver with these options and no others, which are kept as long as it is */
+typedef struct {
+  KSP          ksp;
+  PetscOptions options;
+} Solver;
+
+static PetscErrorCode SolverCreateOptions(Mat A, PetscInt s, const char text[], Solver *solver)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, PCJACOBI, &solver->ksp));
+  PetscCall(PetscOptionsCreate(&solver->options));
+  PetscCall(PetscOptionsInsertString(solver->options, text));
+  PetscCall(PetscObjectSetOptions((PetscObject)solver->ksp, solver->options));
+  PetscCall(KSPSetFromOptions(solver->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverDestroy(Solver *solver)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPDestroy(&solver->ksp));
+  PetscCall(PetscOptionsDestroy(&solver->options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Guesses from the solves before: the last right-hand side is a sum of the others, and needs few iterations */
+static PetscErrorCode TestGuesses(void)
+{
+  const struct {
+    const char  *name;
+    KSPGuessType type;
+    PetscInt     model;
+    PetscBool    general; /* the others are for symmetric matrices, and gain little here whatever the solver */
+  } guesses[] = {
+    {"fischer, model 1", KSPGUESSFISCHER, 1, PETSC_TRUE },
+    {"fischer, model 2", KSPGUESSFISCHER, 2, PETSC_FALSE},
+    {"fischer, model 3", KSPGUESSFISCHER, 3, PETSC_FALSE},
+    {"pod",              KSPGUESSPOD,     0, PETSC_TRUE }
+  };
+  const PetscInt solves = 4;
+  System         system;
+  Vec            sum;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  PetscCall(VecDuplicate(system.b, &sum));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ig = 0; ig < PETSC_STATIC_ARRAY_LENGTH(guesses); ig++) {
+      PetscInt first = 0, its;
+      KSPGuess guess;
+      KSP      ksp;
+      char     what[64];
+
+      PetscCall(SolverCreate(system.A, sizes[is], PCJACOBI, &ksp));
+      PetscCall(KSPGetGuess(ksp, &guess));
+      PetscCall(KSPGuessSetType(guess, guesses[ig].type));
+      if (guesses[ig].model) PetscCall(KSPGuessFischerSetModel(guess, guesses[ig].model, 10));
+      PetscCall(VecSet(sum, 0.0));
+      for (PetscInt i = 0; i <= solves; i++) {
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", solve %" PetscInt_FMT, guesses[ig].name, sizes[is], i));
+        if (i < solves) {
+          PetscCall(VecSetGeneral(system.b, 1.0 + i));
+          PetscCall(VecAXPY(sum, 1.0 + 0.3 * i, system.b));
+        } else PetscCall(VecCopy(sum, system.b));
+        PetscCall(KSPSolve(ksp, system.b, system.x));
+        PetscCall(CheckSolved(what, ksp, system.A, system.b, system.x));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        if (!i) first = its;
+      }
+      if (its > (guesses[ig].general ? first / 2 : first)) PetscCall(Complain("%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " for the first", what, its, first));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&sum));
+  PetscCall(SystemDestroy(&system));
+  PetscCall(Verdict("guesses from solves before"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Diagonal scaling, where this PETSc still has it: solved in the scaled norm, and the system is as it was afterwards */
+static PetscErrorCode TestScaling(void)
+{
+  System system;
+  Mat    original;
+  Vec    d, b;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  PetscCall(VecDuplicate(system.b, &d));
+  PetscCall(VecDuplicate(system.b, &b));
+  PetscCall(VecSetGeneral(d, 0.3));
+  PetscCall(VecAbs(d));
+  PetscCall(VecShift(d, 0.01));
+  PetscCall(MatDiagonalScale(system.A, d, d));
+  PetscCall(MatDuplicate(system.A, MAT_COPY_VALUES, &original));
+  PetscCall(VecCopy(system.b, b));
+  PetscCall(MatGetDiagonal(system.A, d));
+  PetscCall(VecAbs(d));
+  PetscCall(VecSqrtAbs(d));
+  PetscCall(VecReciprocal(d));
+  for (size_t is = 0; is < SIZES; is++) {
+    KSPConvergedReason reason;
+    PetscBool          used;
+    Solver             solver;
+
+    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_diagonal_scale -ksp_diagonal_scale_fix", &solver));
+    PetscCall(PetscOptionsUsed(solver.options, "ksp_diagonal_scale", &used));
+    for (PetscInt solve = 0; solve < 2; solve++) {
+      PetscReal norm, reference, change, Anorm;
+      Vec       r;
+
+      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+      PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
+      PetscCall(VecDuplicate(b, &r));
+      PetscCall(MatMult(original, system.x, r));
+      PetscCall(VecAYPX(r, -1.0, b));
+      if (used) PetscCall(VecPointwiseMult(r, r, d));
+      PetscCall(VecNorm(r, NORM_2, &norm));
+      PetscCall(VecCopy(b, r));
+      if (used) PetscCall(VecPointwiseMult(r, r, d));
+      PetscCall(VecNorm(r, NORM_2, &reference));
+      if (!(reason > 0) || !(norm <= 1.01 * rtol * reference)) PetscCall(Complain("diagonal scaling, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)reference));
+      PetscCall(VecWAXPY(r, -1.0, b, system.b));
+      PetscCall(VecNorm(r, NORM_INFINITY, &change));
+      if (!(change <= 100 * PETSC_MACHINE_EPSILON)) PetscCall(Complain("diagonal scaling, s = %" PetscInt_FMT ": b has changed by %g", sizes[is], (double)change));
+      PetscCall(VecDestroy(&r));
+      PetscCall(MatNorm(original, NORM_FROBENIUS, &Anorm));
+      PetscCall(MatAXPY(system.A, -1.0, original, SAME_NONZERO_PATTERN));
+      PetscCall(MatNorm(system.A, NORM_FROBENIUS, &change));
+      if (!(change <= 100 * PETSC_MACHINE_EPSILON * Anorm)) PetscCall(Complain("diagonal scaling, s = %" PetscInt_FMT ": A has changed by %g of %g", sizes[is], (double)change, (double)Anorm));
+      PetscCall(MatCopy(original, system.A, SAME_NONZERO_PATTERN));
+    }
+    PetscCall(SolverDestroy(&solver));
+  }
+  PetscCall(MatDestroy(&original));
+  PetscCall(VecDestroy(&d));
+  PetscCall(VecDestroy(&b));
+  PetscCall(SystemDestroy(&system));
+  PetscCall(Verdict("diagonal scaling"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ends that options set: at least so many iterations, no more than so many, and what the tolerance is relative to */
+static PetscErrorCode TestEnds(void)
+{
+  System    system;
+  PetscReal bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  PetscCall(VecNorm(system.b, NORM_2, &bnorm));
+  for (size_t is = 0; is < SIZES; is++) {
+    KSPConvergedReason reason;
+    PetscInt           plain, its;
+    PetscReal          norm, reported;
+    PetscBool          used;
+    Solver             solver;
+    char               text[64], what[128];
+
+    PetscCall(SolverCreateOptions(system.A, sizes[is], "", &solver));
+    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+    PetscCall(KSPGetIterationNumber(solver.ksp, &plain));
+    PetscCall(SolverDestroy(&solver));
+
+    /* shortly after the iteration that would have been the last, and long after it */
+    for (PetscInt factor = 0; factor < 2; factor++) {
+      const PetscInt least = factor ? 4 * plain : plain + 1;
+
+      PetscCall(PetscSNPrintf(text, sizeof(text), "-ksp_min_it %" PetscInt_FMT, least));
+      PetscCall(SolverCreateOptions(system.A, sizes[is], text, &solver));
+      PetscCall(PetscOptionsUsed(solver.options, "ksp_min_it", &used));
+      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, text, sizes[is]));
+      PetscCall(CheckSolved(what, solver.ksp, system.A, system.b, system.x));
+      PetscCall(KSPGetIterationNumber(solver.ksp, &its));
+      if (used && its < least) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+      PetscCall(SolverDestroy(&solver));
+    }
+
+    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_lag_norm", &solver));
+    PetscCall(PetscOptionsUsed(solver.options, "ksp_lag_norm", &used));
+    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "-ksp_lag_norm, s = %" PetscInt_FMT, sizes[is]));
+    PetscCall(CheckSolved(what, solver.ksp, system.A, system.b, system.x));
+    PetscCall(KSPGetIterationNumber(solver.ksp, &its));
+    if (!used || its != plain) PetscCall(Complain("%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " without", what, its, plain));
+    PetscCall(SolverDestroy(&solver));
+
+    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_max_it 7 -ksp_converged_maxits", &solver));
+    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+    PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
+    PetscCall(KSPGetIterationNumber(solver.ksp, &its));
+    PetscCall(KSPGetResidualNorm(solver.ksp, &reported));
+    PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
+    if (reason != KSP_CONVERGED_ITS || its != 7 || !(PetscAbsReal(norm - reported) <= 1e4 * PETSC_MACHINE_EPSILON * bnorm))
+      PetscCall(Complain("-ksp_converged_maxits, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", norm %g, reported %g", sizes[is], KSPConvergedReasons[reason], its, (double)norm, (double)reported));
+    PetscCall(SolverDestroy(&solver));
+
+    /* a guess that is far away, and one that is near */
+    for (PetscInt near = 0; near < 2; near++) {
+      const char *const options[] = {"-ksp_converged_use_initial_residual_norm", "-ksp_converged_use_min_initial_residual_norm"};
+
+      for (PetscInt min = 0; min < 2; min++) {
+        PetscReal initial, reference;
+
+        PetscCall(SolverCreateOptions(system.A, sizes[is], "", &solver));
+        PetscCall(KSPSetTolerances(solver.ksp, 1e-3, 0.0, PETSC_DEFAULT, 1000));
+        PetscCall(VecSet(system.x, 0.0));
+        if (near) PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+        else PetscCall(VecSet(system.x, 1e3));
+        PetscCall(SolverDestroy(&solver));
+        PetscCall(ResidualNorm(system.A, system.b, system.x, &initial, &bnorm));
+        reference = min ? PetscMin(initial, bnorm) : initial;
+        PetscCall(SolverCreateOptions(system.A, sizes[is], options[min], &solver));
+        PetscCall(KSPSetInitialGuessNonzero(solver.ksp, PETSC_TRUE));
+        PetscCall(KSPSetTolerances(solver.ksp, 1000 * rtol, 0.0, PETSC_DEFAULT, 1000));
+        PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+        PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
+        PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
+        /* and no smaller than needed, for a solve that stops as soon as it may */
+        if (reason != KSP_CONVERGED_RTOL || !(norm <= 1010 * rtol * reference) || !(norm >= 1e-3 * rtol * reference))
+          PetscCall(Complain("%s, %s guess, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min], near ? "near" : "far", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)initial, (double)bnorm));
+        PetscCall(SolverDestroy(&solver));
+      }
+    }
+  }
+  PetscCall(SystemDestroy(&system));
+  PetscCall(Verdict("ends and norms of the options"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error where a solve fails, by max_it or because the tolerance is out of reach; the same solver works afterwards */
+static PetscErrorCode TestErrors(void)
+{
+  System system;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscErrorCode ierr;
+    char          *place;
+    Solver         solver;
+
+    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_error_if_not_converged", &solver));
+    for (PetscInt turn = 0; turn < 2; turn++) {
+      /* after the first such error PETSc takes a solve for one inside another, where max_it is none */
+      const PetscBool first = (PetscBool)(!is && !turn);
+
+      PetscCall(KSPSetTolerances(solver.ksp, first ? rtol : PETSC_MACHINE_EPSILON / 1000, 0.0, PETSC_DEFAULT, first ? 3 : 5000));
+      PetscCall(Listen());
+      ierr = KSPSolve(solver.ksp, system.b, system.x);
+      PetscCall(Heard());
+      PetscCall(PetscStrstr(message, first ? "DIVERGED_ITS" : "DIVERGED_BREAKDOWN", &place));
+      if (!ierr || !place) PetscCall(Complain("-ksp_error_if_not_converged, s = %" PetscInt_FMT ": error %d, \"%s\"", sizes[is], (int)ierr, message));
+      PetscCall(KSPSetTolerances(solver.ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+      PetscCall(CheckSolved("after an error", solver.ksp, system.A, system.b, system.x));
+    }
+    PetscCall(SolverDestroy(&solver));
+  }
+  PetscCall(SystemDestroy(&system));
+  PetscCall(Verdict("errors where a solve fails"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define MAX_LINES 500
+
+/* What the monitors print is the history, and the true norms are those; the one of singular values has none to show, and does no harm */
+static PetscErrorCode TestMonitors(void)
+{
+  System system;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  for (size_t is = 0; is < SIZES; is++) {
+    const struct {
+      const char *option, *text;
+      PetscReal   expected; /* 0 for the norms of the history */
+    } monitors[] = {
+      {"-ksp_monitor",                "KSP Residual norm ", 0.0 },
+      {"-ksp_monitor_true_residual",  "true resid norm ",   0.0 },
+      {"-ksp_monitor_singular_value", " max ",              -1.0}
+    };
+
+    for (size_t im = 0; im < PETSC_STATIC_ARRAY_LENGTH(monitors); im++) {
+      static PetscReal printed[MAX_LINES];
+      const PetscReal *norms;
+      PetscInt         lines, length;
+      char             text[128];
+      Solver           solver;
+
+      PetscCall(PetscSNPrintf(text, sizeof(text), "%s ascii:options_monitor", monitors[im].option));
+      PetscCall(SolverCreateOptions(system.A, sizes[is], text, &solver));
+      PetscCall(KSPSetResidualHistory(solver.ksp, NULL, MAX_LINES, PETSC_TRUE));
+      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+      PetscCall(CheckSolved(monitors[im].option, solver.ksp, system.A, system.b, system.x));
+      PetscCall(KSPMonitorCancel(solver.ksp)); /* closes the file */
+      PetscCall(KSPGetResidualHistory(solver.ksp, &norms, &length));
+      PetscCall(FileNumbers("options_monitor", monitors[im].text, MAX_LINES, printed, &lines));
+      if (lines != length || lines < 3) PetscCall(Complain("%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " lines, %" PetscInt_FMT " norms", monitors[im].option, sizes[is], lines, length));
+      for (PetscInt i = 0; i < PetscMin(lines, length); i++) {
+        const PetscReal expected = monitors[im].expected == 0.0 ? norms[i] : monitors[im].expected;
+
+        if (!(PetscAbsReal(printed[i] - expected) <= PetscMax(1e-8, 1e4 * PETSC_MACHINE_EPSILON) * norms[0]))
+          PetscCall(Complain("%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": %g printed instead of %g", monitors[im].option, sizes[is], i, (double)printed[i], (double)expected));
+      }
+      PetscCall(SolverDestroy(&solver));
+    }
+  }
+  PetscCall(SystemDestroy(&system));
+  PetscCall(Verdict("monitors of the options"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Views after a solve: each writes something, and those of eigenvalues, of which the method has none, do no harm */
+static PetscErrorCode TestViews(void)
+{
+  const struct {
+    const char *option, *text;
+  } views[] = {
+    {"-ksp_view",                                  "type: idrs"          },
+    {"-ksp_view_pre",                              "type: idrs"          },
+    {"-ksp_converged_reason",                      "CONVERGED_RTOL"      },
+    {"-ksp_converged_rate",                        "CONVERGED_RTOL"      },
+    {"-ksp_view_final_residual",                   "norm of residual "   },
+    {"-ksp_view_mat",                              "row 0:"              },
+    {"-ksp_view_rhs",                              "Vec Object"          },
+    {"-ksp_view_solution",                         "Vec Object"          },
+    {"-ksp_view_mat_explicit",                     "Mat Object"          },
+    {"-ksp_view_preconditioned_operator_explicit", "Mat Object"          },
+    {"-ksp_view_eigenvalues",                      "computed eigenvalues"},
+    {"-ksp_view_eigenvalues_explicit",             "computed eigenvalues"},
+    {"-ksp_view_singularvalues",                   ""                    }, /* releases of PETSc differ about what there is to say */
+  };
+  System system;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  for (size_t iv = 0; iv < PETSC_STATIC_ARRAY_LENGTH(views); iv++) {
+    char      text[128];
+    PetscReal number = 0.0, norm, bnorm;
+    PetscInt  lines;
+    PetscBool final;
+    Solver    solver;
+
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s ascii:options_view", views[iv].option));
+    PetscCall(SolverCreateOptions(system.A, 4, text, &solver));
+    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+    PetscCall(CheckSolved(views[iv].option, solver.ksp, system.A, system.b, system.x));
+    PetscCall(SolverDestroy(&solver)); /* closes the file */
+    PetscCall(FileNumbers("options_view", views[iv].text, 1, &number, &lines));
+    if (!lines && views[iv].text[0]) PetscCall(Complain("%s: no line with \"%s\"", views[iv].option, views[iv].text));
+    PetscCall(PetscStrcmp(views[iv].option, "-ksp_view_final_residual", &final));
+    PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
+    if (final && !(PetscAbsReal(number - norm) <= 0.01 * rtol * bnorm)) PetscCall(Complain("%s: %g, not %g", views[iv].option, (double)number, (double)norm));
+  }
+  PetscCall(SystemDestroy(&system));
+  PetscCall(Verdict("views of the options"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestGuesses());
+  PetscCall(TestScaling());
+  PetscCall(TestEnds());
+  PetscCall(TestErrors());
+  PetscCall(TestMonitors());
+  PetscCall(TestViews());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,0 +1,247 @@
+static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc lets a matrix have, of the matrix and of its transpose, and on a system\n\
+of equations with a near null space for algebraic multigrid.\n\n";
+
+#include "system.h"
+
+#define ROWS (LINE * LINE)
+
+/* Scales that the rows are multiplied with, so that the null space of the transpose is not that of the matrix */
+static PetscReal Scale(PetscInt i)
+{
+  return 1.0 + 0.1 * (i % 5);
+}
+
+/* Diffusion with free ends, symmetric: the constants are both null spaces */
+static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
+{
+  PetscInt neighbours = 0;
+
+  if (i != j) return (PetscAbsInt(i - j) == LINE || (PetscAbsInt(i - j) == 1 && i / LINE == j / LINE)) ? -1.0 : 0.0;
+  if (i >= LINE) neighbours++;
+  if (i < n - LINE) neighbours++;
+  if (i % LINE) neighbours++;
+  if ((i + 1) % LINE) neighbours++;
+  return (PetscReal)neighbours;
+}
+
+static PetscScalar ScaledNeumann(PetscInt i, PetscInt j, PetscInt n)
+{
+  return Scale(i) * Neumann(i, j, n);
+}
+
+/* Convection and diffusion around two circles: not symmetric, the constants are both null spaces */
+static PetscScalar Torus(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt right = (i + 1) % LINE + i / LINE * LINE, left = (i + LINE - 1) % LINE + i / LINE * LINE;
+
+  if (i == j) return 4.0;
+  if (j == right) return -1.7;
+  if (j == left) return -0.3;
+  if (j == (i + LINE) % n) return -0.8;
+  if (j == (i + n - LINE) % n) return -1.2;
+  return 0.0;
+}
+
+static PetscScalar ScaledTorus(PetscInt i, PetscInt j, PetscInt n)
+{
+  return Scale(i) * Torus(i, j, n);
+}
+
+static const struct {
+  const char *name;
+  Entry      *entry;
+  PetscBool   scaled;
+} singular[] = {
+  {"diffusion",              Neumann,       PETSC_FALSE},
+  {"diffusion, scaled rows", ScaledNeumann, PETSC_TRUE },
+  {"torus",                  Torus,         PETSC_FALSE},
+  {"torus, scaled rows",     ScaledTorus,   PETSC_TRUE }
+};
+
+/* The null spaces of the matrix, the constants, and of its transpose */
+static PetscErrorCode SpacesCreate(Mat A, PetscBool scaled, MatNullSpace *space, MatNullSpace *transposed)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+  Vec          w;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, space));
+  PetscCall(MatCreateVecs(A, NULL, &w));
+  PetscCall(VecGetOwnershipRange(w, &begin, &end));
+  PetscCall(VecGetArrayWrite(w, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = scaled ? 1.0 / Scale(i) : 1.0;
+  PetscCall(VecRestoreArrayWrite(w, &array));
+  PetscCall(VecNormalize(w, NULL));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &w, transposed));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The norm that the solver goes by */
+static PetscErrorCode MeasuredNorm(PC pc, PCSide side, Vec v, Vec work, PetscReal *norm)
+{
+  PetscFunctionBeginUser;
+  if (side == PC_LEFT) PetscCall(PCApply(pc, v, work));
+  PetscCall(VecNorm(side == PC_LEFT ? work : v, NORM_2, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How a user makes the system one that has a solution */
+typedef enum {
+  WAY_PRODUCT,   /* b = A times something */
+  WAY_REMOVED,   /* MatNullSpaceRemove() from b */
+  WAY_ATTACHED,  /* MatSetTransposeNullSpace(), b as it is */
+  WAY_TRANSPOSE, /* KSPSolveTranspose(), b as it is, with the null space of A attached */
+  WAYS
+} Way;
+static const char *const ways[] = {"b in the range", "b projected", "null space of the transpose attached", "transpose"};
+
+/* The reason is true for the part of b that is in the range; from the left x has no part in the null space, as PETSc sees to it */
+static PetscErrorCode TestSingular(void)
+{
+  const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+
+  PetscFunctionBeginUser;
+  for (size_t im = 0; im < PETSC_STATIC_ARRAY_LENGTH(singular); im++) {
+    Mat          A, T;
+    MatNullSpace space, transposed;
+    Vec          b, x, r, t;
+
+    PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_FALSE, &A));
+    PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_TRUE, &T));
+    PetscCall(SpacesCreate(A, singular[im].scaled, &space, &transposed));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecDuplicate(b, &r));
+    PetscCall(VecDuplicate(b, &t));
+    for (Way way = WAY_PRODUCT; way < WAYS; way++) {
+      PetscCall(MatSetNullSpace(A, space));
+      PetscCall(MatSetTransposeNullSpace(A, way == WAY_ATTACHED ? transposed : NULL));
+      for (size_t is = 0; is < SIZES; is++) {
+        for (size_t iside = 0; iside < 2; iside++) {
+          for (size_t ipc = 0; ipc < 2; ipc++) {
+            KSPConvergedReason reason;
+            PetscReal          norm, reference, part = 0.0, xnorm;
+            Mat                B = way == WAY_TRANSPOSE ? T : A;
+            PC                 pc;
+            KSP                ksp;
+
+            PetscCall(VecSetGeneral(b, 1.0));
+            if (way == WAY_PRODUCT) {
+              PetscCall(VecSetGeneral(x, 0.4));
+              PetscCall(MatMult(A, x, b));
+            } else if (way == WAY_REMOVED) PetscCall(MatNullSpaceRemove(transposed, b));
+            PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+            PetscCall(KSPSetPCSide(ksp, sides[iside]));
+            if (way == WAY_TRANSPOSE) PetscCall(KSPSolveTranspose(ksp, b, x));
+            else PetscCall(KSPSolve(ksp, b, x));
+            PetscCall(KSPGetConvergedReason(ksp, &reason));
+
+            if (way == WAY_ATTACHED) PetscCall(MatNullSpaceRemove(transposed, b));
+            if (way == WAY_TRANSPOSE) PetscCall(MatNullSpaceRemove(space, b));
+            PetscCall(KSPGetPC(ksp, &pc));
+            PetscCall(MeasuredNorm(pc, sides[iside], b, r, &reference));
+            PetscCall(MatMult(B, x, t));
+            PetscCall(VecAYPX(t, -1.0, b));
+            PetscCall(MeasuredNorm(pc, sides[iside], t, r, &norm));
+            if (sides[iside] == PC_LEFT && way != WAY_TRANSPOSE) {
+              PetscScalar sum;
+
+              PetscCall(VecSum(x, &sum));
+              part = PetscAbsScalar(sum) / PetscSqrtReal(ROWS);
+            }
+            PetscCall(VecNorm(x, NORM_2, &xnorm));
+            PetscCall(KSPDestroy(&ksp));
+            if (!(reason > 0) || !(norm <= 1.01 * rtol * reference))
+              PetscCall(Complain("%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm, (double)reference));
+            if (!(part <= 1e4 * PETSC_MACHINE_EPSILON * xnorm))
+              PetscCall(Complain("%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
+          }
+        }
+      }
+    }
+    PetscCall(MatNullSpaceDestroy(&space));
+    PetscCall(MatNullSpaceDestroy(&transposed));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&r));
+    PetscCall(VecDestroy(&t));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&T));
+    PetscCall(Verdict(singular[im].name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Plane elasticity, clamped at the edges: two unknowns at each point, and rotations that algebraic multigrid wants to be told of */
+static PetscScalar Elasticity(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt c = i % 2, dx = j / 2 % LINE - i / 2 % LINE, dy = j / 2 / LINE - i / 2 / LINE;
+
+  if (c == j % 2) {
+    if (!dx && !dy) return 8.0;
+    if (PetscAbsInt(dx) + PetscAbsInt(dy) == 1) return (c == 0) == (dx != 0) ? -3.0 : -1.0;
+  } else if (PetscAbsInt(dx) == 1 && PetscAbsInt(dy) == 1) return -0.5 * dx * dy;
+  return 0.0;
+}
+
+static PetscErrorCode TestNear(void)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+  MatNullSpace rigid;
+  Mat          A;
+  Vec          b, x, coordinates;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Elasticity, 2 * ROWS, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecDuplicate(b, &coordinates));
+  PetscCall(VecSetBlockSize(coordinates, 2));
+  PetscCall(VecGetOwnershipRange(coordinates, &begin, &end));
+  PetscCall(VecGetArrayWrite(coordinates, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = i % 2 ? i / 2 / LINE : i / 2 % LINE;
+  PetscCall(VecRestoreArrayWrite(coordinates, &array));
+  PetscCall(MatNullSpaceCreateRigidBody(coordinates, &rigid));
+  PetscCall(MatSetNearNullSpace(A, rigid));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscInt its;
+    KSP      ksp;
+
+    PetscCall(SolverCreate(A, sizes[is], PCGAMG, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("elasticity", ksp, A, b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    if (its > 40) PetscCall(Complain("elasticity, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", sizes[is], its));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatNullSpaceDestroy(&rigid));
+  PetscCall(VecDestroy(&coordinates));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("elasticity, near null space"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestSingular());
+  PetscCall(TestNear());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,0 +1,339 @@
+static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, types by turns, and operators and preconditioners that change under it.\n\n";
+
+#include "system.h"
+#include "listen.h"
+
+#define ROWS (LINE * LINE)
+
+/* What a KSPIDRS starts with */
+static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO};
+
+/* All values that can be asked for, in this order; the error of the first that cannot */
+static PetscErrorCode Settings(KSP ksp, PetscReal values[])
+{
+  PetscInt              s, seed, restarts;
+  KSPIDRSImplementation back;
+  KSPIDRSCommunication  communication;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+  PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
+  PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
+  PetscCall(KSPIDRSGetMinimumCosine(ksp, &values[3]));
+  PetscCall(KSPIDRSGetUpdateTolerance(ksp, &values[4]));
+  PetscCall(KSPIDRSGetImplementation(ksp, &back));
+  PetscCall(KSPIDRSGetCommunication(ksp, &communication));
+  values[0] = (PetscReal)s;
+  values[1] = (PetscReal)seed;
+  values[2] = (PetscReal)restarts;
+  values[5] = (PetscReal)back;
+  values[6] = (PetscReal)communication;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckDefaults(const char what[], KSP ksp)
+{
+  PetscReal values[PETSC_STATIC_ARRAY_LENGTH(defaults)];
+
+  PetscFunctionBeginUser;
+  PetscCall(Settings(ksp, values));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++) {
+    if (!(values[i] == defaults[i])) PetscCall(Complain("%s: setting %d is %g, not %g", what, (int)i, (double)values[i], (double)defaults[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every setter, with values that are not the defaults, or not allowed */
+static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSSetShadowSize(ksp, right ? 7 : -7));
+  PetscCall(KSPIDRSSetShadowSeed(ksp, right ? 5 : -5));
+  PetscCall(KSPIDRSSetMaxRestarts(ksp, right ? 3 : -3));
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, right ? 0.25 : 2.0));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, right ? 0.1 : 10.0));
+  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before a type, and on other types, setters do nothing and getters are errors; then the type has its defaults */
+static PetscErrorCode TestElsewhere(Mat A, Vec b, Vec x, Vec P[])
+{
+  const KSPType types[] = {NULL, KSPGMRES, KSPBCGS, KSPPREONLY};
+
+  PetscFunctionBeginUser;
+  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+    for (PetscInt right = 0; right < 2; right++) {
+      const char    *what = types[it] ? types[it] : "no type";
+      PetscReal      values[PETSC_STATIC_ARRAY_LENGTH(defaults)];
+      PetscInt       references;
+      PetscErrorCode ierr;
+      KSP            ksp;
+
+      PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+      if (types[it]) PetscCall(KSPSetType(ksp, types[it]));
+      PetscCall(SetAll(ksp, (PetscBool)right, P));
+      PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
+      if (references != 1) PetscCall(Complain("%s: keeps shadow vectors", what));
+      PetscCall(Listen());
+      ierr = Settings(ksp, values);
+      if (!ierr) ierr = KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL);
+      PetscCall(Heard());
+      if (!ierr) PetscCall(Complain("%s: no error of the getters", what));
+      PetscCall(KSPSetType(ksp, KSPIDRS));
+      PetscCall(CheckDefaults(what, ksp));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved(what, ksp, A, b, x));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(Verdict("setters before the type and on other types"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From type to type and back, with solves between or without: nothing of the settings is left, nor of the vectors */
+static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
+{
+  const KSPType types[] = {KSPGMRES, KSPBCGS, KSPTFQMR, KSPFGMRES};
+
+  PetscFunctionBeginUser;
+  for (PetscInt solving = 0; solving < 2; solving++) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+      PetscInt references;
+
+      PetscCall(SetAll(ksp, PETSC_TRUE, P));
+      if (solving) {
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckSolved("before another type", ksp, A, b, x));
+      }
+      PetscCall(KSPSetType(ksp, types[it]));
+      PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
+      if (references != 1) PetscCall(Complain("%s: shadow vectors are kept", types[it]));
+      if (solving) {
+        PetscCall(KSPSetPCSide(ksp, it % 2 ? PC_RIGHT : PC_LEFT)); /* what a type brings along; the last has the right side only */
+        PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+        PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+      }
+      PetscCall(KSPSetType(ksp, KSPIDRS));
+      PetscCall(CheckDefaults(types[it], ksp));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved(types[it], ksp, A, b, x));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Verdict("types by turns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The calls that make a solver, in any order: a setting is there when it came after the type */
+static PetscErrorCode TestOrders(Mat A, Vec b, Vec x)
+{
+  PetscInt order[4];
+
+  PetscFunctionBeginUser;
+  for (PetscInt code = 0; code < 256; code++) {
+    PetscBool typed = PETSC_FALSE, set = PETSC_FALSE;
+    PetscInt  s, mask                  = 0;
+    KSP       ksp;
+
+    for (PetscInt i = 0; i < 4; i++) {
+      order[i] = code >> 2 * i & 3;
+      mask |= 1 << order[i];
+    }
+    if (mask != 15) continue; /* not a permutation */
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    for (PetscInt i = 0; i < 4; i++) {
+      switch (order[i]) {
+      case 0:
+        PetscCall(KSPSetOperators(ksp, A, A));
+        break;
+      case 1:
+        PetscCall(KSPSetType(ksp, KSPIDRS));
+        typed = PETSC_TRUE;
+        break;
+      case 2:
+        PetscCall(KSPIDRSSetShadowSize(ksp, 6));
+        set = typed;
+        break;
+      default:
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+      }
+    }
+    PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+    if (s != (set ? 6 : 4)) PetscCall(Complain("order %" PetscInt_FMT ": s = %" PetscInt_FMT, code, s));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("calls in any order", ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Verdict("calls in any order"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Something is set after the set-up, and before a solve: it is of effect, and the panels are as large as they have to be */
+static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
+{
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t other = 0; other < SIZES; other++) {
+      PetscInt products, reductions, updates, restarts;
+      KSP      ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], PCJACOBI, &ksp));
+      PetscCall(KSPSetUp(ksp));
+      PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
+      if (products || reductions || updates || restarts) PetscCall(Complain("counts before a solve"));
+      PetscCall(KSPIDRSSetShadowSize(ksp, sizes[other]));
+      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0)); /* one vector less */
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("set after the set-up", ksp, A, b, x));
+      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1)); /* and one more */
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("set after a solve", ksp, A, b, x));
+      PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("another back end", ksp, A, b, x));
+      PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
+      PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("shadow vectors given", ksp, A, b, x));
+      PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("shadow vectors taken back", ksp, A, b, x));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(Verdict("settings after the set-up"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A shell around a matrix that is another type of operator */
+static PetscErrorCode PassMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  PetscCall(MatMult((Mat)ctx, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operators that change under the solver, with a preconditioner that is kept, made again, or made from another matrix */
+static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
+{
+  PetscInt n;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(b, &n));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscErrorCode ierr;
+    PetscReal      norm;
+    Mat            B, S;
+    Vec            kept, now;
+    PC             pc;
+    KSP            ksp;
+
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(VecDuplicate(b, &kept));
+    PetscCall(VecDuplicate(b, &now));
+    PetscCall(SolverCreate(B, sizes[is], PCJACOBI, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(PCApply(pc, b, kept));
+
+    /* another matrix, the preconditioner of the first, the solution of the first as guess */
+    PetscCall(MatShift(B, 2.0));
+    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("preconditioner kept", ksp, B, b, x));
+    PetscCall(PCApply(pc, b, now));
+    PetscCall(VecAXPY(now, -1.0, kept));
+    PetscCall(VecNorm(now, NORM_2, &norm));
+    if (!(norm == 0.0)) PetscCall(Complain("s = %" PetscInt_FMT ": the preconditioner was not kept", sizes[is]));
+    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("preconditioner made again", ksp, B, b, x));
+    PetscCall(PCApply(pc, b, now));
+    PetscCall(VecAXPY(now, -1.0, kept));
+    PetscCall(VecNorm(now, NORM_2, &norm));
+    if (!(norm > 0.0)) PetscCall(Complain("s = %" PetscInt_FMT ": the preconditioner was kept", sizes[is]));
+
+    /* the operator a shell, the preconditioner from a matrix that is another one; then neither */
+    PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, ROWS, ROWS, B, &S));
+    PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
+    PetscCall(KSPSetOperators(ksp, S, A));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("shell", ksp, B, b, x));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("shell without preconditioner", ksp, B, b, x));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("the first matrix again", ksp, A, b, x));
+
+    /* without operators there is an error, and with them again there is none */
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, NULL, NULL));
+    PetscCall(Listen());
+    ierr = KSPSolve(ksp, b, x);
+    PetscCall(Heard());
+    if (!ierr) PetscCall(Complain("s = %" PetscInt_FMT ": no error without operators", sizes[is]));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, B, B));
+    PetscCall(VecSet(x, 0.0));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("operators again", ksp, B, b, x));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&kept));
+    PetscCall(VecDestroy(&now));
+    PetscCall(MatDestroy(&S));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(Verdict("operators and preconditioners that change"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat A;
+  Vec b, x, *P;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecDuplicateVecs(b, 2, &P));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(VecSetGeneral(P[i], 3.0 + i));
+  PetscCall(TestElsewhere(A, b, x, P));
+  PetscCall(TestTurns(A, b, x, P));
+  PetscCall(TestOrders(A, b, x));
+  PetscCall(TestAfterSetUp(A, b, x, P));
+  PetscCall(TestOperators(A, b, x));
+  PetscCall(VecDestroyVecs(2, &P));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -25,17 +25,19 @@ static PetscErrorCode KSPIDRSGetShadowSize_IDRS(KSP ksp, PetscInt *s)
 static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  Vec      *columns;
 
   PetscFunctionBegin;
   PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
   PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL, "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
-  for (PetscInt i = 0; i < s; i++) PetscCall(PetscObjectReference((PetscObject)P[i]));
-  PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
-  if (s) {
-    PetscCall(PetscMalloc1(s, &idrs->P));
-    PetscCall(PetscArraycpy(idrs->P, P, s));
-    idrs->s = s;
+  PetscCall(PetscMalloc1(s, &columns)); /* NULL for none */
+  for (PetscInt i = 0; i < s; i++) {
+    PetscCall(PetscObjectReference((PetscObject)P[i]));
+    columns[i] = P[i];
   }
+  PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
+  idrs->P = columns;
+  if (s) idrs->s = s;
   ksp->setupstage = KSP_SETUP_NEW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -79,7 +79,10 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   PetscFunctionBegin;
   PetscCheck(!idrs->solving || !idrs->space->ahead, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
   if (!v) {
-    if (!idrs->solution) PetscCall(VecDuplicate(ksp->vec_sol, &idrs->solution));
+    if (!idrs->solution) {
+      PetscCall(VecDuplicate(ksp->vec_sol, &v));
+      idrs->solution = v; /* only once it is complete */
+    }
     v = idrs->solution;
   }
   PetscCall(VecCopy(ksp->vec_sol, v));

@@ -73,6 +73,7 @@ static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
   }
   ierr         = KSPSetWorkVecs(ksp, count);
   ksp->vec_sol = solution;
+  if (ierr) ksp->work = NULL; /* an array that was not filled cannot be destroyed */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -110,13 +111,24 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Other panels and work vectors, in the midst of KSPSolve() */
+static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
+{
+  const KSPSetUpStage stage = ksp->setupstage;
+
+  PetscFunctionBegin;
+  ksp->setupstage = KSP_SETUP_NEW; /* should it fail */
+  PetscCall(KSPSetUp_IDRS(ksp));
+  ksp->setupstage = stage;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it */
 static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
 {
-  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
-  KSPSetUpStage stage = ksp->setupstage;
-  PetscBool     device;
-  PetscMPIInt   moved;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool   device;
+  PetscMPIInt moved;
 
   PetscFunctionBegin;
   if (!PetscDefined(HAVE_DEVICE) || idrs->space->backend->composed) PetscFunctionReturn(PETSC_SUCCESS);
@@ -125,9 +137,7 @@ static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
   IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, idrs->space->comm);
   if (moved) {
     PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
-    ksp->setupstage = KSP_SETUP_NEW; /* should it fail */
-    PetscCall(KSPSetUp_IDRS(ksp));
-    ksp->setupstage = stage;
+    PetscCall(KSPIDRSSetUpAgain_Private(ksp));
   }
   idrs->placed = PETSC_TRUE;
   idrs->device = device;
@@ -173,6 +183,7 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
+  if (idrs->solving) PetscCall(KSPIDRSSetUpAgain_Private(ksp)); /* the error that has ended the last solve may have left vectors locked */
   PetscCall(KSPIDRSFollowSolution_Private(ksp));
   PetscCall(KSPIDRSStart_Private(ksp));
   PetscCall(VecSet(idrs->z, 0.0));

@@ -13,6 +13,17 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* VecDuplicateVecs(), which may fail in the midst of it: an array that was not filled cannot be destroyed */
+static PetscErrorCode IDRSDuplicate_Vec(Vec like, PetscInt count, Vec *columns[])
+{
+  const PetscErrorCode ierr = VecDuplicateVecs(like, count, columns);
+
+  PetscFunctionBegin;
+  if (ierr) *columns = NULL;
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode IDRSCreate_Vec(IDRSSpace space, Vec like)
 {
   PetscScalar *negative;
@@ -20,10 +31,10 @@ static PetscErrorCode IDRSCreate_Vec(IDRSSpace space, Vec like)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(space->s, &negative));
   space->data = negative;
-  PetscCall(VecDuplicateVecs(like, space->s, &space->G));
-  PetscCall(VecDuplicateVecs(like, space->s, &space->U));
+  PetscCall(IDRSDuplicate_Vec(like, space->s, &space->G));
+  PetscCall(IDRSDuplicate_Vec(like, space->s, &space->U));
   if (space->hashed) {
-    PetscCall(VecDuplicateVecs(like, space->s, &space->P));
+    PetscCall(IDRSDuplicate_Vec(like, space->s, &space->P));
     PetscCall(IDRSShadowFill(space, space->P));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -85,16 +96,17 @@ static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, cons
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
   if (!nest && x->ops->dot_local && x->ops->mdot_local && x->ops->norm_local) {
+    /* not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for good: it keeps the norm with the vector */
     PetscCall(VecMDotBegin(x, s, space->P, sums));
-    PetscCall(VecNormBegin(x, NORM_2, &xx));
-    PetscCall(VecNormBegin(r, NORM_2, &rr));
+    PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
+    PetscCall(VecDotBegin(r, r, sums + IDRS_SUM_RR(s)));
     if (y) {
       PetscCall(VecMDotBegin(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
     }
     PetscCall(VecMDotEnd(x, s, space->P, sums));
-    PetscCall(VecNormEnd(x, NORM_2, &xx));
-    PetscCall(VecNormEnd(r, NORM_2, &rr));
+    PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
+    PetscCall(VecDotEnd(r, r, sums + IDRS_SUM_RR(s)));
     if (y) {
       PetscCall(VecMDotEnd(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
@@ -107,10 +119,10 @@ static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, cons
       PetscCall(VecMDot(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
     }
+    sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
+    sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
     space->reductions += y ? 4 : 2; /* more than the one of a projection */
   }
-  sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
-  sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,390 @@
+static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of KSPIDRS fails once, the first, the second and so on.\n\
+Each failure is an error, what was allocated is freed, and the solver can be used again.\n\n";
+
+#include <petscidrs.h>
+#include "complain.h"
+#include "listen.h"
+#include "residual.h"
+
+#define MAX_BLOCKS 8192
+
+/* Memory in use that was allocated since this list began, and by whom */
+static struct {
+  void       *address;
+  const char *function, *file;
+} blocks[MAX_BLOCKS];
+static PetscInt    inuse    = 0;
+static PetscBool   watching = PETSC_FALSE;
+static PetscInt    left     = 0; /* allocations until one fails, which is the last of these; 0 for none */
+static const char *failed;       /* the function whose allocation that was, and its file */
+static const char *failedfile;
+
+/* PETSc's allocators, which these stand before */
+static PetscErrorCode (*allocate)(size_t, PetscBool, int, const char[], const char[], void **);
+static PetscErrorCode (*release)(void *, int, const char[], const char[]);
+static PetscErrorCode (*resize)(size_t, int, const char[], const char[], void **);
+
+static void Remember(void *address, const char function[], const char file[])
+{
+  if (!watching || !address) return;
+  if (inuse < MAX_BLOCKS) {
+    blocks[inuse].address  = address;
+    blocks[inuse].function = function;
+    blocks[inuse].file     = file;
+  }
+  inuse++;
+}
+
+static void Forget(const void *address)
+{
+  for (PetscInt i = PetscMin(inuse, MAX_BLOCKS) - 1; address && i >= 0; i--) {
+    if (blocks[i].address != address) continue;
+    blocks[i] = blocks[--inuse];
+    return;
+  }
+}
+
+static PetscErrorCode Fail(int line, const char function[], const char file[])
+{
+  if (!left || --left) return PETSC_SUCCESS;
+  failed     = function;
+  failedfile = file;
+  return PetscError(PETSC_COMM_SELF, line, function, file, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "No memory, for this test");
+}
+
+/* Memory that is not to be zero is anything but that: pointers in it lead nowhere */
+static PetscErrorCode Malloc(size_t size, PetscBool clear, int line, const char function[], const char file[], void **result)
+{
+  PetscErrorCode ierr = size ? Fail(line, function, file) : PETSC_SUCCESS;
+
+  if (!ierr) ierr = (*allocate)(size, clear, line, function, file, result);
+  if (!ierr) {
+    if (watching && !clear && *result) memset(*result, 0xff, size);
+    Remember(*result, function, file);
+  }
+  return ierr;
+}
+
+static PetscErrorCode Free(void *address, int line, const char function[], const char file[])
+{
+  Forget(address);
+  return (*release)(address, line, function, file);
+}
+
+static PetscErrorCode Realloc(size_t size, int line, const char function[], const char file[], void **result)
+{
+  const void    *old  = *result;
+  PetscErrorCode ierr = size ? Fail(line, function, file) : PETSC_SUCCESS;
+
+  if (!ierr) ierr = (*resize)(size, line, function, file, result);
+  if (!ierr) {
+    Forget(old);
+    Remember(*result, function, file);
+  }
+  return ierr;
+}
+
+static PetscErrorCode ReplaceAllocators(PetscBool replace)
+{
+  PetscFunctionBeginUser;
+  if (replace) {
+    allocate = PetscTrMalloc;
+    release  = PetscTrFree;
+    resize   = PetscTrRealloc;
+  }
+  PetscTrMalloc  = replace ? Malloc : allocate;
+  PetscTrFree    = replace ? Free : release;
+  PetscTrRealloc = replace ? Realloc : resize;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is this file one of the library's? */
+static PetscBool Ours(const char file[])
+{
+  const char *name = strrchr(file, '/');
+
+  return strncmp(name ? name + 1 : file, "idrs", 4) ? PETSC_FALSE : PETSC_TRUE;
+}
+
+/* How the solver is used, and everything it is used with */
+typedef struct {
+  PetscInt    s;
+  PCSide      side;
+  const char *pctype;
+  PetscBool   shadow; /* with explicit shadow vectors */
+} Use;
+
+typedef struct {
+  const Use  *use;
+  Mat         A;
+  Vec         b, x, *P;
+  KSP         ksp;
+  PetscViewer viewer;
+} Scene;
+
+/* The solution and the residual of every iteration, as monitors ask for them */
+static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Vec x, r;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
+{
+  const PetscInt n = 20;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  scene->use = use;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &scene->A));
+  PetscCall(MatSetSizes(scene->A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(scene->A, MATAIJ));
+  PetscCall(MatSetUp(scene->A));
+  for (PetscInt i = 0; i < n; i++) {
+    PetscCall(MatSetValue(scene->A, i, i, 4.0, INSERT_VALUES));
+    if (i > 0) PetscCall(MatSetValue(scene->A, i, i - 1, -0.5, INSERT_VALUES));
+    if (i < n - 1) PetscCall(MatSetValue(scene->A, i, i + 1, -1.5, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(scene->A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(scene->A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(scene->A, &scene->x, &scene->b));
+  for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(scene->b, i, PetscSinReal((PetscReal)(1 + i * i)), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(scene->b));
+  PetscCall(VecAssemblyEnd(scene->b));
+  PetscCall(VecDuplicateVecs(scene->b, use->s, &scene->P));
+  for (PetscInt j = 0; j < use->s; j++) {
+    for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(scene->P[j], i, PetscCosReal((PetscReal)(i * i + 3 * j + i * j)), INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(scene->P[j]));
+    PetscCall(VecAssemblyEnd(scene->P[j]));
+  }
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &scene->viewer));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &scene->ksp));
+  PetscCall(KSPSetOperators(scene->ksp, scene->A, scene->A));
+  PetscCall(KSPSetPCSide(scene->ksp, use->side));
+  PetscCall(KSPSetTolerances(scene->ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  PetscCall(KSPMonitorSet(scene->ksp, Look, NULL, NULL));
+  PetscCall(KSPGetPC(scene->ksp, &pc));
+  PetscCall(PCSetType(pc, use->pctype));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCApply(pc, scene->b, scene->x)); /* PCJACOBI takes what it has half made for made, when this fails, and applies it */
+  PetscCall(VecSet(scene->x, 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SceneDestroy(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPDestroy(&scene->ksp));
+  PetscCall(PetscViewerDestroy(&scene->viewer));
+  PetscCall(VecDestroyVecs(scene->use->s, &scene->P));
+  PetscCall(VecDestroy(&scene->b));
+  PetscCall(VecDestroy(&scene->x));
+  PetscCall(MatDestroy(&scene->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   What is done with a KSP, one after the other; each can be done again
+*/
+static PetscErrorCode SetType(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetType(scene->ksp, KSPIDRS));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetAll(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSSetShadowVecs(scene->ksp, 0, NULL));
+  PetscCall(KSPIDRSSetShadowSize(scene->ksp, scene->use->s));
+  PetscCall(KSPIDRSSetImplementation(scene->ksp, implementation));
+  PetscCall(KSPIDRSSetCommunication(scene->ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(KSPIDRSSetShadowSeed(scene->ksp, 3));
+  PetscCall(KSPIDRSSetMinimumCosine(scene->ksp, 0.6));
+  PetscCall(KSPIDRSSetUpdateTolerance(scene->ksp, 1e-2));
+  PetscCall(KSPIDRSSetMaxRestarts(scene->ksp, 5));
+  if (scene->use->shadow) {
+    PetscCall(KSPIDRSSetShadowVecs(scene->ksp, 1, scene->P));
+    PetscCall(KSPIDRSSetShadowVecs(scene->ksp, scene->use->s, scene->P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetFromOptions(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetFromOptions(scene->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUp(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetUp(scene->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSolve(scene->ksp, scene->b, scene->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode View(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerPushFormat(scene->viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(KSPView(scene->ksp, scene->viewer));
+  PetscCall(PetscViewerPopFormat(scene->viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const struct {
+  const char *name;
+  PetscErrorCode (*act)(Scene *);
+  PetscBool skip;        /* by those that come later: KSPSolve() sets up itself */
+  PetscInt  lost;        /* allocations that make the objects that PETSc is making at a time: a vector, two where the residual is asked for */
+  PetscInt  allocations; /* at least so many of them fail here in all; a view makes none */
+} acts[] = {
+  {"KSPSetType()",        SetType,        PETSC_FALSE, 8,  100 },
+  {"setters",             SetAll,         PETSC_FALSE, 8,  12  },
+  {"KSPSetFromOptions()", SetFromOptions, PETSC_FALSE, 8,  12  },
+  {"KSPSetUp()",          SetUp,          PETSC_TRUE,  8,  1000},
+  {"KSPSolve()",          Solve,          PETSC_FALSE, 20, 2000},
+  {"KSPView()",           View,           PETSC_FALSE, 8,  0   },
+};
+
+/* What is done after a failure, before everything is destroyed */
+typedef enum {
+  AFTER_NOTHING,
+  AFTER_AGAIN, /* the same once more */
+  AFTER_RESET, /* KSPReset(), the same, and whatever comes after it */
+  AFTERS
+} After;
+static const char *const afters[] = {"destroyed", "again", "again after KSPReset()"};
+
+/*
+   Memory that nobody has freed. PETSc loses what it was making itself when there was no more: an object, or an array of VecDuplicateVecs()
+   with its vectors. Ours must be freed always, and objects that others have made for us.
+*/
+static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
+{
+  const PetscBool inside = failed && !Ours(failedfile) ? PETSC_TRUE : PETSC_FALSE;
+  PetscBool       array  = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCheck(inuse <= MAX_BLOCKS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d allocations at a time", MAX_BLOCKS);
+  for (PetscInt i = 0; i < inuse; i++) {
+    if (!inside || Ours(blocks[i].file)) PetscCall(Complain("%s: memory of %s() is not freed", what, blocks[i].function));
+    if (!strncmp(blocks[i].function, "VecDuplicateVecs", 16)) array = PETSC_TRUE;
+  }
+  if (!array && inuse > lost) PetscCall(Complain("%s: %" PetscInt_FMT " allocations are not freed", what, inuse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All acts up to this one, in which the n-th allocation fails; and what comes after it. Tells whether there was an n-th */
+static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After after, PetscBool *happened)
+{
+  PetscErrorCode ierr;
+  PetscReal      rnorm, bnorm;
+  PetscInt       locks;
+  char           what[256];
+  Scene          scene;
+
+  PetscFunctionBeginUser;
+  failed   = NULL;
+  inuse    = 0;
+  watching = PETSC_TRUE;
+  PetscCall(SceneCreate(use, &scene));
+  for (size_t i = 0; i < which; i++) {
+    if (!acts[i].skip) PetscCall((*acts[i].act)(&scene));
+  }
+  PetscCall(Listen());
+  left = n;
+  ierr = (*acts[which].act)(&scene);
+  left = 0;
+  PetscCall(Heard());
+  *happened = failed ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, allocation %" PetscInt_FMT " in %s(), %s", acts[which].name, use->s, use->pctype, PCSides[use->side], n, failed ? failed : "nowhere", afters[after]));
+  if (*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(VecLockGet(scene.x, &locks));
+  if (locks) PetscCall(Complain("%s: solution locked", what));
+  PetscCall(VecLockGet(scene.b, &locks));
+  if (locks > 1) PetscCall(Complain("%s: right-hand side locked, by more than KSPSolve()", what));
+
+  if (after != AFTER_NOTHING) {
+    PetscCall(Listen());
+    ierr = after == AFTER_RESET ? KSPReset(scene.ksp) : PETSC_SUCCESS;
+    if (!ierr && after == AFTER_RESET) ierr = KSPSetOperators(scene.ksp, scene.A, scene.A);
+    for (size_t i = which; i < PETSC_STATIC_ARRAY_LENGTH(acts) && !ierr; i++) {
+      if (i == which || !acts[i].skip) ierr = (*acts[i].act)(&scene);
+    }
+    PetscCall(Heard());
+    if (ierr) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
+    else {
+      PetscCall(ResidualNorm(scene.A, scene.b, scene.x, &rnorm, &bnorm));
+      if (!(rnorm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: ||b - A x|| = %g ||b||", what, (double)(rnorm / bnorm)));
+    }
+  }
+  PetscCall(SceneDestroy(&scene));
+  watching = PETSC_FALSE;
+  if (n) PetscCall(CheckMemory(what, acts[which].lost));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestAct(size_t which)
+{
+  const PetscInt    sizes[]   = {1, 8, 16};
+  const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  PetscInt          total     = 0;
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t iside = 0; iside < 2; iside++) {
+      for (size_t ipc = 0; ipc < 2; ipc++) {
+        const Use use      = {sizes[is], sides[iside], pctypes[ipc], (PetscBool)(iside == ipc)};
+        PetscBool happened = PETSC_TRUE;
+
+        for (PetscInt n = 1; happened; n++, total++) PetscCall(FailOnce(&use, which, n, (After)((n + iside + ipc) % AFTERS), &happened));
+      }
+    }
+  }
+  if (total < 12 + acts[which].allocations) PetscCall(Complain("%s: only %" PetscInt_FMT " allocations", acts[which].name, total - 12));
+  PetscCall(Verdict(acts[which].name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
+  PetscBool happened;
+  const Use use = {2, PC_RIGHT, PCJACOBI, PETSC_TRUE};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
+  implementation = (KSPIDRSImplementation)value;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
+  PetscCall(ReplaceAllocators(PETSC_TRUE));
+  PetscCall(FailOnce(&use, PETSC_STATIC_ARRAY_LENGTH(acts) - 1, 0, AFTER_NOTHING, &happened)); /* what PETSc allocates once */
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(acts); i++) PetscCall(TestAct(i));
+  PetscCall(ReplaceAllocators(PETSC_FALSE));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

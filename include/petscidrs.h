@@ -65,6 +65,8 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetUpdateTolerance(KSP, PetscReal);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetUpdateTolerance(KSP, PetscReal *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetMaxRestarts(KSP, PetscInt);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetMaxRestarts(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetSmoothing(KSP, PetscBool);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetSmoothing(KSP, PetscBool *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetImplementation(KSP, KSPIDRSImplementation);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetImplementation(KSP, KSPIDRSImplementation *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication(KSP, KSPIDRSCommunication);

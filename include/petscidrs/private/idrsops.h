@@ -63,6 +63,14 @@ typedef struct {
   PetscReal cosine;    /* for omega */
 } IDRSNext;
 
+/* Inner products that travel with the sums of the next projection, if any: x^H x, x^H y, y^H y */
+enum {
+  IDRS_RIDER_XX,
+  IDRS_RIDER_XY,
+  IDRS_RIDER_YY,
+  IDRS_RIDERS
+};
+
 typedef struct {
   const char *name;
   PetscBool   composed;                                    /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
@@ -102,9 +110,11 @@ struct _n_IDRSSpace {
   void          *data;    /* the back end's own */
   PetscScalar   *numbers; /* of small */
   IDRSSmall      small;
-  PetscBool      ahead;                    /* the numbers of small are on the device, and projections are given an IDRSNext */
-  PetscInt       outstanding;              /* such projections whose results have not been collected */
-  PetscReal      rr;                       /* this process's part of r^H r after the last update or advance */
+  PetscBool      ahead;       /* the numbers of small are on the device, and projections are given an IDRSNext */
+  PetscInt       outstanding; /* such projections whose results have not been collected */
+  PetscReal      rr;          /* this process's part of r^H r after the last update or advance */
+  PetscBool      riding;      /* riders[] are this process's parts, and to be added up with the next sums; else over all processes */
+  PetscScalar    riders[IDRS_RIDERS];
   PetscLogDouble reductions;               /* over processes */
   IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
 };
@@ -117,6 +127,7 @@ PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt,
 PETSC_EXTERN PetscErrorCode    IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
 PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSSpace, PetscInt, Vec, IDRSCombinePart, PetscInt, Vec);
 PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, PetscInt, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSRide(IDRSSpace, Vec, Vec);
 PETSC_EXTERN PetscErrorCode    IDRSNorm(IDRSSpace, Vec, PetscReal *);
 PETSC_EXTERN PetscErrorCode    IDRSOrder(IDRSSpace);
 PETSC_EXTERN PetscErrorCode    IDRSSend(IDRSSpace);

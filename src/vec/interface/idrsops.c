@@ -146,7 +146,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
   space->s      = s;
   space->hashed = P ? PETSC_FALSE : PETSC_TRUE;
 
-  PetscCall(PetscCalloc1(IDRS_NUMBERS(s), &space->numbers));
+  PetscCall(PetscCalloc1(IDRS_NUMBERS(s) + IDRS_RIDERS, &space->numbers)); /* sums come last in it, and riders after them */
   IDRSSmallPlace(&space->small, s, space->numbers);
   space->small.shadownorm = 1.0;
   if (P) {
@@ -299,16 +299,39 @@ PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums over all processes, in place: the one reduction of a product */
+/* Inner products of x and y, which nothing needs before the next projection or norm of r */
+PetscErrorCode IDRSRide(IDRSSpace space, Vec x, Vec y)
+{
+  Vec          both[2] = {x, y};
+  PetscScalar *riders  = space->riders;
+
+  PetscFunctionBegin;
+  if (space->backend->composed || space->size == 1) {
+    PetscCall(VecMDot(y, 2, both, riders + IDRS_RIDER_XY));
+    PetscCall(VecDot(x, x, riders + IDRS_RIDER_XX));
+    if (space->size > 1) space->reductions += 2;
+  } else {
+    PetscUseTypeMethod(x, dot_local, x, riders + IDRS_RIDER_XX);
+    PetscUseTypeMethod(y, dot_local, x, riders + IDRS_RIDER_XY);
+    PetscUseTypeMethod(y, dot_local, y, riders + IDRS_RIDER_YY);
+    space->riding = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums over all processes, in place: the one reduction of a product. The array has room for the riders behind them */
 static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscScalar sums[])
 {
   PetscMPIInt length;
 
   PetscFunctionBegin;
-  PetscCall(PetscMPIIntCast(count, &length));
+  PetscCall(PetscMPIIntCast(count + (space->riding ? IDRS_RIDERS : 0), &length));
+  if (space->riding) PetscCall(PetscArraycpy(sums + count, space->riders, IDRS_RIDERS));
   PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
   IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, space->comm);
   PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
+  if (space->riding) PetscCall(PetscArraycpy(space->riders, sums + count, IDRS_RIDERS));
+  space->riding = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -367,16 +390,16 @@ PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
   PetscFunctionBegin;
   if (space->backend->composed || (space->backend->device && space->size == 1)) PetscCall(VecNorm(r, NORM_2, norm));
   else {
-    PetscScalar rr = space->rr;
+    PetscScalar rr[1 + IDRS_RIDERS] = {space->rr};
 
     if (space->backend->device) {
       PetscReal local;
 
       PetscUseTypeMethod(r, norm_local, NORM_2, &local);
-      rr = PetscSqr(local);
+      rr[0] = PetscSqr(local);
     }
-    if (space->size > 1) PetscCall(IDRSReduce_Private(space, 1, &rr));
-    *norm = PetscSqrtReal(PetscRealPart(rr));
+    if (space->size > 1) PetscCall(IDRSReduce_Private(space, 1, rr));
+    *norm = PetscSqrtReal(PetscRealPart(rr[0]));
   }
   if (space->size > 1) space->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -79,21 +79,27 @@ static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
 }
 
 /*
-   Panels and work vectors: 2s + 5 vectors, s more where the back end stores the shadow space
+   Panels and work vectors: 2s + 5 vectors, two more with smoothing, s more where the back end stores the shadow space
 */
 static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt s    = idrs->s;
+  const PetscInt s = idrs->s, kept = idrs->updatetol > 0.0 ? 5 : 4;
 
   PetscFunctionBegin;
   PetscCall(KSPReset_IDRS(ksp));
-  PetscCall(KSPIDRSSetWorkVecs_Private(ksp, idrs->updatetol > 0.0 ? 5 : 4));
+  PetscCall(KSPIDRSSetWorkVecs_Private(ksp, kept + (idrs->smoothing ? 2 : 0)));
   idrs->r      = ksp->work[0];
   idrs->z      = ksp->work[1];
   idrs->v      = ksp->work[2];
   idrs->t      = ksp->work[3];
   idrs->anchor = NULL;
+  idrs->d      = NULL;
+  idrs->e      = NULL;
+  if (idrs->smoothing) {
+    idrs->d = ksp->work[kept];
+    idrs->e = ksp->work[kept + 1];
+  }
   if (idrs->P) {
     PetscLayout theirs, ours;
     PetscBool   same;
@@ -172,6 +178,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   KSPIDRSZeroCounts(idrs);
   idrs->productseconds = 0.0;
   idrs->pcseconds      = 0.0;
+  idrs->space->riding  = PETSC_FALSE;
   PetscCall(PetscArrayzero(idrs->space->traffic, IDRS_OPERATIONS));
   PetscCall(KSPIDRSSetAhead_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -206,7 +213,10 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscCall(IDRSFetch(idrs->space));
   /* A recurrence in which something is not a number has no iterate: the last that has been tied to its residual is handed back */
-  if (ksp->reason != KSP_DIVERGED_NANORINF && ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(KSPIDRSFold_Private(ksp));
+  if (ksp->reason != KSP_DIVERGED_NANORINF && ksp->reason != KSP_DIVERGED_PC_FAILED) {
+    PetscCall(KSPIDRSFold_Private(ksp));
+    PetscCall(KSPIDRSSmoothFold_Private(ksp));
+  }
   idrs->solving = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -216,7 +226,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  s, seed, restarts;
   PetscReal cosine, tolerance;
-  PetscBool set;
+  PetscBool set, smoothing;
   PetscEnum implementation, communication;
 
   PetscFunctionBegin;
@@ -231,6 +241,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
   PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", "KSPIDRSSetMaxRestarts", idrs->maxrestarts, &restarts, &set));
   if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
+  PetscCall(PetscOptionsBool("-ksp_idrs_smoothing", "Smooth the residual", "KSPIDRSSetSmoothing", idrs->smoothing, &smoothing, &set));
+  if (set) PetscCall(KSPIDRSSetSmoothing(ksp, smoothing));
   PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation", KSPIDRSImplementations, (PetscEnum)idrs->implementation, &implementation, &set));
   if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
   PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication", KSPIDRSCommunications, (PetscEnum)idrs->communication, &communication, &set));
@@ -249,6 +261,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see `KSPIDRSSetMinimumCosine()`
 . -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see `KSPIDRSSetUpdateTolerance()`
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row that gain nothing (default 10), see `KSPIDRSSetMaxRestarts()`
+. -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
 - -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 
@@ -293,7 +306,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
-          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

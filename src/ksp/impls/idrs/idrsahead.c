@@ -31,6 +31,7 @@ PetscErrorCode KSPIDRSSetAhead_Private(KSP ksp)
   if (!space->backend->send) PetscFunctionReturn(PETSC_SUCCESS);
   if (space->throughhost) idrs->lockstep = space->throughhost;
   else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user's may ask for the solution";
+  else if (idrs->d) idrs->lockstep = "residual smoothing";
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
     if (!KSPIDRSMonitorsNorm_Private(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";
   }

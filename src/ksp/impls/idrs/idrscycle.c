@@ -85,6 +85,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   PetscFunctionBegin;
   idrs->rnorm = rnorm;
   idrs->peak  = PetscMax(idrs->peak, rnorm);
+  PetscCall(KSPIDRSSmoothNorm_Private(ksp, &rnorm));
   PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
   ksp->its   = its;
   ksp->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
@@ -262,6 +263,8 @@ static PetscErrorCode KSPIDRSEndStep_Private(KSP ksp)
   k    = idrs->k++;
   if (idrs->k < s && !idrs->replaced && !last) part = KSPIDRSPart_Private(ksp);
   PetscCall(IDRSUpdate(space, k, idrs->r, part, idrs->first ? idrs->k : s, idrs->v));
+  PetscCall(KSPIDRSSmoothMove_Private(ksp, space->small.beta[k], space->U[k], space->G[k]));
+  PetscCall(KSPIDRSSmoothSums_Private(ksp));
   idrs->prepared = part;
   idrs->pending  = PETSC_TRUE;
   if (idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
@@ -277,7 +280,7 @@ static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
   IDRSSpace       space = idrs->space;
   IDRSCombinePart part  = IDRS_COMBINE_NONE;
   PetscReal       rr    = 0.0, rnorm;
-  PetscBool       sharp = PETSC_FALSE, due;
+  PetscBool       sharp = PETSC_FALSE, due, later = (PetscBool)(space->ahead || (idrs->lagged && idrs->d)); /* is the norm known only with the next reduction? */
 
   PetscFunctionBegin;
   if (space->ahead) due = KSPIDRSUpdateDue(idrs, idrs->rnorm);
@@ -290,13 +293,15 @@ static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
   }
   rnorm = sharp ? PetscSqrtReal(rr) : 0.0;
   if (++idrs->its < ksp->max_it && !due) part = KSPIDRSPart_Private(ksp);
+  PetscCall(KSPIDRSSmoothMove_Private(ksp, space->small.omega[0], idrs->preconditioned ? idrs->v : idrs->r, idrs->t));
   PetscCall(IDRSAdvance(space, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->s, idrs->v));
+  PetscCall(KSPIDRSSmoothSums_Private(ksp));
   idrs->prepared = part;
   idrs->columns  = 0;
   idrs->first    = PETSC_FALSE;
   idrs->k        = 0;
   idrs->pending  = PETSC_TRUE;
-  if (!space->ahead || part == IDRS_COMBINE_NONE) PetscCall(KSPIDRSReportNow_Private(ksp, (PetscBool)(sharp && idrs->lagged), rnorm));
+  if (!later || part == IDRS_COMBINE_NONE) PetscCall(KSPIDRSReportNow_Private(ksp, (PetscBool)(sharp && idrs->lagged && !idrs->d), rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -32,6 +32,7 @@ typedef struct {
   PetscInt              maxrestarts;    /* restarts after breakdowns a solve may take */
   KSPIDRSImplementation implementation; /* of the vector operations */
   KSPIDRSCommunication  communication;  /* of the reductions */
+  PetscBool             smoothing;      /* of the residual */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 
   /* Work space, from KSPSetUp_IDRS() until reset */
@@ -40,6 +41,7 @@ typedef struct {
   Vec       z;        /* iterate since the last reliable update: x = vec_sol + z + U(:,0:columns) beta */
   Vec       anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
   Vec       v, t;     /* combined residual; product or preconditioned residual */
+  Vec       d, e;     /* the smoothed iterate is x + sigma d, its residual r + sigma e; NULL without smoothing */
   Vec       solution; /* for KSPBuildSolution() without a vector, created then */
   PetscBool placed;   /* the next is known */
   PetscBool device;   /* the solution of the last solve was in the memory of a device */
@@ -61,6 +63,7 @@ typedef struct {
   PetscBool       brokendown;     /* the recurrence cannot go on */
   IDRSCombinePart prepared;       /* what the last pass has computed of the next step already */
   PetscInt        columns;        /* columns of U whose beta is not in z yet */
+  PetscScalar     sigma, folded;  /* of the smoothed iterate; what it was when that was folded into vec_sol */
   PetscReal       rnorm;          /* of r, at the last report */
   PetscReal       anchornorm;     /* of the residual of vec_sol */
   PetscReal       restartnorm;    /* smallest norm of b - A x at a restart, or at the beginning */
@@ -110,6 +113,15 @@ PETSC_INTERN PetscErrorCode KSPIDRSStep_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetAhead_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSProjectAhead_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSCatchUp_Private(KSP, PetscBool *);
+
+/* idrssmooth.c */
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, PetscReal *);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothFold_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothUnfold_Private(KSP, Vec);
 
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);

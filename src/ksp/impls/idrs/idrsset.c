@@ -105,6 +105,23 @@ static PetscErrorCode KSPIDRSGetMaxRestarts_IDRS(KSP ksp, PetscInt *restarts)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPIDRSSetSmoothing_IDRS(KSP ksp, PetscBool smoothing)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (smoothing != idrs->smoothing) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->smoothing = smoothing;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetSmoothing_IDRS(KSP ksp, PetscBool *smoothing)
+{
+  PetscFunctionBegin;
+  *smoothing = ((KSP_IDRS *)ksp->data)->smoothing;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPIDRSSetImplementation_IDRS(KSP ksp, KSPIDRSImplementation implementation)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -169,6 +186,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetUpdateTolerance);
   IDRSCompose(KSPIDRSSetMaxRestarts);
   IDRSCompose(KSPIDRSGetMaxRestarts);
+  IDRSCompose(KSPIDRSSetSmoothing);
+  IDRSCompose(KSPIDRSGetSmoothing);
   IDRSCompose(KSPIDRSSetImplementation);
   IDRSCompose(KSPIDRSGetImplementation);
   IDRSCompose(KSPIDRSSetCommunication);
@@ -468,6 +487,63 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetMaxRestarts_C", (KSP, PetscInt *), (ksp, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetSmoothing - Sets whether `KSPIDRS` smooths its residual
+
+  Logically Collective
+
+  Input Parameters:
++ ksp       - the Krylov solver context
+- smoothing - `PETSC_TRUE` for an iterate whose residual norm never grows (default `PETSC_FALSE`)
+
+  Options Database Key:
+. -ksp_idrs_smoothing (true|false) - whether to
+
+  Level: intermediate
+
+  Notes:
+  The residuals of IDR(s) may rise far before they fall, and the iterates with them. Smoothing keeps another iterate beside that of the recurrence, each time the
+  one with the smallest residual on the line between its predecessor and the new iterate. This one is
+  monitored, tested and handed back: for convergence histories without peaks, for solves that are cut short, and for tests that look at the iterate, as that of
+  `SNESNEWTONTR`. The recurrence goes on as without it.
+
+  It takes two more vectors, which about seven vectors a product are moved for. Its sums travel with those of the recurrence; with the implementation
+  vec they take two reductions more. On a GPU the host waits for the device in every product.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetSmoothing()`
+@*/
+PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveBool(ksp, smoothing, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetSmoothing_C", (KSP, PetscBool), (ksp, smoothing));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetSmoothing - Gets what has been set with `KSPIDRSSetSmoothing()`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. smoothing - whether the residual is smoothed
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetSmoothing()`
+@*/
+PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetSmoothing_C", (KSP, PetscBool *), (ksp, smoothing));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

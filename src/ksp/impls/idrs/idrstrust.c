@@ -86,7 +86,10 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
     v = idrs->solution;
   }
   PetscCall(VecCopy(ksp->vec_sol, v));
-  if (idrs->solving) PetscCall(KSPIDRSAddPending_Private(ksp, v));
+  if (idrs->solving) {
+    PetscCall(KSPIDRSAddPending_Private(ksp, v));
+    PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
+  }
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -98,6 +101,7 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
 
   PetscFunctionBegin;
   if (idrs->anchor) PetscCall(VecCopy(idrs->r, idrs->anchor));
+  PetscCall(KSPIDRSSmoothSums_Private(ksp));
   idrs->replaced = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -115,15 +119,17 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
   idrs->first      = PETSC_TRUE;
   idrs->brokendown = PETSC_FALSE;
   idrs->prepared   = IDRS_COMBINE_NONE;
+  PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   PetscCall(KSPIDRSAnchor_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = b - A x with all that is known of x, and its norm */
+/* y = b - A x with all that is known of x, smoothed if it is to be, and its norm */
 static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 {
   PetscFunctionBegin;
   PetscCall(KSPIDRSFold_Private(ksp));
+  PetscCall(KSPIDRSSmoothFold_Private(ksp));
   PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, y));
   PetscCall(VecNorm(y, NORM_2, rnorm));
   ((KSP_IDRS *)ksp->data)->verifications++;
@@ -165,7 +171,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecCopy(idrs->v, idrs->r));
+  PetscCall(KSPIDRSSmoothUnfold_Private(ksp, idrs->v));
   if (idrs->prepared == IDRS_COMBINE_V) idrs->prepared = IDRS_COMBINE_NONE; /* v was overwritten here, and belonged to the old r */
   PetscCall(KSPIDRSAnchor_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -189,7 +195,7 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 /*
    KSPIDRSRestart_Private - After a breakdown: from the present x, with the next seed, unless x is good enough or too many
    restarts have been made. A recurrence that breaks down because nothing is left of r has found the solution; one that breaks
-   down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x.
+   down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x, unless there is a smoothed one.
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
 {
@@ -197,7 +203,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  if (idrs->rnorm > idrs->anchornorm) {
+  if (idrs->rnorm > idrs->anchornorm && !idrs->d) {
     PetscCall(VecSet(idrs->z, 0.0));
     idrs->columns = 0;
   }

@@ -84,6 +84,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
+  if (idrs->smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
   if (!space || !space->backend) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);

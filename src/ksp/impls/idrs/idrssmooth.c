@@ -1,0 +1,107 @@
+/*
+   Residual smoothing: beside the iterate x of the recurrence another one, x + sigma d, whose residual r + sigma e is the shortest on the line
+   through r and the smoothed residual before it, q = r + e. Its norm never grows, and is the one that is reported.
+
+     move     d := sigma d - dx,   e := sigma e + A dx          with each step of the recurrence from x to x + dx
+     sums     e^H e,  e^H q,  q^H q,   q = r + e                 in the reduction of the next projection
+     sigma    1 - e^H q / e^H e,   ||r + sigma e||^2 = q^H q - |e^H q|^2 / e^H e
+
+   Reference: L. Zhou and H.F. Walker, Residual smoothing techniques for iterative methods, SIAM J. Sci. Comput. 15 (1994)
+*/
+#include "idrsimpl.h"
+
+/* x has moved by step u, and r by -step g */
+PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscScalar step, Vec u, Vec g)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecAXPBY(idrs->d, -step, idrs->sigma, u));
+  PetscCall(VecAXPBY(idrs->e, step, idrs->sigma, g));
+  idrs->sigma = 1.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This process's part of the sums, from the r that is there now; t is overwritten */
+PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecWAXPY(idrs->t, 1.0, idrs->e, idrs->r));
+  PetscCall(IDRSRide(idrs->space, idrs->e, idrs->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sums have come: sigma, and the norm of r + sigma e in the place of that of r */
+PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  const PetscScalar *sums = idrs->space->riders;
+  const PetscReal    ee = PetscRealPart(sums[IDRS_RIDER_XX]), qq = PetscRealPart(sums[IDRS_RIDER_YY]);
+
+  PetscFunctionBegin;
+  if (!idrs->d || PetscIsInfOrNanReal(*rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
+  idrs->sigma = 1.0;
+  if (ee > 0.0) {
+    const PetscScalar gamma = sums[IDRS_RIDER_XY] / ee;
+
+    idrs->sigma -= gamma;
+    *rnorm = PetscSqrtReal(PetscMax(qq - PetscSqr(PetscAbsScalar(gamma)) * ee, 0.0));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x := x + sigma d, for monitors */
+PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (idrs->d) PetscCall(VecAXPY(x, idrs->sigma, idrs->d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* vec_sol, which has all of x, becomes the smoothed iterate */
+PetscErrorCode KSPIDRSSmoothFold_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSSmoothAdd_Private(ksp, ksp->vec_sol));
+  idrs->folded = idrs->sigma;
+  idrs->sigma  = 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* And back, when the solve goes on: y is b - A x of the smoothed iterate, r becomes that of the recurrence */
+PetscErrorCode KSPIDRSSmoothUnfold_Private(KSP ksp, Vec y)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (!idrs->d) PetscCall(VecCopy(y, idrs->r));
+  else {
+    PetscCall(VecScale(idrs->d, idrs->folded));
+    PetscCall(VecAXPY(ksp->vec_sol, -1.0, idrs->d));
+    PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, idrs->r));
+    PetscCall(VecWAXPY(idrs->e, -1.0, idrs->r, y));
+    idrs->sigma = 1.0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From the iterate of the recurrence */
+PetscErrorCode KSPIDRSSmoothBegin_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecSet(idrs->d, 0.0));
+  PetscCall(VecSet(idrs->e, 0.0));
+  idrs->sigma = 1.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

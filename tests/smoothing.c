@@ -1,0 +1,270 @@
+static char help[] = "Residual smoothing: against the formula applied to the iterates of a solve without it, what the solution is worth, settings.\n\
+  -f file  Matrix Market file with the operator\n\n";
+
+#include <petscidrs.h>
+#include "complain.h"
+#include "residual.h"
+#include "../tutorials/matrixmarket.h"
+
+#define MAX_ITS 120
+
+/* The smoothed residual norms that follow from the iterates of a solver that does not smooth */
+typedef struct {
+  Mat       A;
+  PC        pc; /* on the left, or NULL */
+  Vec       b, x, r, xs, rs, w;
+  PetscReal norms[MAX_ITS + 1];
+  PetscBool grown; /* has the norm of r grown, so that there is something to smooth? */
+  PetscReal last;
+} Formula;
+
+static PetscErrorCode FormulaMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Formula    *f = (Formula *)ctx;
+  PetscScalar gamma;
+  PetscReal   norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildSolution(ksp, f->x, NULL));
+  PetscCall(MatMult(f->A, f->x, f->w));
+  PetscCall(VecAYPX(f->w, -1.0, f->b));
+  if (f->pc) PetscCall(PCApply(f->pc, f->w, f->r));
+  else PetscCall(VecCopy(f->w, f->r));
+  if (!its) {
+    PetscCall(VecCopy(f->x, f->xs));
+    PetscCall(VecCopy(f->r, f->rs));
+  } else {
+    PetscCall(VecWAXPY(f->w, -1.0, f->r, f->rs)); /* r_s - r */
+    PetscCall(VecNorm(f->w, NORM_2, &norm));
+    PetscCall(VecDot(f->rs, f->w, &gamma));
+    if (norm > 0.0) {
+      gamma /= norm * norm;
+      PetscCall(VecAXPY(f->rs, -gamma, f->w));
+      PetscCall(VecAXPBY(f->xs, gamma, 1.0 - gamma, f->x));
+    }
+    if (rnorm > f->last) f->grown = PETSC_TRUE;
+  }
+  f->last = rnorm;
+  PetscCall(VecNorm(f->rs, NORM_2, &f->norms[its]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverCreate(Mat A, PetscInt s, PCSide side, PetscBool smoothing, KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(*ksp, s));
+  PetscCall(KSPIDRSSetSmoothing(*ksp, smoothing));
+  PetscCall(KSPSetPCSide(*ksp, side));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solution at each iteration is the smoothed one: its residual norm is what is reported */
+typedef struct {
+  Formula  *formula;
+  PetscReal worst; /* of the ratios of the norms to the formula's, and of the residual of the solution to the norm */
+  PetscReal last;
+  PetscInt  count;
+  PetscBool grown;
+} Watch;
+
+static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Watch    *watch = (Watch *)ctx;
+  Formula  *f     = watch->formula;
+  PetscReal norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildSolution(ksp, f->x, NULL));
+  PetscCall(MatMult(f->A, f->x, f->w));
+  PetscCall(VecAYPX(f->w, -1.0, f->b));
+  if (f->pc) PetscCall(PCApply(f->pc, f->w, f->r));
+  else PetscCall(VecCopy(f->w, f->r));
+  PetscCall(VecNorm(f->r, NORM_2, &norm));
+  watch->worst = PetscMax(watch->worst, PetscIsInfOrNanReal(norm) ? PETSC_MAX_REAL : PetscAbsReal(norm - rnorm) / rnorm);
+  watch->worst = PetscMax(watch->worst, PetscAbsReal(f->norms[its] - rnorm) / rnorm);
+  if (its && rnorm > watch->last) watch->grown = PETSC_TRUE;
+  watch->last = rnorm;
+  watch->count++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Cycle by cycle the same as the formula, with the norms of the solver and with what the solution has */
+static PetscErrorCode TestFormula(Mat A, Vec b)
+{
+  const PetscReal tolerance = PETSC_SQRT_MACHINE_EPSILON;
+
+  PetscFunctionBeginUser;
+  for (PetscInt s = 1; s <= 8; s *= 2) {
+    for (PetscInt left = 0; left < 2; left++) {
+      Formula formula = {.A = A, .b = b};
+      Watch   watch   = {.formula = &formula};
+      KSP     ksp;
+      Vec     x;
+
+      PetscCall(VecDuplicate(b, &x));
+      PetscCall(VecDuplicate(b, &formula.x));
+      PetscCall(VecDuplicate(b, &formula.r));
+      PetscCall(VecDuplicate(b, &formula.xs));
+      PetscCall(VecDuplicate(b, &formula.rs));
+      PetscCall(VecDuplicate(b, &formula.w));
+      for (PetscInt smoothing = 0; smoothing < 2; smoothing++) {
+        PetscCall(SolverCreate(A, s, left ? PC_LEFT : PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
+        PetscCall(KSPSetTolerances(ksp, 1e-300, 1e-300, PETSC_DEFAULT, PETSC_MACHINE_EPSILON > 1e-10 ? 20 : 40));
+        PetscCall(KSPSetUp(ksp));
+        if (left) PetscCall(KSPGetPC(ksp, &formula.pc));
+        if (smoothing) PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
+        else PetscCall(KSPMonitorSet(ksp, FormulaMonitor, &formula, NULL));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPDestroy(&ksp));
+      }
+      if (!formula.grown) PetscCall(Complain("s = %" PetscInt_FMT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
+      if (watch.count < 20) PetscCall(Complain("s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s, left ? "left" : "right", watch.count));
+      if (watch.grown) PetscCall(Complain("s = %" PetscInt_FMT ", %s: the norm has grown", s, left ? "left" : "right"));
+      if (!(watch.worst <= tolerance)) PetscCall(Complain("s = %" PetscInt_FMT ", %s: the norms differ by %g", s, left ? "left" : "right", (double)watch.worst));
+      /* what is handed back is the smoothed solution, too */
+      PetscCall(VecAXPY(formula.xs, -1.0, x));
+      {
+        PetscReal difference, norm;
+
+        PetscCall(VecNorm(formula.xs, NORM_2, &difference));
+        PetscCall(VecNorm(x, NORM_2, &norm));
+        if (!(difference <= 10 * tolerance * norm)) PetscCall(Complain("s = %" PetscInt_FMT ", %s: the solution differs by %g of %g", s, left ? "left" : "right", (double)difference, (double)norm));
+      }
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&formula.x));
+      PetscCall(VecDestroy(&formula.r));
+      PetscCall(VecDestroy(&formula.xs));
+      PetscCall(VecDestroy(&formula.rs));
+      PetscCall(VecDestroy(&formula.w));
+    }
+  }
+  PetscCall(Verdict("formula"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* To the tolerance and below the attainable accuracy: the truth, norms that do not grow hardly more products */
+static PetscErrorCode TestSolves(Mat A, Vec b)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt s = 1; s <= 8; s *= 2) {
+    for (PetscInt c = 0; c < 3; c++) {
+      const PetscBool    below = c == 1 && s >= 4 ? PETSC_TRUE : PETSC_FALSE;
+      PetscInt           products[2];
+      PetscReal          rnorm[2], bnorm;
+      KSPConvergedReason reason[2];
+
+      for (PetscInt smoothing = 0; smoothing < 2; smoothing++) {
+        KSP ksp;
+        Vec x;
+
+        PetscCall(VecDuplicate(b, &x));
+        PetscCall(SolverCreate(A, s, PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
+        PetscCall(KSPSetTolerances(ksp, below ? PETSC_MACHINE_EPSILON / 100 : rtol, 1e-300, PETSC_DEFAULT, 50000));
+        if (c == 2) PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason[smoothing]));
+        PetscCall(KSPIDRSGetCounts(ksp, &products[smoothing], NULL, NULL, NULL));
+        PetscCall(ResidualNorm(A, b, x, &rnorm[smoothing], &bnorm));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(VecDestroy(&x));
+      }
+      if (below) {
+        if (!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm))
+          PetscCall(Complain("s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+      } else if (reason[1] != KSP_CONVERGED_RTOL || !(rnorm[1] <= 1.01 * rtol * bnorm))
+        PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on", KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+      else if (products[1] > products[0] + products[0] / 10 + 5) PetscCall(Complain("s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s, products[1], products[0]));
+    }
+  }
+  PetscCall(Verdict("solves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Its sums take no reductions of their own, except with Vec calls; switched on and off between solves */
+static PetscErrorCode TestSettings(Mat A, Vec b)
+{
+  KSP         ksp;
+  Vec         x;
+  PetscInt    its, reductions, updates;
+  PetscBool   smoothing;
+  PetscMPIInt size;
+  PetscReal   rnorm, bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreate(A, 4, PC_RIGHT, PETSC_FALSE, &ksp));
+  PetscCall(KSPSetTolerances(ksp, rtol, 1e-300, PETSC_DEFAULT, 2000));
+  for (PetscInt i = 0; i < 4; i++) {
+    KSPIDRSImplementation kind;
+
+    PetscCall(KSPIDRSSetSmoothing(ksp, i % 2 ? PETSC_TRUE : PETSC_FALSE));
+    PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
+    if (smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE)) PetscCall(Complain("smoothing is not what has been set"));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+    if (!(rnorm <= 1.01 * rtol * bnorm)) PetscCall(Complain("solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
+    PetscCall(KSPIDRSGetImplementation(ksp, &kind));
+    if (kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates) PetscCall(Complain("solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions, its));
+  }
+  PetscCall(KSPSetType(ksp, KSPGMRES)); /* setters are ignored by other types */
+  PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
+  if (smoothing) PetscCall(Complain("smoothing was set while the type was another"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("settings"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char     file[PETSC_MAX_PATH_LEN] = "tutorials/matrices/jpwh_991.mtx.gz";
+  Mat      A;
+  Vec      b;
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscScalar value = PetscSinReal(1.0 + 1.7 * (PetscReal)i);
+
+#if PetscDefined(USE_COMPLEX)
+    value += PETSC_i * PetscCosReal(0.3 + 2.3 * (PetscReal)i);
+#endif
+    PetscCall(VecSetValue(b, i, value, INSERT_VALUES));
+  }
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(TestFormula(A, b));
+  PetscCall(TestSolves(A, b));
+  PetscCall(TestSettings(A, b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2}}
+     args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz -ksp_idrs_implementation {{vec host}}
+
+TEST*/

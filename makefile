@@ -12,6 +12,7 @@
 #   make objects       compile only, which a PETSc that has been configured but not built is enough for
 #   make coverage      the lines that the test suite runs, and those it does not
 #   make check-source  format and source checks
+#   make docs          the manual pages for a browser, in build/docs
 #   make clean         remove what was built for this PETSc; make distclean for all
 #
 # Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, NCCL (-lnccl where it is found), PREFIX, LIBDIR (PREFIX/lib), DESTDIR; V=1 shows the commands of compiler and linker
@@ -135,11 +136,15 @@ petsc:
 check-source:
 	@tools/check-source
 
+docs:
+	@tools/manualpages --html build/docs
+	@echo $(CURDIR)/build/docs/index.html
+
 clean:
 	rm -rf $(BUILD)
 
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test bench scaling programs coverage install uninstall petsc check-source clean distclean
+.PHONY: all objects plugin-path demo test bench scaling programs coverage install uninstall petsc check-source docs clean distclean
 .SECONDARY:

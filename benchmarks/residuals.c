@@ -11,6 +11,7 @@ Tolerance, iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
 #include <petscksp.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
+#include "progress.h"
 
 #define MAX_NAMES 64
 
@@ -77,7 +78,10 @@ static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char wh
   if (reason > 0) tally->converged++;
   if (reason > 0 && !(rnorm <= factor * rtol * bnorm)) tally->wrong++;
   if (reason < 0 && reason != KSP_DIVERGED_ITS) tally->broken++;
-  if (verbose && !(reason > 0 && rnorm <= factor * rtol * bnorm)) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s: %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what, KSPConvergedReasons[reason], its, (double)(rnorm / bnorm)));
+  if (verbose && !(reason > 0 && rnorm <= factor * rtol * bnorm)) {
+    PetscCall(Progress(PETSC_COMM_WORLD, NULL));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s: %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what, KSPConvergedReasons[reason], its, (double)(rnorm / bnorm)));
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(0);
@@ -195,14 +199,18 @@ int main(int argc, char **argv)
         PetscCall(PetscOptionsSetValue(NULL, "-ksp_idr_s", parts[1]));
       }
       for (PetscInt i = 0; i < count; i++) {
-        char file[PETSC_MAX_PATH_LEN + 64];
+        char file[PETSC_MAX_PATH_LEN + 64], text[512];
         Mat  A;
+
+        PetscCall(PetscSNPrintf(text, sizeof(text), "%s: %s, matrix %" PetscInt_FMT " of %" PetscInt_FMT, solvers[m], names[i], i + 1, count));
+        PetscCall(Progress(PETSC_COMM_WORLD, text));
 
         PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, names[i]));
         PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
         PetscCall(RunAll(A, names[i], solvers[m], parts[0], seeds, factor, verbose, &tally));
         PetscCall(MatDestroy(&A));
       }
+      PetscCall(Progress(PETSC_COMM_WORLD, NULL));
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
                             tally.runs - tally.converged - tally.broken, tally.products, (double)tally.seconds));
     }

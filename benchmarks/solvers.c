@@ -16,6 +16,7 @@ residual of 1e-8. Prints a table with ratios and appends to a CSV file.\n\
 #include <petscksp.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
+#include "progress.h"
 
 typedef struct {
   PetscInt    repeat, products, limit;
@@ -90,6 +91,15 @@ static PetscErrorCode TimedSolve(KSP ksp, Vec b, Vec x, PetscReal *seconds, Pets
   PetscFunctionReturn(0);
 }
 
+/* As the table calls it: with its s, where it has one */
+static PetscErrorCode MethodName(const char type[], PetscInt s, char name[], size_t length)
+{
+  PetscFunctionBeginUser;
+  if (s) PetscCall(PetscSNPrintf(name, length, "%s(%" PetscInt_FMT ")", type, s));
+  else PetscCall(PetscStrncpy(name, type, length));
+  PetscFunctionReturn(0);
+}
+
 static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char type[], PetscInt s, Timing *timing)
 {
   KSP                      ksp;
@@ -98,8 +108,11 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
   PetscInt                 products;
   void                    *ctx;
   static const char *const sizes[] = {"-ksp_idrs_s", "-ksp_idr_s"};
+  const MPI_Comm           comm    = PetscObjectComm((PetscObject)A);
+  char                     name[32], text[128];
 
   PetscFunctionBeginUser;
+  PetscCall(MethodName(type, s, name, sizeof(name)));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
@@ -109,7 +122,7 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
     PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, s));
     PetscCall(PetscOptionsSetValue(NULL, sizes[i], value));
   }
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPCreate(comm, &ksp));
   PetscCall(KSPSetType(ksp, type));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* the norm of the true residual for all */
@@ -120,6 +133,8 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
   PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e30, bench->products));
   PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
   for (PetscInt i = 0; i < bench->repeat + 1; i++) {
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s: run %" PetscInt_FMT " of %" PetscInt_FMT, name, i + 1, bench->repeat + 1));
+    PetscCall(Progress(comm, text));
     PetscCall(TimedSolve(ksp, b, x, &seconds[i ? i - 1 : 0], &products)); /* the first warms up */
     seconds[i ? i - 1 : 0] /= products;
   }
@@ -129,7 +144,10 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
   PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, bench->limit));
   PetscCall(KSPConvergedDefaultCreate(&ctx));
   PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedDefault, ctx, KSPConvergedDefaultDestroy));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s: run to the tolerance", name));
+  PetscCall(Progress(comm, text));
   PetscCall(TimedSolve(ksp, b, x, &timing->solve, &timing->products));
+  PetscCall(Progress(comm, NULL));
   PetscCall(KSPGetIterationNumber(ksp, &timing->its));
   PetscCall(KSPGetConvergedReason(ksp, &timing->reason));
   PetscCall(MatMult(A, x, r));
@@ -181,8 +199,7 @@ static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt row
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (s) PetscCall(PetscSNPrintf(name, sizeof(name), "%s(%" PetscInt_FMT ")", type, s));
-  else PetscCall(PetscSNPrintf(name, sizeof(name), "%s", type));
+  PetscCall(MethodName(type, s, name, sizeof(name)));
   if (reference) PetscCall(PetscSNPrintf(ratio, sizeof(ratio), "%.2f", (double)(t->product / reference->product)));
   if (!t->reason) PetscCall(PetscPrintf(comm, "%-10s %12.1f\n", name, (double)(1e6 * t->product)));
   else PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->product), ratio, t->products, (double)t->solve, (double)t->residual, verdict));

@@ -16,6 +16,27 @@ static PetscErrorCode KSPIDRSFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   A library that was compiled for another PETSc than the one that runs would work with wrong sizes and structures. The types come
+   first: an integer of the other size would be written past its end.
+*/
+static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
+{
+  PetscDataType scalar, real;
+  PetscBool     found;
+  size_t        integer;
+  PetscInt      major, minor, subminor, release;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
+  PetscCall(PetscDataTypeFromString("real", &real, &found));
+  PetscCall(PetscDataTypeGetSize(PETSC_INT, &integer));
+  PetscCheck(scalar == PETSC_SCALAR && real == PETSC_REAL && integer == sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscidrs was compiled for scalars of type %s, reals of type %s and integers of %d bytes, and this PETSc has %s, %s and %d: compile it with this one", PetscDataTypes[PETSC_SCALAR], PetscDataTypes[PETSC_REAL], (int)sizeof(PetscInt), PetscDataTypes[scalar], PetscDataTypes[real], (int)integer);
+  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
+  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscidrs was compiled with PETSc %d.%d, and this is PETSc %d.%d: compile it with this one", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@C
   KSPIDRSRegister - Registers `KSPIDRS` with PETSc, and `PETSCSFNCCL` where it has CUDA
 
@@ -27,18 +48,16 @@ static PetscErrorCode KSPIDRSFinalize(void)
   Call it after `PetscInitialize()` in programs that link libpetscidrs; it may be called more than once. Other programs load the library with
   the option `-dll_append path/libpetscidrs.so`, which calls this function.
 
-  The library works with the minor release of PETSc that it was compiled with, and says so if it meets another.
+  The library works with the minor release of PETSc, and the scalars, precision and size of integers, that it was compiled with, and says so if
+  it meets others.
 
 .seealso: `KSPIDRS`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
-  PetscInt major, minor, subminor, release;
-
   PetscFunctionBegin;
   if (KSPIDRSRegistered) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscidrs was compiled with PETSc %d.%d, and this is PETSc %d.%d: compile it with this one", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
+  PetscCall(KSPIDRSCheckPETSc_Private());
   KSPIDRSRegistered = PETSC_TRUE;
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(IDRSRegisterEvents());

@@ -5,6 +5,7 @@
 #   make               build the plugin for the PETSc of PETSC_DIR and PETSC_ARCH, or of pkg-config
 #   make plugin-path   print where it is
 #   make install       to PREFIX (/usr/local), below DESTDIR if set
+#   make deb           a Debian package, for the PETSc of the distribution, in build/deb
 #   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
 #   make bench         run the benchmarks
 #   make scaling       time the solvers on more and more processes
@@ -133,6 +134,9 @@ uninstall:
 petsc:
 	@tools/build-petsc
 
+deb:
+	@VERSION=$(VERSION) tools/deb
+
 check-source:
 	@tools/check-source
 
@@ -146,5 +150,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test bench scaling programs coverage install uninstall petsc check-source docs clean distclean
+.PHONY: all objects plugin-path demo test bench scaling programs coverage install uninstall petsc deb check-source docs clean distclean
 .SECONDARY:

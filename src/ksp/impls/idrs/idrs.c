@@ -213,7 +213,7 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscCall(IDRSFetch(idrs->space));
   /* A recurrence in which something is not a number has no iterate: the last that has been tied to its residual is handed back */
-  if (ksp->reason != KSP_DIVERGED_NANORINF && ksp->reason != KSP_DIVERGED_PC_FAILED) {
+  if (ksp->reason != KSP_DIVERGED_NANORINF) {
     PetscCall(KSPIDRSFold_Private(ksp));
     PetscCall(KSPIDRSSmoothFold_Private(ksp));
   }

@@ -150,19 +150,38 @@ static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Can b - A x be trusted? Not with products by differences, nor with those of a Schur complement whose inner solve is iterative */
+static PetscErrorCode KSPIDRSOperatorIsExact_Private(Mat A, PetscBool *exact)
+{
+  PetscBool schur, inexact;
+  KSP       inner;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &inexact));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSCHURCOMPLEMENT, &schur));
+  if (schur) {
+    PetscBool direct;
+
+    PetscCall(MatSchurComplementGetKSP(A, &inner));
+    PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPPREONLY, &direct));
+    inexact = (PetscBool)!direct;
+  }
+  *exact = (PetscBool)!inexact;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What the operators and options of this solve decide */
 static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool none, mffd;
+  PetscBool none;
   Mat       A;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
+  PetscCall(KSPIDRSOperatorIsExact_Private(A, &idrs->exact));
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
-  idrs->exact          = mffd ? PETSC_FALSE : PETSC_TRUE;
   idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
   idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->backend->device);
   idrs->pending        = PETSC_FALSE;
@@ -281,8 +300,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
   A residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well; otherwise the solve goes
   on from there. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
-  tell that the attainable accuracy has been met. Neither this nor reliable updating is done for operators of type `MATMFFD`,
-  whose products are inexact.
+  tell that the attainable accuracy has been met. Neither this nor reliable updating is done for operators whose products are
+  inexact: those of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
   After a breakdown of the recurrence the method restarts with the shadow space of the next seed, from the present solution or, if its residual
   is smaller, from that of the last reliable update.

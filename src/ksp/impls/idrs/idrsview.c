@@ -72,6 +72,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace space = idrs->space;
   PetscBool isascii, isstring;
+  Mat       A;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
@@ -94,7 +95,10 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (idrs->matvecs) {
     if (idrs->lockstep) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every product: %s\n", idrs->lockstep));
     else if (idrs->ahead) PetscCall(KSPIDRSViewAhead_Private(ksp, viewer));
-    if (!idrs->exact) PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", MATMFFD));
+    if (!idrs->exact) {
+      PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
+    }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
                                      idrs->updates, idrs->verifications, idrs->restarts));
     if (!space->backend->composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer));

@@ -1,0 +1,294 @@
+static char help[] = "KSPIDRS around and inside other solvers: as PCKSP, smoother and coarse solver of multigrid, in blocks, domains and fields. Inner solves\n\
+are stopped long before they converge, so the preconditioner is another one each time.\n\n";
+
+#include "system.h"
+#include <petscdmda.h>
+
+#define ROWS (LINE * LINE)
+
+/* Solvers by options: the outer, and its parts; idrs is everywhere the one of these options */
+typedef struct {
+  const char *name, *options;
+  PetscInt    most;      /* iterations */
+  PetscMPIInt processes; /* fewer cannot have it */
+} Nest;
+
+static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Vec b, Vec x)
+{
+  PetscInt its;
+  char     what[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, nest->name, s));
+  PetscCall(CheckSolved(what, ksp, A, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  if (its > nest->most) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of this nest for a while; S is the number of shadow vectors of every part */
+static PetscErrorCode OptionsPush(const Nest *nest, PetscInt s, PetscOptions *options)
+{
+  char text[2048], number[16];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(options));
+  PetscCall(PetscOptionsPush(*options));
+  PetscCall(PetscStrncpy(text, nest->options, sizeof(text)));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, s));
+  for (char *place = text; place; place++) {
+    PetscCall(PetscStrchr(place, 'S', &place));
+    if (!place) break;
+    *place = number[0]; /* of one digit */
+  }
+  PetscCall(PetscOptionsInsertString(*options, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OptionsPop(PetscOptions *options)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsPop());
+  PetscCall(PetscOptionsDestroy(options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestParts(void)
+{
+  const Nest nests[] = {
+    {"idrs in idrs",            "-ksp_type idrs -ksp_idrs_s S -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_idrs_s S -ksp_ksp_rtol 0.1 -ksp_pc_type jacobi",                                                                                                                         100, 1},
+    {"gmres in idrs",           "-ksp_type idrs -ksp_idrs_s S -pc_type ksp -ksp_ksp_type gmres -ksp_ksp_max_it 5 -ksp_pc_type jacobi",                                                                                                                                          100, 1},
+    {"idrs in fgmres",          "-ksp_type fgmres -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_idrs_s S -ksp_ksp_rtol 0.1 -ksp_pc_type none",                                                                                                                                       100, 1},
+    {"idrs in blocks",          "-ksp_type idrs -ksp_idrs_s S -pc_type bjacobi -pc_bjacobi_blocks 6 -sub_ksp_type idrs -sub_ksp_idrs_s S -sub_ksp_rtol 0.01 -sub_pc_type jacobi",                                                                                               100, 1},
+    {"idrs in domains",         "-ksp_type idrs -ksp_idrs_s S -pc_type asm -pc_asm_blocks 6 -pc_asm_overlap 2 -sub_ksp_type idrs -sub_ksp_idrs_s S -sub_ksp_rtol 0.01 -sub_pc_type jacobi",                                                                                     100, 1},
+    {"idrs on all processes",   "-ksp_type idrs -ksp_idrs_s S -pc_type redundant -redundant_ksp_type idrs -redundant_ksp_idrs_s S -redundant_ksp_rtol 0.1 -redundant_pc_type jacobi",                                                                                           100, 1},
+    {"idrs on fewer processes", "-ksp_type idrs -ksp_idrs_s S -pc_type telescope -pc_telescope_reduction_factor 2 -telescope_ksp_type idrs -telescope_ksp_idrs_s S -telescope_ksp_rtol 0.1 -telescope_pc_type jacobi",                                                          100, 2},
+    {"algebraic multigrid",     "-ksp_type idrs -ksp_idrs_s S -pc_type gamg -pc_gamg_coarse_eq_limit 20 -mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none -mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi", 100, 1},
+  };
+  PetscMPIInt size;
+  Mat         A;
+  Vec         b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(nests); in++) {
+    for (size_t is = 0; size >= nests[in].processes && is < SIZES; is++) {
+      PetscOptions options;
+      KSP          ksp;
+
+      PetscCall(OptionsPush(&nests[in], sizes[is], &options));
+      PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
+      PetscCall(KSPSetFromOptions(ksp));
+      for (PetscInt solve = 0; solve < 2; solve++) {
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckNest(&nests[in], sizes[is], ksp, A, b, x));
+      }
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(OptionsPop(&options));
+    }
+    PetscCall(Verdict(nests[in].name));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two fields that are coupled point by point; a saddle point has nothing of the second in the second equation */
+static PetscErrorCode FieldsCreate(PetscBool saddle, Mat *A, IS fields[])
+{
+  const PetscInt n = 2 * ROWS;
+  PetscInt       begin, end, first;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt i = row / 2, field = row % 2;
+    const PetscInt neighbours[] = {i - LINE, i - 1, i, i + 1, i + LINE};
+
+    for (PetscInt k = 0; k < 5; k++) {
+      const PetscInt j = neighbours[k];
+
+      if (j < 0 || j >= ROWS) continue;
+      if (!field || !saddle) PetscCall(MatSetValue(*A, row, 2 * j + field, Convection(i, j, ROWS), INSERT_VALUES));
+    }
+    PetscCall(MatSetValue(*A, row, 2 * i + 1 - field, field ? -1.0 : 0.7, INSERT_VALUES));
+    if (field && saddle) PetscCall(MatSetValue(*A, row, row, 0.0, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  for (PetscInt field = 0; field < 2; field++) {
+    first = begin % 2 == field ? begin : begin + 1;
+    PetscCall(ISCreateStride(PETSC_COMM_WORLD, end > first ? (end - first + 1) / 2 : 0, first, 2, &fields[field]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define FIELDS "-fieldsplit_0_ksp_type idrs -fieldsplit_0_ksp_idrs_s S -fieldsplit_0_ksp_rtol 0.01 -fieldsplit_0_pc_type jacobi -fieldsplit_1_ksp_type idrs -fieldsplit_1_ksp_idrs_s S -fieldsplit_1_ksp_rtol 0.01 "
+
+static PetscErrorCode TestFields(void)
+{
+  const struct {
+    Nest      nest;
+    PetscBool saddle;
+  } nests[] = {
+    {{"additive fields", FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_1_pc_type jacobi", 200, 1},                                                                                                                           PETSC_FALSE},
+    {{"multiplicative fields", FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_1_pc_type jacobi", 100, 1},                                                                                                               PETSC_FALSE},
+    {{"fields inside fgmres", FIELDS "-ksp_type fgmres -pc_type fieldsplit -pc_fieldsplit_type symmetric_multiplicative -fieldsplit_1_pc_type jacobi", 100, 1},                                                                                                                  PETSC_FALSE},
+    {{"Schur complement, full", FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type full -fieldsplit_1_pc_type none", 100, 1},                                                                                     PETSC_TRUE },
+    {{"Schur complement, upper", FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type upper -fieldsplit_1_pc_type none", 100, 1},                                                                                   PETSC_TRUE },
+    {{"Schur complement, direct inside", FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type full -fieldsplit_1_pc_type none -fieldsplit_1_inner_ksp_type preonly -fieldsplit_1_inner_pc_type redundant", 100, 1}, PETSC_TRUE },
+    {{"Schur complement, lower", FIELDS "-ksp_type fgmres -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type lower -fieldsplit_1_pc_type none", 100, 1},                                                                                               PETSC_TRUE }
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(nests); in++) {
+    IS  fields[2];
+    Mat A;
+    Vec b, x;
+
+    PetscCall(FieldsCreate(nests[in].saddle, &A, fields));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSetGeneral(b, 1.0));
+    for (size_t is = 0; is < SIZES; is++) {
+      PetscOptions options;
+      PC           pc;
+      KSP          ksp;
+
+      PetscCall(OptionsPush(&nests[in].nest, sizes[is], &options));
+      PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(KSPGetPC(ksp, &pc));
+      for (PetscInt field = 0; field < 2; field++) PetscCall(PCFieldSplitSetIS(pc, field ? "1" : "0", fields[field]));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckNest(&nests[in].nest, sizes[is], ksp, A, b, x));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(OptionsPop(&options));
+    }
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&A));
+    for (PetscInt field = 0; field < 2; field++) PetscCall(ISDestroy(&fields[field]));
+    PetscCall(Verdict(nests[in].nest.name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operator and right-hand side on any grid of a DM: convection and diffusion with mesh width 1 / (M + 1) */
+static PetscErrorCode GridOperators(KSP ksp, Mat A, Mat P, void *ctx)
+{
+  DM            da;
+  DMDALocalInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetDM(ksp, &da));
+  PetscCall(DMDAGetLocalInfo(da, &info));
+  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
+      const PetscReal   wind     = 5.0 / (info.mx + 1);
+      const PetscScalar values[] = {4.0, -1.0 - wind, -1.0 + wind, -1.0 - wind, -1.0 + wind};
+      const PetscInt    di[] = {0, -1, 1, 0, 0}, dj[] = {0, 0, 0, -1, 1};
+
+      for (PetscInt k = 0; k < 5; k++) {
+        MatStencil row = {0}, column = {0};
+
+        row.i    = i;
+        row.j    = j;
+        column.i = i + di[k];
+        column.j = j + dj[k];
+        if (column.i < 0 || column.j < 0 || column.i >= info.mx || column.j >= info.my) continue;
+        PetscCall(MatSetValuesStencil(P, 1, &row, 1, &column, &values[k], INSERT_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GridRHS(KSP ksp, Vec b, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define SMOOTHERS "-mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none -mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi "
+#define COARSE    "-mg_coarse_ksp_type idrs -mg_coarse_ksp_idrs_s S -mg_coarse_ksp_rtol 0.1 -mg_coarse_pc_type jacobi "
+
+/* Multigrid on the grids of a DM, which makes operators and right-hand side */
+static PetscErrorCode TestGrids(void)
+{
+  const Nest nests[] = {
+    {"no multigrid",             "-ksp_type idrs -ksp_idrs_s S -pc_type jacobi",                                                                                                                                         200, 1},
+    {"smoothers cut short",      SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3",                                                                                           200, 1}, /* in the middle of a cycle */
+    {"smoothers",                SMOOTHERS "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3",                                                                                                                   100, 1},
+    {"smoothers and coarse",     SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3",                                                                                                            100, 1},
+    {"smoothers inside fgmres",  SMOOTHERS COARSE "-ksp_type fgmres -pc_type mg -pc_mg_levels 3",                                                                                                                        100, 1},
+    {"full multigrid, W cycles", SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3 -pc_mg_type full -pc_mg_cycle_type w",                                                                       100, 1},
+    {"coarse solver only",       COARSE "-mg_levels_ksp_type richardson -mg_levels_ksp_max_it 3 -mg_levels_ksp_richardson_scale 0.8 -mg_levels_pc_type jacobi -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(nests); in++) {
+    for (size_t is = 0; is < SIZES; is++) {
+      PetscOptions options;
+      Mat          A;
+      Vec          b, x;
+      DM           da;
+      KSP          ksp;
+
+      PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 17, 17, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+      PetscCall(DMSetFromOptions(da));
+      PetscCall(DMSetUp(da));
+      PetscCall(OptionsPush(&nests[in], sizes[is], &options));
+      PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+      PetscCall(KSPSetDM(ksp, da));
+      PetscCall(KSPSetComputeOperators(ksp, GridOperators, NULL));
+      PetscCall(KSPSetComputeRHS(ksp, GridRHS, NULL));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 300));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(KSPSolve(ksp, NULL, NULL));
+      PetscCall(KSPGetOperators(ksp, &A, NULL));
+      PetscCall(KSPGetRhs(ksp, &b));
+      PetscCall(KSPGetSolution(ksp, &x));
+      PetscCall(CheckNest(&nests[in], sizes[is], ksp, A, b, x));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(OptionsPop(&options));
+      PetscCall(DMDestroy(&da));
+    }
+    PetscCall(Verdict(nests[in].name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestParts());
+  PetscCall(TestFields());
+  PetscCall(TestGrids());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+
+TEST*/

@@ -192,12 +192,34 @@ PetscErrorCode IDRSSpaceSetSeed(IDRSSpace space, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Vectors that have no array to write into, such as those of SLEPc that are put together from others: random numbers of the same seed */
+static PetscErrorCode IDRSShadowFillRandom_Private(IDRSSpace space, Vec P[])
+{
+  PetscMPIInt rank;
+  PetscRandom random;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(space->comm, &rank));
+  PetscCall(PetscRandomCreate(space->comm, &random));
+  PetscCall(PetscRandomSetType(random, PETSCRANDER48));
+  PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)(space->seed * (uint64_t)space->size + (uint64_t)rank)));
+  PetscCall(PetscRandomSeed(random));
+  for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSetRandom(P[j], random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Writes the hashed shadow space into vectors, for back ends that need it stored */
 PetscErrorCode IDRSShadowFill(IDRSSpace space, Vec P[])
 {
   const uint64_t key = IDRSShadowKey(space->seed);
 
   PetscFunctionBegin;
+  if (!P[0]->petscnative && !P[0]->ops->getarray) {
+    PetscCall(IDRSShadowFillRandom_Private(space, P));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt j = 0; j < space->s; j++) {
     const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
     PetscScalar   *p;

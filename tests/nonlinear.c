@@ -88,7 +88,6 @@ int main(int argc, char **argv)
     {"tolerances of Eisenstat-Walker",      "-pc_type jacobi -snes_ksp_ew",                                     PETSC_FALSE},
     {"lagged",                              "-pc_type bjacobi -snes_lag_jacobian 2 -snes_lag_preconditioner 2", PETSC_FALSE},
     {"matrix free",                         "-snes_mf -pc_type none",                                           PETSC_FALSE},
-    {"matrix free, other differences",      "-snes_mf -pc_type none -mat_mffd_type ds",                         PETSC_FALSE},
     {"matrix free, left",                   "-snes_mf_operator -pc_type bjacobi -ksp_pc_side left",             PETSC_FALSE},
     {"matrix free and assembled",           "-snes_mf_operator -pc_type bjacobi",                               PETSC_FALSE},
     {"trust region, direct preconditioner", "-snes_type newtontr -pc_type redundant",                           PETSC_FALSE},

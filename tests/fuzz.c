@@ -1,0 +1,789 @@
+static char help[] = "KSPIDRS in random use: small systems of many kinds, settings that change between solves, and after each of them what must hold of every solve.\n\
+  -seed n : the first run has this seed, the next one the next\n\
+  -runs n : so many runs at most\n\
+  -seconds t : no run is begun after this time\n\
+  -ksp_idrs_implementation name : this one only\n\
+With -malloc_dump, which the harness implies, memory is accounted for. A finding comes with the options that repeat it.\n\n";
+
+#include <petscidrs.h>
+#include "complain.h"
+#include "listen.h"
+
+#include <signal.h>
+#if PetscDefined(HAVE_UNISTD_H)
+  #include <unistd.h>
+#endif
+
+#define MAX_N       200
+#define MAX_S       20
+#define MAX_HISTORY 1000
+
+/* A run that takes longer than this hangs */
+#define DEADLINE 120
+
+/*
+   What is random: decisions, which are the same on all processes, and numbers that belong to a place in a matrix or vector
+*/
+static PetscInt seed;
+static uint64_t state;
+
+static uint64_t Mix(uint64_t x)
+{
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/* One of 0 ... n-1 */
+static PetscInt Pick(PetscInt n)
+{
+  state += 0x9e3779b97f4a7c15u;
+  return (PetscInt)(Mix(state) % (uint64_t)n);
+}
+
+static PetscBool Once(PetscInt n)
+{
+  return Pick(n) ? PETSC_FALSE : PETSC_TRUE;
+}
+
+/* Between -1 and 1 */
+static PetscReal Noise(uint64_t key, PetscInt i, PetscInt j)
+{
+  const uint64_t bits = Mix(Mix(Mix(key) + (uint64_t)i) + (uint64_t)j);
+
+  return (PetscReal)((double)(bits >> 11) / 4503599627370496.0 - 1.0);
+}
+
+/* The same, and complex where numbers are */
+static PetscScalar NoiseScalar(uint64_t key, PetscInt i, PetscInt j)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(Noise(key, i, j), Noise(key + 1, i, j));
+#else
+  return Noise(key, i, j);
+#endif
+}
+
+/* A power of ten: mostly of moderate size, now and then so large or small that squares overflow or vanish */
+static PetscReal Scale(void)
+{
+  const PetscReal most = PetscLog10Real(PETSC_MAX_REAL) * (PetscReal)(Once(4) ? 0.9 : 0.3);
+
+  return PetscPowReal(10.0, Noise(state, 0, Pick(1000)) * (Once(3) ? most : 3));
+}
+
+/* Prints what is wrong with this run, and how to see it again */
+static PetscErrorCode Finding(const char what[])
+{
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Complain("%s: -seed %" PetscInt_FMT " -runs 1 on %d process(es)", what, seed, size));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A run that crashes or hangs says which it was */
+static void Hang(int number)
+{
+  fprintf(stderr, "fuzz: hangs with -seed %ld -runs 1\n", (long)seed);
+  abort();
+}
+
+static PetscErrorCode Crash(int number, void *ctx)
+{
+  fprintf(stderr, "fuzz: crashes with -seed %ld -runs 1\n", (long)seed);
+  return PetscSignalHandlerDefault(number, ctx);
+}
+
+static void Deadline(unsigned int seconds)
+{
+#if PetscDefined(HAVE_UNISTD_H)
+  signal(SIGALRM, Hang);
+  alarm(seconds);
+#endif
+}
+
+/*
+   The systems
+*/
+typedef enum {
+  KIND_DENSE,
+  KIND_SPARSE,
+  KIND_CONVECTION,
+  KIND_NEARLY_SINGULAR, /* two rows that agree but for rounding */
+  KIND_ZERO_ROW,
+  KIND_SCALED, /* rows of very different size */
+  KIND_SKEW,
+  KIND_INDEFINITE,
+  KIND_SHIFT,  /* a permutation of one cycle */
+  KIND_CIRCLE, /* rows have the sum zero: the constants are the null space */
+  KIND_ZERO,
+  KIND_IDENTITY,
+  KIND_NAN,
+  KINDS
+} Kind;
+
+typedef struct {
+  Kind      kind;
+  PetscInt  N;
+  uint64_t  key;
+  PetscReal scale, shift;
+  PetscBool space; /* the null space is attached */
+  Mat       A;
+} System;
+
+static PetscScalar Entry(const System *system, PetscInt i, PetscInt j)
+{
+  const PetscInt    N      = system->N;
+  const PetscReal   zero   = 0.0;
+  const PetscScalar sparse = i == j ? 2.0 + PetscAbsReal(Noise(system->key, i, i)) : (Noise(system->key + 2, i, j) < 6.0 / N - 1.0 ? NoiseScalar(system->key, i, j) : 0.0);
+
+  switch (system->kind) {
+  case KIND_DENSE:
+    return NoiseScalar(system->key, i, j) + (i == j ? system->shift : 0.0);
+  case KIND_CONVECTION:
+    return i == j ? 2.2 : (j == i + 1 ? -1.0 + system->shift : (j == i - 1 ? -1.0 - system->shift : 0.0));
+  case KIND_NEARLY_SINGULAR:
+    return i == N - 1 && N > 1 ? (j ? 0.0 : 1.0) + (j == 1 ? 0.5 : 0.0) + 10 * PETSC_MACHINE_EPSILON * Noise(system->key, i, j) : (i == 0 ? (j ? 0.0 : 1.0) + (j == 1 ? 0.5 : 0.0) : sparse);
+  case KIND_ZERO_ROW:
+    return i == N / 2 ? 0.0 : sparse;
+  case KIND_SCALED:
+    return sparse * PetscPowReal(10.0, 6 * Noise(system->key + 3, i, 0));
+  case KIND_SKEW:
+    return j == i + 1 ? 1.0 + 0.1 * i : (j == i - 1 ? -1.0 - 0.1 * j : 0.0);
+  case KIND_INDEFINITE:
+    return i % 2 ? -sparse : sparse;
+  case KIND_SHIFT:
+    return j == (i + 1) % N ? 1.0 : 0.0;
+  case KIND_CIRCLE:
+    return N < 3 ? 0.0 : (i == j ? 2.0 : (j == (i + 1) % N ? -1.8 : (i == (j + 1) % N ? -0.2 : 0.0)));
+  case KIND_ZERO:
+    return 0.0;
+  case KIND_IDENTITY:
+    return i == j ? 1.0 : 0.0;
+  case KIND_NAN:
+    return i == N / 2 && j == N / 3 ? zero / zero : sparse;
+  default:
+    return sparse;
+  }
+}
+
+/* Has this matrix a diagonal that PETSc divides by? Small numbers it takes for zero */
+static PetscBool HasDiagonal(const System *system)
+{
+  if (!(system->scale > 1e-3)) return PETSC_FALSE;
+  return system->kind == KIND_SPARSE || system->kind == KIND_CONVECTION || system->kind == KIND_INDEFINITE || system->kind == KIND_IDENTITY ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* Has this system a solution, of which all numbers on the way to it are far from the largest there is? */
+static PetscErrorCode Ordinary(const System *system, Vec b, Vec x0, PetscBool *ordinary)
+{
+  const PetscBool regular = (PetscBool)(HasDiagonal(system) || system->kind == KIND_DENSE || system->kind == KIND_SCALED || system->kind == KIND_SHIFT);
+  const PetscReal most    = PetscPowReal(PETSC_MAX_REAL, (PetscReal)0.3);
+  PetscReal       bnorm, xnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(b, NORM_INFINITY, &bnorm));
+  PetscCall(VecNorm(x0, NORM_INFINITY, &xnorm));
+  *ordinary = (PetscBool)(regular && bnorm / system->scale < most && xnorm < most && xnorm * system->scale < most);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Local sizes: equal ones, or any, with processes that have nothing */
+static PetscErrorCode LocalSize(PetscInt N, PetscInt *n)
+{
+  const PetscBool even = Once(2);
+  PetscInt        left = N, mine = PETSC_DECIDE;
+  PetscMPIInt     rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscMPIInt p = 0; p < size; p++) {
+    const PetscInt part = p == size - 1 ? left : Pick(left + 1);
+
+    if (p == rank && !even) mine = part;
+    left -= part;
+  }
+  *n = mine;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SystemCreate(System *system)
+{
+  PetscInt    n = 0, begin, end, columns[MAX_N];
+  PetscScalar values[MAX_N];
+
+  PetscFunctionBeginUser;
+  system->kind  = (Kind)Pick(KINDS);
+  system->N     = Once(3) ? Pick(5) : (Once(3) ? Pick(MAX_N + 1) : Pick(40));
+  system->key   = Mix(state);
+  system->scale = Once(3) ? Scale() : 1.0;
+  system->shift = Pick(4) * 0.4 * (system->kind == KIND_DENSE ? PetscSqrtReal((PetscReal)system->N) : 1.0);
+  system->space = (PetscBool)(system->kind == KIND_CIRCLE && Once(2));
+  PetscCall(LocalSize(system->N, &n));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &system->A));
+  PetscCall(MatSetSizes(system->A, n, n, system->N, system->N));
+  PetscCall(MatSetType(system->A, MATAIJ));
+  PetscCall(MatSetFromOptions(system->A));
+  PetscCall(MatSeqAIJSetPreallocation(system->A, system->N, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(system->A, system->N, NULL, system->N, NULL));
+  PetscCall(MatGetOwnershipRange(system->A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscInt count = 0;
+
+    for (PetscInt j = 0; j < system->N; j++) {
+      const PetscScalar value = system->scale * Entry(system, i, j);
+
+      if (value == (PetscScalar)0.0 && i != j) continue;
+      columns[count]  = j;
+      values[count++] = value;
+    }
+    PetscCall(MatSetValues(system->A, 1, &i, count, columns, values, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(system->A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(system->A, MAT_FINAL_ASSEMBLY));
+  if (Once(5)) PetscCall(MatConvert(system->A, MATDENSE, MAT_INPLACE_MATRIX, &system->A));
+  if (system->space) {
+    MatNullSpace constants;
+
+    PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &constants));
+    PetscCall(MatSetNullSpace(system->A, constants));
+    PetscCall(MatNullSpaceDestroy(&constants));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecSetNoise(Vec x)
+{
+  const uint64_t  key   = Mix(state);
+  const PetscReal scale = Scale();
+  PetscInt        begin, end;
+  PetscScalar    *array;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGetArrayWrite(x, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = scale * NoiseScalar(key, i, 0);
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Right-hand side, and a guess, which may be its solution */
+static PetscErrorCode VecsSet(const System *system, Vec b, Vec x0)
+{
+  PetscFunctionBeginUser;
+  if (Once(6)) PetscCall(VecSet(x0, 0.0));
+  else PetscCall(VecSetNoise(x0));
+  switch (Pick(6)) {
+  case 0:
+    PetscCall(VecSet(b, 0.0));
+    break;
+  case 1:
+    PetscCall(VecSet(b, 0.0));
+    if (system->N) PetscCall(VecSetValue(b, Pick(system->N), Scale(), INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(b));
+    PetscCall(VecAssemblyEnd(b));
+    break;
+  case 2:
+    PetscCall(MatMult(system->A, x0, b));
+    if (Once(2)) PetscCall(VecSetNoise(x0));
+    break;
+  default:
+    PetscCall(VecSetNoise(b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The solvers
+*/
+typedef enum {
+  PRECONDITIONER_FIXED,
+  PRECONDITIONER_VARIES, /* from application to application: a shell, or another solver */
+} Preconditioner;
+
+typedef struct {
+  KSP            ksp;
+  Preconditioner preconditioner;
+  KSPType        inner; /* type of that other solver, or NULL */
+  PetscBool      transposable, guess;
+  PetscReal      rtol, atol;
+  PetscInt       max_it, applications, reports;
+} Solver;
+
+static PetscErrorCode VaryingApply(PC pc, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &ctx));
+  PetscCall(VecCopy(x, y));
+  PetscCall(VecScale(y, 1.0 + 0.3 * PetscSinReal((PetscReal)((Solver *)ctx)->applications++)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solution and residual of this iteration */
+static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Vec x, r;
+
+  PetscFunctionBeginUser;
+  ((Solver *)ctx)->reports++;
+  if (its % 3 == 0) PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  if (its % 5 == 0) {
+    PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
+    PetscCall(VecDestroy(&r));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCReset() forgets the solver of a PCKSP */
+static PetscErrorCode SetInner(Solver *solver)
+{
+  KSP inner;
+  PC  pc;
+
+  PetscFunctionBeginUser;
+  if (!solver->inner) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetPC(solver->ksp, &pc));
+  PetscCall(PCKSPGetKSP(pc, &inner));
+  PetscCall(KSPSetType(inner, solver->inner));
+  PetscCall(KSPSetTolerances(inner, 1e-2, 0.0, PETSC_DEFAULT, 4));
+  PetscCall(KSPGetPC(inner, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Reset(Solver *solver, const System *system)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPReset(solver->ksp));
+  PetscCall(KSPSetOperators(solver->ksp, system->A, system->A));
+  PetscCall(SetInner(solver));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
+{
+  const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCKSP, PCSOR, PCBJACOBI, PCILU};
+  PetscBool         aij;
+  PetscMPIInt       size;
+  PetscInt          which;
+  PC                pc;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)system->A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  /* the last ones need the entries of a sparse matrix, and PETSc's their diagonal */
+  which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 7 : 6) : 4);
+  PetscCall(KSPGetPC(solver->ksp, &pc));
+  PetscCall(PCSetType(pc, types[which]));
+  solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
+  solver->transposable   = which == 0 || which == 1 || which == 5 || which == 6 ? PETSC_TRUE : PETSC_FALSE;
+  if (which == 2) {
+    PetscCall(PCShellSetContext(pc, solver));
+    PetscCall(PCShellSetApply(pc, VaryingApply));
+  }
+  solver->inner = which == 3 ? (Once(2) ? KSPIDRS : KSPGMRES) : NULL;
+  PetscCall(SetInner(solver));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets an integer of the solver by its setter, or by the option */
+static PetscErrorCode SetInt(Solver *solver, PetscErrorCode (*set)(KSP, PetscInt), PetscErrorCode (*get)(KSP, PetscInt *), const char option[], PetscInt value)
+{
+  PetscInt now;
+  char     text[32];
+
+  PetscFunctionBeginUser;
+  if (Once(3)) {
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
+    PetscCall(PetscOptionsSetValue(NULL, option, text));
+    PetscCall(KSPSetFromOptions(solver->ksp));
+    PetscCall(PetscOptionsClearValue(NULL, option));
+  } else PetscCall((*set)(solver->ksp, value));
+  PetscCall((*get)(solver->ksp, &now));
+  if (now != value) PetscCall(Finding(option));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetShadow(Solver *solver, Vec like)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSSetShadowVecs(solver->ksp, 0, NULL));
+  if (Once(4)) {
+    const PetscInt s = 1 + Pick(MAX_S);
+    Vec           *P;
+
+    PetscCall(VecDuplicateVecs(like, s, &P));
+    for (PetscInt i = 0; i < s; i++) {
+      const uint64_t key = Mix(state + (uint64_t)i);
+      PetscScalar   *array;
+      PetscInt       begin, end;
+
+      PetscCall(VecGetOwnershipRange(P[i], &begin, &end));
+      PetscCall(VecGetArrayWrite(P[i], &array));
+      for (PetscInt row = begin; row < end; row++) array[row - begin] = NoiseScalar(key, row, 0);
+      PetscCall(VecRestoreArrayWrite(P[i], &array));
+    }
+    PetscCall(KSPIDRSSetShadowVecs(solver->ksp, s, P));
+    PetscCall(VecDestroyVecs(s, &P));
+  } else PetscCall(SetInt(solver, KSPIDRSSetShadowSize, KSPIDRSGetShadowSize, "-ksp_idrs_s", Once(2) ? 1 + Pick(MAX_S) : 1 + Pick(4)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* When solves end */
+static PetscErrorCode SetEnd(Solver *solver)
+{
+  const PetscReal digits = -PetscLog10Real(PETSC_MACHINE_EPSILON), divtols[] = {2.0, 1e4, 1e30};
+  void           *ctx;
+
+  PetscFunctionBeginUser;
+  solver->rtol   = Once(10) ? 0.0 : Once(3) ? rtol : PetscPowReal(10.0, -1.0 - Pick(1000) * digits / 1000);
+  solver->atol   = Once(4) ? PetscPowReal(10.0, -1.0 - Pick(1000) * 2 * digits / 1000) : 0.0;
+  solver->max_it = Once(3) ? Pick(4) : (Once(2) ? Pick(40) : 400);
+  PetscCall(KSPSetTolerances(solver->ksp, solver->rtol, solver->atol, divtols[Pick(3)], solver->max_it));
+  if (Once(8)) PetscCall(KSPSetConvergenceTest(solver->ksp, KSPConvergedSkip, NULL, NULL));
+  else {
+    PetscCall(KSPConvergedDefaultCreate(&ctx));
+    PetscCall(KSPSetConvergenceTest(solver->ksp, KSPConvergedDefault, ctx, KSPConvergedDefaultDestroy));
+    PetscCall(KSPConvergedDefaultSetConvergedMaxits(solver->ksp, Once(6)));
+  }
+  PetscCall(KSPSetCheckNormIteration(solver->ksp, Once(6) ? Pick(10) : -1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All settings, or some of them */
+static PetscErrorCode Change(Solver *solver, const System *system, Vec like, PetscBool all)
+{
+  const PetscReal cosines[] = {0.0, 0.5, 0.5, 0.7, 0.99}, tolerances[] = {0.0, 1e-3, 1e-3, 0.1, 0.9};
+  const PCSide    sides[] = {PC_RIGHT, PC_RIGHT, PC_LEFT};
+  PetscBool       device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &device, VECSEQCUDA, VECMPICUDA, ""));
+  if (all || Once(4)) PetscCall(SetShadow(solver, like));
+  if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetShadowSeed, KSPIDRSGetShadowSeed, "-ksp_idrs_seed", Pick(1000)));
+  if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetMaxRestarts, KSPIDRSGetMaxRestarts, "-ksp_idrs_max_restarts", Once(2) ? 10 : Pick(4)));
+  if (all || Once(4)) PetscCall(KSPIDRSSetMinimumCosine(solver->ksp, cosines[Pick(5)]));
+  if (all || Once(4)) PetscCall(KSPIDRSSetUpdateTolerance(solver->ksp, tolerances[Pick(5)]));
+  if (all || Once(4)) PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
+  if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
+  if (all || Once(4)) PetscCall(SetEnd(solver));
+  if (all || Once(6)) {
+    /* the side needs a norm that belongs to it, and a new set-up */
+    PetscCall(Reset(solver, system));
+    PetscCall(KSPSetPCSide(solver->ksp, sides[Pick(3)]));
+    PetscCall(KSPSetNormType(solver->ksp, Once(4) ? KSP_NORM_NONE : KSP_NORM_DEFAULT));
+  }
+  if (all || Once(4)) {
+    solver->guess = Once(3);
+    PetscCall(KSPSetInitialGuessNonzero(solver->ksp, solver->guess));
+  }
+  if (all || Once(4)) {
+    PetscCall(KSPMonitorCancel(solver->ksp));
+    if (Once(2)) PetscCall(KSPMonitorSet(solver->ksp, Look, solver, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverCreate(Solver *solver, const System *system, Vec like)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &solver->ksp));
+  PetscCall(KSPSetOperators(solver->ksp, system->A, system->A));
+  solver->inner = NULL;
+  PetscCall(KSPSetType(solver->ksp, KSPIDRS));
+  PetscCall(KSPSetResidualHistory(solver->ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  PetscCall(Change(solver, system, like, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another type solves for a while; the settings of ours are the first ones after it */
+static PetscErrorCode ChangeType(Solver *solver, const System *system, Vec like)
+{
+  const char *const types[] = {KSPGMRES, KSPBCGS, KSPPREONLY};
+  PetscInt          s;
+
+  PetscFunctionBeginUser;
+  PetscCall(Reset(solver, system));
+  PetscCall(KSPSetType(solver->ksp, types[Pick(3)]));
+  PetscCall(KSPSetNormType(solver->ksp, KSP_NORM_DEFAULT));
+  PetscCall(KSPSetUp(solver->ksp));
+  PetscCall(KSPSetType(solver->ksp, KSPIDRS));
+  PetscCall(KSPIDRSGetShadowSize(solver->ksp, &s));
+  if (s != 4) PetscCall(Finding("settings after another type"));
+  PetscCall(Change(solver, system, like, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A solve, and what must hold of it
+*/
+typedef struct {
+  KSPConvergedReason reason;
+  PetscInt           its, reports, entries, products;
+  PetscReal          rnorm, history[MAX_HISTORY];
+} Outcome;
+
+static PetscErrorCode Solve(Solver *solver, PetscBool transpose, Vec b, Vec x0, Vec x, Outcome *outcome, PetscErrorCode *ierr)
+{
+  const PetscReal *history;
+  PC               pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(solver->ksp, &pc));
+  if (solver->inner) PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* PETSc never forgets the failure of an application */
+  solver->applications = 0;
+  solver->reports      = 0;
+  PetscCall(VecCopy(x0, x));
+  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
+  PetscCall(Listen());
+  *ierr = transpose ? KSPSolveTranspose(solver->ksp, b, x) : KSPSolve(solver->ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(KSPGetConvergedReason(solver->ksp, &outcome->reason));
+  PetscCall(KSPGetIterationNumber(solver->ksp, &outcome->its));
+  PetscCall(KSPGetResidualNorm(solver->ksp, &outcome->rnorm));
+  PetscCall(KSPGetResidualHistory(solver->ksp, &history, &outcome->entries));
+  PetscCall(PetscArraycpy(outcome->history, history, outcome->entries));
+  PetscCall(KSPIDRSGetCounts(solver->ksp, &outcome->products, NULL, NULL, NULL));
+  outcome->reports = solver->reports;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The norm of b - A y that the solver goes by; y may be NULL for zero */
+static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec y, PetscReal *norm)
+{
+  PCSide side;
+  PC     pc;
+  Vec    r, w;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(solver->ksp, &pc));
+  PetscCall(KSPGetPCSide(solver->ksp, &side));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecDuplicate(b, &w));
+  if (y) {
+    if (transpose) PetscCall(MatMultTranspose(system->A, y, r));
+    else PetscCall(MatMult(system->A, y, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+  } else PetscCall(VecCopy(b, r));
+  if (side == PC_LEFT) {
+    if (transpose) PetscCall(PCApplyTranspose(pc, r, w));
+    else PetscCall(PCApply(pc, r, w));
+    if (system->space) {
+      MatNullSpace constants;
+
+      PetscCall(MatGetNullSpace(system->A, &constants));
+      PetscCall(MatNullSpaceRemove(constants, w));
+    }
+    PetscCall(VecNorm(w, NORM_2, norm));
+  } else PetscCall(VecNorm(r, NORM_2, norm));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A tolerance that is met is met by the b - A x that is computed here: in the same way, and from the same x, as the solver has
+   done, so that no rounding needs to be allowed for. Only what varies between applications cannot be measured again.
+*/
+static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *outcome)
+{
+  const PetscBool met = (PetscBool)(outcome->reason == KSP_CONVERGED_RTOL || outcome->reason == KSP_CONVERGED_ATOL || outcome->reason == KSP_CONVERGED_HAPPY_BREAKDOWN);
+  PCSide          side;
+  PetscReal       norm, reference, xnorm;
+  char            text[256];
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPCSide(solver->ksp, &side));
+  if (!met || (side == PC_LEFT && solver->preconditioner == PRECONDITIONER_VARIES)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecNorm(x, NORM_INFINITY, &xnorm));
+  PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm)); /* A times zero is not computed, were it NaN */
+  PetscCall(Measure(solver, system, transpose, b, NULL, &reference));
+  if (solver->guess && reference == 0.0) PetscCall(Measure(solver, system, transpose, b, x0, &reference)); /* as PETSc does it */
+  if (norm == 0.0 || norm <= 1.01 * PetscMax(solver->rtol * reference, solver->atol)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, but b - A x is %g, and the tolerances are %g of %g, and %g", KSPConvergedReasons[outcome->reason], (double)norm, (double)solver->rtol, (double)reference, (double)solver->atol));
+  PetscCall(Finding(text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *outcome)
+{
+  const PetscBool number   = (PetscBool)(outcome->reason != KSP_DIVERGED_NANORINF && outcome->reason != KSP_DIVERGED_PC_FAILED);
+  PetscBool       ordinary = PETSC_FALSE;
+  PetscMPIInt     reasons[2];
+  PetscReal       norm;
+  PetscInt        locks, blocks;
+
+  PetscFunctionBeginUser;
+  reasons[0] = (PetscMPIInt)outcome->reason;
+  reasons[1] = -reasons[0];
+  IDRSCallAllreduce(MPI_IN_PLACE, reasons, 2, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+  if (reasons[0] != -reasons[1]) PetscCall(Finding("different reasons"));
+  if (!outcome->reason) PetscCall(Finding("no reason"));
+  if (outcome->its < 0 || outcome->its > solver->max_it) PetscCall(Finding("too many iterations"));
+  if (outcome->entries > outcome->its + 1 || (number && outcome->entries != outcome->its + 1)) PetscCall(Finding("history is not that of the iterations"));
+  if (outcome->reports && outcome->reports != outcome->entries) PetscCall(Finding("monitor has not seen what the history has"));
+  if (number && outcome->products < outcome->its) PetscCall(Finding("more iterations than products"));
+  PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  PetscCall(Ordinary(system, b, x0, &ordinary));
+  if (number && (ordinary || outcome->reason > 0) && !(norm <= PETSC_MAX_REAL)) PetscCall(Finding("solution is not finite"));
+  PetscCall(VecLockGet(b, &blocks));
+  PetscCall(VecLockGet(x, &locks));
+  if (locks || blocks) PetscCall(Finding("vectors stay locked"));
+  PetscCall(CheckTruth(solver, system, transpose, b, x0, x, outcome));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Are these the same, to the last bit, on all processes? */
+static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
+{
+  const PetscScalar *xarray, *yarray;
+  PetscInt           n;
+  PetscMPIInt        differ;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &xarray));
+  PetscCall(VecGetArrayRead(y, &yarray));
+  differ = n && memcmp(xarray, yarray, (size_t)n * sizeof(*xarray)) ? 1 : 0;
+  PetscCall(VecRestoreArrayRead(y, &yarray));
+  PetscCall(VecRestoreArrayRead(x, &xarray));
+  IDRSCallAllreduce(MPI_IN_PLACE, &differ, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+  *same = differ ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order */
+static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *first)
+{
+  const PetscBool reset = Once(2);
+  PetscErrorCode  ierr;
+  PetscBool       same = PETSC_FALSE, device;
+  Outcome         second;
+  char            text[256];
+  Vec             y;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
+  if (device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDuplicate(x, &y));
+  if (reset) PetscCall(Reset(solver, system));
+  PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
+  PetscCall(SameBits(x, y, &same));
+  if (ierr || !same || memcmp(first, &second, sizeof(second))) {
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" PetscInt_FMT ", %s %s after %" PetscInt_FMT, same ? "same solution" : "another solution", KSPConvergedReasons[first->reason], first->its, reset ? "after KSPReset()" : "again",
+                            KSPConvergedReasons[second.reason], second.its));
+    PetscCall(Finding(text));
+  }
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A system, one or two solvers, and some solves */
+static PetscErrorCode Run(void)
+{
+  const PetscInt count = 1 + Pick(2), solves = 1 + Pick(5);
+  System         system;
+  Solver         solvers[2];
+  Vec            b, x, x0;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(&system));
+  PetscCall(MatCreateVecs(system.A, &x, &b));
+  PetscCall(VecDuplicate(x, &x0));
+  for (PetscInt i = 0; i < count; i++) PetscCall(SolverCreate(&solvers[i], &system, x));
+  for (PetscInt i = 0; i < solves; i++) {
+    Solver        *solver = &solvers[Pick(count)];
+    PetscBool      transpose;
+    PetscErrorCode ierr;
+    Outcome        outcome;
+    char           text[256];
+
+    if (Once(8)) PetscCall(ChangeType(solver, &system, x));
+    else if (i) PetscCall(Change(solver, &system, x, PETSC_FALSE));
+    if (Once(8)) PetscCall(Reset(solver, &system));
+    if (Once(8)) PetscCall(MatScale(system.A, 1.5));
+    PetscCall(VecsSet(&system, b, x0));
+    transpose = (PetscBool)(solver->transposable && !system.space && Once(5));
+    PetscCall(Solve(solver, transpose, b, x0, x, &outcome, &ierr));
+    if (ierr) {
+      PetscCall(PetscSNPrintf(text, sizeof(text), "error %d, \"%s\"", (int)ierr, message));
+      PetscCall(Finding(text));
+      break;
+    }
+    PetscCall(CheckSolve(solver, &system, transpose, b, x0, x, &outcome));
+    if (Once(2)) PetscCall(CheckAgain(solver, &system, transpose, b, x0, x, &outcome));
+  }
+  for (PetscInt i = 0; i < count; i++) PetscCall(KSPDestroy(&solvers[i].ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&x0));
+  PetscCall(MatDestroy(&system.A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A run, by its seed; what it leaves in memory the first time may be what PETSc keeps of a type that it had not met before */
+static PetscErrorCode RunSeed(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt again = 0; again < 2; again++) {
+    PetscLogDouble before, after;
+    PetscMPIInt    more;
+
+    PetscCall(PetscMallocGetCurrentUsage(&before));
+    state = Mix((uint64_t)seed + 0x9e3779b97f4a7c15u);
+    Deadline(DEADLINE);
+    PetscCall(Run());
+    PetscCall(PetscMallocGetCurrentUsage(&after));
+    more = after > before ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, &more, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+    if (!more) break;
+    if (again) PetscCall(Finding("memory is not freed"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt       runs    = PETSC_MAX_INT, done;
+  PetscReal      seconds = 20.0;
+  PetscLogDouble start, now, usage;
+  PetscEnum      value = (PetscEnum)KSP_IDRS_AUTO;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  seed = 1;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-runs", &runs, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
+  implementation = (KSPIDRSImplementation)value;
+  PetscCall(PetscMallocGetCurrentUsage(&usage));
+  PetscCheck(usage > 0.0, PETSC_COMM_WORLD, PETSC_ERR_ORDER, "Memory is not accounted for without -malloc_dump");
+  PetscCall(PetscPushSignalHandler(Crash, NULL));
+  PetscCall(PetscTime(&start));
+  for (done = 0; done < runs; done++, seed++) {
+    PetscCall(PetscTime(&now));
+    PetscCallMPI(MPI_Bcast(&now, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD));
+    if (done && now - start > (PetscLogDouble)seconds) break;
+    PetscCall(RunSeed());
+  }
+  PetscCall(PetscPopSignalHandler());
+  PetscCall(PetscInfo(NULL, "%" PetscInt_FMT " runs\n", done));
+  PetscCall(Verdict("random use"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -seconds 20
+
+TEST*/

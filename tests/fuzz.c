@@ -586,20 +586,25 @@ static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool tr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has a tolerance been met? KSP_CONVERGED_ITS says nothing of the residual */
+static PetscBool Met(const Outcome *outcome)
+{
+  return outcome->reason == KSP_CONVERGED_RTOL || outcome->reason == KSP_CONVERGED_ATOL || outcome->reason == KSP_CONVERGED_HAPPY_BREAKDOWN ? PETSC_TRUE : PETSC_FALSE;
+}
+
 /*
    A tolerance that is met is met by the b - A x that is computed here: in the same way, and from the same x, as the solver has
    done, so that no rounding needs to be allowed for. Only what varies between applications cannot be measured again.
 */
 static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *outcome)
 {
-  const PetscBool met = (PetscBool)(outcome->reason == KSP_CONVERGED_RTOL || outcome->reason == KSP_CONVERGED_ATOL || outcome->reason == KSP_CONVERGED_HAPPY_BREAKDOWN);
-  PCSide          side;
-  PetscReal       norm, reference, xnorm;
-  char            text[256];
+  PCSide    side;
+  PetscReal norm, reference, xnorm;
+  char      text[256];
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPCSide(solver->ksp, &side));
-  if (!met || (side == PC_LEFT && solver->preconditioner == PRECONDITIONER_VARIES)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!Met(outcome) || (side == PC_LEFT && solver->preconditioner == PRECONDITIONER_VARIES)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(x, NORM_INFINITY, &xnorm));
   PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm)); /* A times zero is not computed, were it NaN */
   PetscCall(Measure(solver, system, transpose, b, NULL, &reference));
@@ -630,7 +635,7 @@ static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool
   if (number && outcome->products < outcome->its) PetscCall(Finding("more iterations than products"));
   PetscCall(VecNorm(x, NORM_INFINITY, &norm));
   PetscCall(Ordinary(system, b, x0, &ordinary));
-  if (number && (ordinary || outcome->reason > 0) && !(norm <= PETSC_MAX_REAL)) PetscCall(Finding("solution is not finite"));
+  if (number && (ordinary || Met(outcome)) && !(norm <= PETSC_MAX_REAL)) PetscCall(Finding("solution is not finite"));
   PetscCall(VecLockGet(b, &blocks));
   PetscCall(VecLockGet(x, &locks));
   if (locks || blocks) PetscCall(Finding("vectors stay locked"));

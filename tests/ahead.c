@@ -175,17 +175,6 @@ static PetscErrorCode Product(Mat shell, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error leaves the vectors of the failed call locked */
-static PetscErrorCode Unlock(Vec x)
-{
-  PetscInt locks;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecLockGet(x, &locks));
-  for (; locks > 0; locks--) PetscCall(VecLockReadPop(x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   return PETSC_SUCCESS;

@@ -380,6 +380,7 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
   which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 7 : 6) : 4);
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(PCSetType(pc, types[which]));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* of the type before */
   solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
   solver->transposable   = which == 0 || which == 1 || which == 5 || which == 6 ? PETSC_TRUE : PETSC_FALSE;
   if (which == 2) {

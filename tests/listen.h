@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include <petscsys.h>
+#include <petscvec.h>
 
 /* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
 static char message[2048];
@@ -26,5 +26,16 @@ static PetscErrorCode Heard(void)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscPopErrorHandler());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error leaves the vectors of the call of PETSc's that has failed locked */
+static inline PetscErrorCode Unlock(Vec x)
+{
+  PetscInt locks;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecLockGet(x, &locks));
+  for (; locks > 0; locks--) PetscCall(VecLockReadPop(x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

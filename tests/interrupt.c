@@ -1,0 +1,266 @@
+static char help[] = "Solves that an error has interrupted, at every single call of the operator, the preconditioner, a monitor and the convergence test:\n\
+the next solve is, to the last bit, that of a new solver.\n\n";
+
+#include <petscidrs.h>
+#include "complain.h"
+#include "listen.h"
+
+#define MAX_HISTORY 101
+
+/* What calls the program back, and which of the calls fails */
+static PetscInt calls, failing;
+
+static PetscErrorCode Called(void)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(++calls != failing, PETSC_COMM_SELF, PETSC_ERR_USER, "Interrupted");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult(Mat S, Vec x, Vec y)
+{
+  void *A;
+
+  PetscFunctionBeginUser;
+  PetscCall(Called());
+  PetscCall(MatShellGetContext(S, &A));
+  PetscCall(MatMult((Mat)A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not all of the result is written when the error comes */
+static PetscErrorCode PCApplyScaled(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecCopy(x, y));
+  PetscCall(Called());
+  PetscCall(VecScale(y, 0.3));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Vec x;
+
+  PetscFunctionBeginUser;
+  PetscCall(Called());
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Test(KSP ksp, PetscInt its, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Called());
+  PetscCall(KSPConvergedDefault(ksp, its, rnorm, reason, ctx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The systems: what they make the solver do */
+typedef struct {
+  const char *name;
+  PetscInt    n, s, max_it;
+  PetscBool   nilpotent, guess; /* a matrix with which the recurrence breaks down whatever is done; a guess to begin with */
+  PetscBool   sharp;            /* a tolerance near what can be attained */
+  PetscReal   updatetol, cosine;
+  PetscInt    updates, verifications, restarts; /* at least */
+} System;
+
+static const System systems[] = {
+  {"reliable updates",      20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, 0.3,  0.5, 2, 1, 0},
+  {"several verifications", 20, 2, 100, PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE,  0.0,  0.0, 0, 2, 0},
+  {"restarts",              4,  2, 24,  PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, 1e-3, 0.5, 0, 0, 1},
+};
+
+static PetscErrorCode SystemCreate(const System *system, Mat *A, Mat *S, Vec *b, Vec *x)
+{
+  const PetscInt n = system->n;
+  PetscInt       begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    if (!system->nilpotent) {
+      PetscCall(MatSetValue(*A, i, i, 2.2, INSERT_VALUES));
+      if (i > 0) PetscCall(MatSetValue(*A, i, i - 1, -1.8, INSERT_VALUES));
+    }
+    if (i < n - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.2, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(*A, x, b));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, end - begin, end - begin, n, n, *A, S));
+  PetscCall(MatShellSetOperation(*S, MATOP_MULT, (void (*)(void))Mult));
+  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + PetscSinReal((PetscReal)(i * i)), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(*b));
+  PetscCall(VecAssemblyEnd(*b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverCreate(const System *system, PCSide side, Mat S, KSP *ksp)
+{
+  void *ctx;
+  PC    pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetOperators(*ksp, S, S));
+  PetscCall(KSPSetType(*ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(*ksp, system->s));
+  PetscCall(KSPIDRSSetImplementation(*ksp, implementation));
+  PetscCall(KSPIDRSSetUpdateTolerance(*ksp, system->updatetol));
+  PetscCall(KSPIDRSSetMinimumCosine(*ksp, system->cosine));
+  PetscCall(KSPSetPCSide(*ksp, side));
+  PetscCall(KSPSetTolerances(*ksp, system->sharp ? 4 * PETSC_MACHINE_EPSILON : rtol, 0.0, PETSC_DEFAULT, system->max_it));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  PetscCall(KSPSetInitialGuessNonzero(*ksp, system->guess));
+  PetscCall(KSPMonitorSet(*ksp, Monitor, NULL, NULL));
+  PetscCall(KSPConvergedDefaultCreate(&ctx));
+  PetscCall(KSPSetConvergenceTest(*ksp, Test, ctx, KSPConvergedDefaultDestroy));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, PCSHELL));
+  PetscCall(PCShellSetApply(pc, PCApplyScaled));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a solve has come to; x is not part of it */
+typedef struct {
+  KSPConvergedReason reason;
+  PetscInt           its, products, reductions, updates, restarts, entries;
+  PetscReal          rnorm, history[MAX_HISTORY];
+} Outcome;
+
+/* A solve in which this call fails, the first being 1; 0 for none */
+static PetscErrorCode Solve(const System *system, KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outcome, PetscErrorCode *ierr)
+{
+  const PetscReal *history;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(x, system->guess ? 0.7 : 0.0));
+  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
+  calls   = 0;
+  failing = which;
+  PetscCall(Listen());
+  *ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  failing = 0;
+  PetscCall(KSPGetConvergedReason(ksp, &outcome->reason));
+  PetscCall(KSPGetIterationNumber(ksp, &outcome->its));
+  PetscCall(KSPGetResidualNorm(ksp, &outcome->rnorm));
+  PetscCall(KSPIDRSGetCounts(ksp, &outcome->products, &outcome->reductions, &outcome->updates, &outcome->restarts));
+  PetscCall(KSPGetResidualHistory(ksp, &history, &outcome->entries));
+  PetscCall(PetscArraycpy(outcome->history, history, outcome->entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the solver go through what this system is there for? A product is that of an iteration, the residual of the guess, a reliable update, a restart or a verification */
+static PetscErrorCode CheckPath(const System *system, const char name[], const Outcome *outcome)
+{
+  const PetscInt verifications = outcome->products - outcome->its - (system->guess ? 1 : 0) - outcome->updates - outcome->restarts;
+
+  PetscFunctionBeginUser;
+  if (outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts)
+    PetscCall(Complain("%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", name, outcome->updates, verifications, outcome->restarts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is done after the error */
+typedef enum {
+  AFTER_AGAIN,
+  AFTER_RESET,
+  AFTERS
+} After;
+static const char *const afters[] = {"again", "again after KSPReset()"};
+
+static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscInt which, After after, Vec b, Vec x, const Outcome *expected, Vec solution)
+{
+  PetscErrorCode ierr;
+  PetscReal      difference;
+  char           what[256];
+  Outcome        outcome;
+  Vec            latest;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" PetscInt_FMT ", %s", system->name, PCSides[side], which, afters[after]));
+  PetscCall(SolverCreate(system, side, S, &ksp));
+  PetscCall(Solve(system, ksp, which, b, x, &outcome, &ierr));
+  if (!ierr) PetscCall(Complain("%s: no error", what));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(KSPBuildSolution(ksp, NULL, &latest));
+  PetscCall(VecNorm(latest, NORM_2, &difference));
+  if (!(difference <= PETSC_MAX_REAL)) PetscCall(Complain("%s: the solution so far is not a number", what));
+  if (after == AFTER_RESET) {
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, S, S));
+  }
+  PetscCall(Solve(system, ksp, 0, b, x, &outcome, &ierr));
+  if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
+  else {
+    PetscCall(VecAXPY(x, -1.0, solution));
+    PetscCall(VecNorm(x, NORM_INFINITY, &difference));
+    if (!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)))
+      PetscCall(Complain("%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what, (double)difference, KSPConvergedReasons[outcome.reason], outcome.its, KSPConvergedReasons[expected->reason], expected->its));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSystem(const System *system)
+{
+  const PCSide sides[] = {PC_RIGHT, PC_LEFT};
+  Mat          A, S;
+  Vec          b, x, solution;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(system, &A, &S, &b, &x));
+  PetscCall(VecDuplicate(x, &solution));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscErrorCode ierr;
+    PetscInt       total;
+    Outcome        expected;
+    KSP            ksp;
+
+    PetscCall(SolverCreate(system, sides[i], S, &ksp));
+    PetscCall(Solve(system, ksp, 0, b, solution, &expected, &ierr));
+    PetscCall(KSPDestroy(&ksp));
+    total = calls;
+    if (ierr) PetscCall(Complain("%s, %s: error \"%s\"", system->name, PCSides[sides[i]], message));
+    PetscCall(CheckPath(system, PCSides[sides[i]], &expected));
+    for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], S, which, (After)((which + i) % AFTERS), b, x, &expected, solution));
+  }
+  PetscCall(VecDestroy(&solution));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict(system->name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
+  implementation = (KSPIDRSImplementation)value;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) PetscCall(TestSystem(&systems[i]));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,18 +1,25 @@
-static char help[] = "Solves a linear system from a Matrix Market file with several Krylov methods and prints, for each, the iterations, the time and\n\
-the true residual.\n\
-  -f file         the matrix; plain or compressed with gzip\n\
-  -b file         the right-hand side, a dense array; without it b = A (1,1,...,1)^T\n\
-  -column j       column of that file, from 0\n\
+static char help[] = "Solves a linear system from a file with several Krylov methods and prints, for each, the iterations, the time and the true residual.\n\
+  -f file         the matrix, in Matrix Market or PETSc's binary format; plain or compressed with gzip\n\
+  -b file         the right-hand side, in the same formats; without it b = A x, where x is\n\
+  -rhs kind       ones (the default) or random\n\
+  -column j       column of a Matrix Market file of right-hand sides, from 0\n\
   -solvers a,b,c  the methods, idrs,bcgs,gmres by default\n\
 Options for the methods and the preconditioner as always, e.g. -ksp_rtol 1e-8 -ksp_idrs_s 8 -pc_type jacobi.\n\n";
 
 /*
    KSPIDRS is not in PETSc: run this program, or any other, with -dll_append path/libpetscidrs.so, and the method is a type
    like all others. Nothing here knows of the plugin.
+
+   Options that matter:
+     -ksp_idrs_s 8           more shadow vectors: fewer products, more vector operations and memory; 4 is the default
+     -pc_type bjacobi        the preconditioner decides more than the method; jacobi, bjacobi (ILU in each block), asm, gamg, ...
+     -ksp_rtol 1e-10         for |b-Ax|/|b|: idrs says that it has converged only when b - Ax, computed anew, is as small as that
+     -mat_type aijcusparse -vec_type cuda   all of it on a GPU
 */
 #include <petscksp.h>
 #include <petsctime.h>
-#include "matrixmarket.h"
+#include "linearsystem.h"
+#include "solvers.h"
 
 /* Solves A x = b with one method from x = 0; prints a line of the table */
 static PetscErrorCode Solve(Mat A, Vec b, const char type[])
@@ -57,47 +64,30 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[])
 int main(int argc, char **argv)
 {
   Mat       A;
-  Vec       b, ones;
-  char      file[PETSC_MAX_PATH_LEN], *solvers[16];
-  PetscInt  n, column = 0, count = PETSC_STATIC_ARRAY_LENGTH(solvers);
+  Vec       b;
+  char      file[PETSC_MAX_PATH_LEN], **solvers;
+  int       count;
+  PetscInt  n;
   MatInfo   info;
-  PetscBool set;
+  PetscBool usable;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), &set));
-  PetscCheck(set, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Give a matrix with -f file");
-  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " rows, %.0f nonzeros\n", file, n, info.nz_used));
-
-  PetscCall(MatCreateVecs(A, &ones, &b));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-column", &column, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
-  if (set) PetscCall(VecLoadMatrixMarket(b, file, column));
-  else {
-    PetscCall(VecSet(ones, 1.0));
-    PetscCall(MatMult(A, ones, b));
+  PetscCall(SolversFromOptions(PETSC_COMM_WORLD, "idrs,bcgs,gmres", &count, &solvers, &usable));
+  if (usable) PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, &usable));
+  if (usable) {
+    PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+    PetscCall(MatGetSize(A, &n, NULL));
+    PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " rows, %.0f nonzeros\n", file, n, info.nz_used));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-8s %10s %12s %16s\n", "method", "iterations", "seconds", "|b-Ax|/|b|"));
+    for (int i = 0; i < count; i++) PetscCall(Solve(A, b, solvers[i]));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
   }
-  PetscCall(VecDestroy(&ones));
-
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-8s %10s %12s %16s\n", "method", "iterations", "seconds", "|b-Ax|/|b|"));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-solvers", solvers, &count, &set));
-  if (set) {
-    for (PetscInt i = 0; i < count; i++) {
-      PetscCall(Solve(A, b, solvers[i]));
-      PetscCall(PetscFree(solvers[i]));
-    }
-  } else {
-    PetscCall(Solve(A, b, "idrs"));
-    PetscCall(Solve(A, b, "bcgs"));
-    PetscCall(Solve(A, b, "gmres"));
-  }
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(PetscStrToArrayDestroy(count, solvers));
   PetscCall(PetscFinalize());
-  return 0;
+  return usable ? 0 : 1; /* what is wrong with the input has been said */
 }
 
 /*TEST

@@ -1,10 +1,12 @@
 /*
    Reads matrices and right-hand sides in Matrix Market format, plain or compressed with gzip (name ends in .gz), as the
-   tutorials, tests and benchmarks need them. Every process reads the file and keeps what is its own.
+   tutorials, tests and benchmarks need them. Every process reads the file and keeps what is its own, so that all find the
+   same mistakes in it.
 */
 #pragma once
 
 #include <petscmat.h>
+#include "inputfile.h"
 
 typedef enum {
   MM_GENERAL,
@@ -14,9 +16,7 @@ typedef enum {
 } MatrixMarketSymmetry;
 
 typedef struct {
-  const char          *name;
-  FILE                *file;
-  PetscBool            piped;      /* through gzip */
+  InputFile            file;
   PetscBool            coordinate; /* else a dense array by columns */
   PetscBool            pattern;    /* no values: ones */
   PetscBool            imaginary;  /* values have an imaginary part */
@@ -24,66 +24,68 @@ typedef struct {
   PetscInt             M, N, entries;
 } MatrixMarket;
 
-/* The next line that is neither a comment nor empty */
+/* The next line that is neither a comment nor empty; without the end of line, which the messages on it would contain */
 static PetscErrorCode MatrixMarketLine(MatrixMarket *mm, char line[], int length)
 {
   PetscFunctionBegin;
   do {
-    PetscCheck(fgets(line, length, mm->file), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "Matrix Market file %s ends too early", mm->name);
-  } while (line[0] == '%' || line[0] == '\n' || line[0] == '\r');
+    PetscCheck(fgets(line, length, mm->file.stream), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", mm->file.name);
+    line[strcspn(line, "\r\n")] = '\0';
+  } while (line[0] == '%' || line[strspn(line, " \t")] == '\0');
   PetscFunctionReturn(0);
 }
 
-/* Reads to the end: gzip must not be cut off */
-static PetscErrorCode MatrixMarketClose(MatrixMarket *mm)
-{
-  char line[1024];
-
-  PetscFunctionBegin;
-  while (fgets(line, sizeof(line), mm->file));
-  if (mm->piped) PetscCall(PetscPClose(PETSC_COMM_SELF, mm->file));
-  else PetscCall(PetscFClose(PETSC_COMM_SELF, mm->file));
-  PetscFunctionReturn(0);
-}
+/* Whether a word of the header is this one; if so, found is set to value */
+#define MatrixMarketWord(word, expected, found, value) \
+  do { \
+    PetscBool same_; \
+    PetscCall(PetscStrcasecmp(word, expected, &same_)); \
+    if (same_) found = value; \
+  } while (0)
 
 /* Opens the file and reads its header */
 static PetscErrorCode MatrixMarketOpen(MatrixMarket *mm, const char name[])
 {
-  char      line[1024], object[32], format[32], field[32], symmetry[32], command[PETSC_MAX_PATH_LEN + 16];
-  PetscBool exists, flg;
+  char      line[1024], format[32], field[32], symmetry[32];
+  PetscBool flg;
   long long M = 0, N = 0, entries = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(mm, sizeof(*mm)));
-  mm->name = name;
-  PetscCall(PetscTestFile(name, 'r', &exists));
-  PetscCheck(exists, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot open Matrix Market file %s", name);
-  PetscCall(PetscStrendswith(name, ".gz", &mm->piped));
-  if (mm->piped) {
-    PetscCall(PetscSNPrintf(command, sizeof(command), "gzip -dc '%s'", name));
-    PetscCall(PetscPOpen(PETSC_COMM_SELF, NULL, command, "r", &mm->file));
-    PetscCheck(mm->file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot run %s", command);
-  } else PetscCall(PetscFOpen(PETSC_COMM_SELF, name, "r", &mm->file));
-
-  flg = (PetscBool)(fgets(line, sizeof(line), mm->file) && sscanf(line, "%%%%MatrixMarket %31s %31s %31s %31s", object, format, field, symmetry) == 4);
-  PetscCheck(flg, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s is not in Matrix Market format: its first line has no %%%%MatrixMarket header", name);
-  PetscCall(PetscStrcasecmp(format, "coordinate", &mm->coordinate));
-  PetscCall(PetscStrcasecmp(field, "pattern", &mm->pattern));
-  PetscCall(PetscStrcasecmp(field, "complex", &mm->imaginary));
-  PetscCheck(!mm->imaginary || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s has complex entries: use a PETSc with complex scalars", name);
-  PetscCall(PetscStrcasecmp(symmetry, "symmetric", &flg));
-  if (flg) mm->symmetry = MM_SYMMETRIC;
-  PetscCall(PetscStrcasecmp(symmetry, "skew-symmetric", &flg));
-  if (flg) mm->symmetry = MM_SKEW;
-  PetscCall(PetscStrcasecmp(symmetry, "hermitian", &flg));
-  if (flg) mm->symmetry = MM_HERMITIAN;
+  PetscCall(InputFileOpen(&mm->file, name));
+  flg = (PetscBool)(fgets(line, sizeof(line), mm->file.stream) && sscanf(line, "%%%%MatrixMarket %*31s %31s %31s %31s", format, field, symmetry) == 3);
+  PetscCheck(flg, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is neither a Matrix Market file, whose first line begins with %%%%MatrixMarket, nor a binary file that PETSc wrote of what is needed here", name);
+  MatrixMarketWord(format, "coordinate", mm->coordinate, PETSC_TRUE);
+  MatrixMarketWord(field, "pattern", mm->pattern, PETSC_TRUE);
+  MatrixMarketWord(field, "complex", mm->imaginary, PETSC_TRUE);
+  MatrixMarketWord(symmetry, "symmetric", mm->symmetry, MM_SYMMETRIC);
+  MatrixMarketWord(symmetry, "skew-symmetric", mm->symmetry, MM_SKEW);
+  MatrixMarketWord(symmetry, "hermitian", mm->symmetry, MM_HERMITIAN);
+  PetscCheck(!mm->imaginary || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has complex entries, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make SCALAR=complex petsc)", name);
 
   PetscCall(MatrixMarketLine(mm, line, sizeof(line)));
   flg = (PetscBool)(mm->coordinate ? sscanf(line, "%lld %lld %lld", &M, &N, &entries) == 3 : sscanf(line, "%lld %lld", &M, &N) == 2);
-  PetscCheck(flg && M >= 0 && N >= 0 && entries >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: no sizes in line %s", name, line);
+  PetscCheck(flg && M >= 0 && N >= 0 && entries >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, where the sizes should be there is: %.60s", name, line);
+  PetscCheck((PetscInt)M == M && (PetscInt)N == N && (PetscInt)(2 * entries) == 2 * entries, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: is too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)", name);
   mm->M       = (PetscInt)M;
   mm->N       = (PetscInt)N;
-  mm->entries = mm->coordinate ? (PetscInt)entries : (PetscInt)(M * N);
+  mm->entries = (PetscInt)entries;
+  PetscFunctionReturn(0);
+}
+
+/* Row and column of an entry, from 0; used is where the value begins */
+static PetscErrorCode MatrixMarketPlace(MatrixMarket *mm, const char line[], PetscInt *i, PetscInt *j, int *used)
+{
+  long long row = 0, column = 0;
+  int       count;
+
+  PetscFunctionBegin;
+  *used = 0;
+  count = sscanf(line, "%lld %lld%n", &row, &column, used);
+  PetscCheck(count == 2 && row >= 1 && row <= mm->M && column >= 1 && column <= mm->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, where an entry of the %" PetscInt_FMT " x %" PetscInt_FMT " matrix should be there is: %.60s",
+             mm->file.name, mm->M, mm->N, line);
+  *i = (PetscInt)(row - 1);
+  *j = (PetscInt)(column - 1);
   PetscFunctionReturn(0);
 }
 
@@ -94,7 +96,8 @@ static PetscErrorCode MatrixMarketValue(MatrixMarket *mm, const char text[], Pet
   int    count = mm->pattern ? 0 : sscanf(text, "%lf %lf", &re, &im);
 
   PetscFunctionBegin;
-  PetscCheck(mm->pattern || count >= (mm->imaginary ? 2 : 1), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: no number in %s", mm->name, text);
+  PetscCheck(mm->pattern || count >= (mm->imaginary ? 2 : 1), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, where a number should be there is: %.60s", mm->file.name, text);
+  PetscCheck(!PetscIsInfOrNanReal((PetscReal)re) && !PetscIsInfOrNanReal((PetscReal)im), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: holds a number that is not finite: %.60s", mm->file.name, text);
 #if PetscDefined(USE_COMPLEX)
   *value = PetscCMPLX(re, mm->imaginary ? im : 0.0);
 #else
@@ -111,14 +114,14 @@ static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat 
   MatrixMarket mm;
   Mat          A;
   PetscLayout  layout;
-  PetscInt     rstart, rend, count = 0, *rows, *columns;
+  PetscInt     rstart, rend, copies, count = 0, *rows, *columns;
   PetscScalar *values;
   char         line[1024];
 
   PetscFunctionBegin;
   PetscCall(MatrixMarketOpen(&mm, name));
-  PetscCheck(mm.coordinate, comm, PETSC_ERR_FILE_UNEXPECTED, "%s is a dense array, a matrix must be in coordinate format", name);
-  PetscCheck(mm.M == mm.N, comm, PETSC_ERR_FILE_UNEXPECTED, "%s is %" PetscInt_FMT " x %" PetscInt_FMT ", a linear system must be square", name, mm.M, mm.N);
+  PetscCheck(mm.coordinate, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is a dense array, the matrix must be in coordinate format", name);
+  PetscCheck(mm.M == mm.N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is %" PetscInt_FMT " x %" PetscInt_FMT ", the matrix of a linear system must be square; least squares are for KSPLSQR", name, mm.M, mm.N);
   PetscCall(MatCreate(comm, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, mm.M, mm.N));
   PetscCall(MatSetFromOptions(A));
@@ -126,27 +129,28 @@ static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat 
   PetscCall(PetscLayoutSetUp(layout));
   PetscCall(PetscLayoutGetRange(layout, &rstart, &rend));
 
-  PetscCall(PetscMalloc3(2 * mm.entries, &rows, 2 * mm.entries, &columns, 2 * mm.entries, &values));
+  copies = mm.symmetry == MM_GENERAL ? 1 : 2; /* the other triangle is not in the file */
+  PetscCall(PetscMalloc3(copies * mm.entries, &rows, copies * mm.entries, &columns, copies * mm.entries, &values));
   for (PetscInt k = 0; k < mm.entries; k++) {
-    long long   i, j;
-    int         used  = 0;
+    PetscInt    i = 0, j = 0;
+    int         used;
     PetscScalar value = 0.0;
 
     PetscCall(MatrixMarketLine(&mm, line, sizeof(line)));
-    PetscCheck(sscanf(line, "%lld %lld%n", &i, &j, &used) == 2 && i >= 1 && i <= mm.M && j >= 1 && j <= mm.N, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: no entry of the matrix in %s", name, line);
+    PetscCall(MatrixMarketPlace(&mm, line, &i, &j, &used));
     PetscCall(MatrixMarketValue(&mm, line + used, &value));
-    if (i - 1 >= rstart && i - 1 < rend) {
-      rows[count]     = (PetscInt)(i - 1);
-      columns[count]  = (PetscInt)(j - 1);
+    if (i >= rstart && i < rend) {
+      rows[count]     = i;
+      columns[count]  = j;
       values[count++] = value;
     }
-    if (mm.symmetry != MM_GENERAL && i != j && j - 1 >= rstart && j - 1 < rend) {
-      rows[count]     = (PetscInt)(j - 1);
-      columns[count]  = (PetscInt)(i - 1);
+    if (mm.symmetry != MM_GENERAL && i != j && j >= rstart && j < rend) {
+      rows[count]     = j;
+      columns[count]  = i;
       values[count++] = mm.symmetry == MM_SKEW ? -value : (mm.symmetry == MM_HERMITIAN ? PetscConj(value) : value);
     }
   }
-  PetscCall(MatrixMarketClose(&mm));
+  PetscCall(InputFileClose(&mm.file, NULL));
   PetscCall(MatSetPreallocationCOO(A, count, rows, columns));
   PetscCall(MatSetValuesCOO(A, values, INSERT_VALUES));
   PetscCall(PetscFree3(rows, columns, values));
@@ -155,12 +159,13 @@ static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat 
 }
 
 /*
-   VecLoadMatrixMarket - Fills a vector with one column of a dense array file
+   VecLoadMatrixMarket - Fills a vector with one column of a file, a dense array or a sparse matrix
 */
 static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt column)
 {
   MatrixMarket mm;
   PetscInt     N, rstart, rend;
+  PetscInt64   lines;
   PetscScalar *values;
   char         line[1024];
 
@@ -168,18 +173,22 @@ static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt col
   PetscCall(MatrixMarketOpen(&mm, name));
   PetscCall(VecGetSize(b, &N));
   PetscCall(VecGetOwnershipRange(b, &rstart, &rend));
-  PetscCheck(!mm.coordinate, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s is in coordinate format, a right-hand side must be a dense array", name);
-  PetscCheck(mm.M == N && column >= 0 && column < mm.N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s is %" PetscInt_FMT " x %" PetscInt_FMT ": no column %" PetscInt_FMT " of length %" PetscInt_FMT, name, mm.M, mm.N, column, N);
-  PetscCall(VecGetArrayWrite(b, &values));
-  for (PetscInt k = 0; k < (column + 1) * mm.M; k++) {
-    const PetscInt i     = k - column * mm.M;
-    PetscScalar    value = 0.0;
+  PetscCheck(mm.M == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name, mm.M, N);
+  PetscCheck(column >= 0 && column < mm.N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " columns, counted from 0; there is no column %" PetscInt_FMT, name, mm.N, column);
+  PetscCall(VecSet(b, 0.0));
+  PetscCall(VecGetArray(b, &values));
+  lines = mm.coordinate ? mm.entries : (PetscInt64)(column + 1) * mm.M;
+  for (PetscInt64 k = 0; k < lines; k++) {
+    PetscInt    i = mm.coordinate ? 0 : (PetscInt)(k % mm.M), j = mm.coordinate ? 0 : (PetscInt)(k / mm.M);
+    int         used  = 0;
+    PetscScalar value = 0.0;
 
     PetscCall(MatrixMarketLine(&mm, line, sizeof(line)));
-    PetscCall(MatrixMarketValue(&mm, line, &value));
-    if (i >= rstart && i < rend) values[i - rstart] = value;
+    if (mm.coordinate) PetscCall(MatrixMarketPlace(&mm, line, &i, &j, &used));
+    PetscCall(MatrixMarketValue(&mm, line + used, &value));
+    if (j == column && i >= rstart && i < rend) values[i - rstart] = value;
   }
-  PetscCall(VecRestoreArrayWrite(b, &values));
-  PetscCall(MatrixMarketClose(&mm));
+  PetscCall(VecRestoreArray(b, &values));
+  PetscCall(InputFileClose(&mm.file, NULL));
   PetscFunctionReturn(0);
 }

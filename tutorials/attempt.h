@@ -1,0 +1,69 @@
+/*
+   Bad input is no error of the program: what goes wrong between AttemptBegin() and AttemptEnd() is kept as one line of text
+   and PETSc prints nothing. Calls in between must not be made with PetscCall():
+
+       PetscCall(AttemptBegin());
+       ierr = MatLoad(A, viewer);
+       PetscCall(AttemptEnd(comm, ierr, &failed));
+       if (failed) ... attempt.text says why
+*/
+#pragma once
+
+#include <petscsys.h>
+
+static struct {
+  PetscErrorCode code;
+  char           text[1024];
+} attempt;
+
+/* An error passes through the functions that return it; the first to report it says why */
+static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
+{
+  if (type == PETSC_ERROR_INITIAL || !attempt.code) {
+    attempt.code = code;
+    (void)PetscStrncpy(attempt.text, text && text[0] ? text : "unknown reason", sizeof(attempt.text));
+    for (char *c = attempt.text; *c; c++) {
+      if (*c == '\n' || *c == '\r') *c = c[1] ? ' ' : '\0';
+    }
+  }
+  return code;
+}
+
+static PetscErrorCode AttemptBegin(void)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(&attempt, sizeof(attempt)));
+  PetscCall(PetscPushErrorHandler(AttemptRecord, NULL));
+  PetscFunctionReturn(0);
+}
+
+/* Failed if it has on any process; all then have the text of the first one that did */
+static PetscErrorCode AttemptEnd(MPI_Comm comm, PetscErrorCode ierr, PetscBool *failed)
+{
+  PetscMPIInt rank, size;
+  PetscInt    range[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscPopErrorHandler());
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  range[0] = range[1] = ierr ? rank : size;
+  PetscCall(PetscGlobalMinMaxInt(comm, range, range));
+  *failed = (PetscBool)(range[0] < size);
+  if (*failed) PetscCallMPI(MPI_Bcast(attempt.text, (PetscMPIInt)sizeof(attempt.text), MPI_CHAR, (PetscMPIInt)range[0], comm));
+  PetscFunctionReturn(0);
+}
+
+/* One line "program: text" on the terminal; that the other options have not been used need not be said then */
+static PetscErrorCode AttemptPrint(MPI_Comm comm)
+{
+  char  path[PETSC_MAX_PATH_LEN];
+  char *name;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscGetProgramName(path, sizeof(path)));
+  PetscCall(PetscStrrchr(path, '/', &name));
+  PetscCall(PetscFPrintf(comm, PETSC_STDERR, "%s: %s\n", name, attempt.text));
+  PetscCall(PetscOptionsSetValue(NULL, "-options_left", "no"));
+  PetscFunctionReturn(0);
+}

@@ -1,0 +1,46 @@
+/*
+   The Krylov methods that the option -solvers a,b,c names, each perhaps with its number of shadow vectors: idrs:8
+*/
+#pragma once
+
+#include <petscksp.h>
+#include "attempt.h"
+
+/* Whether this PETSc has a method; its name may end in ":s" */
+static PetscErrorCode SolverExists(const char solver[], PetscBool *exists)
+{
+  char type[64], *colon;
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(type, solver, sizeof(type)));
+  PetscCall(PetscStrchr(type, ':', &colon));
+  if (colon) *colon = '\0';
+  PetscCall(KSPInitializePackage());
+  PetscCall(PetscFunctionListFind(KSPList, type, &create));
+  *exists = (PetscBool)(create != NULL);
+  PetscFunctionReturn(0);
+}
+
+/*
+   SolversFromOptions - The names of -solvers or else the default ones, for PetscStrToArrayDestroy(); exist is PETSC_FALSE if
+   this PETSc lacks one of them, which has then been printed
+*/
+static PetscErrorCode SolversFromOptions(MPI_Comm comm, const char defaults[], int *count, char ***solvers, PetscBool *exist)
+{
+  char names[1024];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(names, defaults, sizeof(names)));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-solvers", names, sizeof(names), NULL));
+  PetscCall(PetscStrToArray(names, ',', count, solvers));
+  *exist = PETSC_TRUE;
+  for (int i = 0; i < *count && *exist; i++) {
+    PetscCall(SolverExists((*solvers)[i], exist));
+    if (!*exist) {
+      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "this PETSc has no solver %s; idrs comes with -dll_append path/libpetscidrs.so, -help lists the others under -ksp_type", (*solvers)[i]));
+      PetscCall(AttemptPrint(comm));
+    }
+  }
+  PetscFunctionReturn(0);
+}

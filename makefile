@@ -7,6 +7,7 @@
 #   make install       to PREFIX (/usr/local), below DESTDIR if set
 #   make deb           a Debian package, for the PETSc of the distribution, in build/deb
 #   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
+#   make advise        which solver and preconditioner for MATRIX=file [RHS=file], see tools/advise
 #   make bench         run the benchmarks
 #   make scaling       time the solvers on more and more processes
 #   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
@@ -28,7 +29,7 @@ ifneq ($(words $(CURDIR) $(PETSC_DIR)),$(if $(PETSC_DIR),2,1))
 endif
 
 # Which PETSc
-found := $(shell PETSC_DIR='$(PETSC_DIR)' PETSC_ARCH='$(PETSC_ARCH)' tools/find-petsc 2>/dev/null)
+found := $(shell PETSC_DIR='$(PETSC_DIR)' PETSC_ARCH='$(PETSC_ARCH)' CUDA='$(CUDA)' tools/find-petsc 2>/dev/null)
 ifneq ($(found),)
   ifeq ($(PETSC_DIR),)
     PETSC_DIR  := $(patsubst PETSC_DIR=%,%,$(filter PETSC_DIR=%,$(found)))
@@ -93,7 +94,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path bench scaling programs coverage install:
+plugin-path advise bench scaling programs coverage install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -104,6 +105,9 @@ demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 
 test: $(PLUGIN)
 	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
+
+advise: $(PLUGIN) $(BUILD)/tutorials/advise
+	@$(petsc) MPIEXEC='$(MPIEXEC)' MATRIX='$(MATRIX)' RHS='$(RHS)' RANKS='$(RANKS)' OPTIONS='$(OPTIONS)' tools/advise $(BUILD)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
@@ -150,5 +154,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test bench scaling programs coverage install uninstall petsc deb check-source docs clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling programs coverage install uninstall petsc deb check-source docs clean distclean
 .SECONDARY:

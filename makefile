@@ -125,10 +125,12 @@ install: $(PLUGIN)
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 
-# Programs that take the plugin at run time
+# Programs that take the plugin at run time, and one that links it
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetsc)
+	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
+$(BUILD)/tutorials/ex6: $(PLUGIN)
+$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

@@ -87,6 +87,7 @@ static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const char name[], PetscVi
     PetscCheck(!close(descriptor) && !system(command), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be unpacked in %s; set PETSC_TMP to a directory with more room", name, directory);
   }
   PetscCall(PetscViewerBinaryOpen(comm, unpacked, FILE_MODE_READ, viewer));
+  PetscCall(PetscViewerSetUp(*viewer));
   if (compressed && rank == 0) PetscCheck(!unlink(unpacked), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be removed", unpacked);
   PetscFunctionReturn(0);
 }

@@ -103,11 +103,15 @@ static PetscErrorCode WorkVectors(KSP ksp, const char type[], PetscInt s, PetscI
   PetscFunctionReturn(0);
 }
 
-/* What goes on, on a terminal only */
+/* What goes on, on a terminal only; a line that the next one overwrites, and NULL wipes out */
 static PetscErrorCode Progress(const Advice *advice, const char text[])
 {
+  char line[128] = "";
+
   PetscFunctionBeginUser;
-  if (isatty(STDERR_FILENO)) PetscCall(PetscFPrintf(advice->comm, PETSC_STDERR, "\r%-78.78s\r", text));
+  if (!isatty(STDERR_FILENO)) PetscFunctionReturn(0);
+  if (text) PetscCall(PetscSNPrintf(line, sizeof(line), "%" PetscInt_FMT " of %" PetscInt_FMT ": %s", advice->made, advice->planned, text));
+  PetscCall(PetscFPrintf(advice->comm, PETSC_STDERR, "\r%-78.78s\r", line));
   PetscFunctionReturn(0);
 }
 
@@ -260,13 +264,15 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, const char pctype[], in
 {
   PC        pc;
   PetscReal setup = 0.0, elapsed = 0.0;
+  char      step[80];
   Events    usage;
   PetscBool failed;
 
   PetscFunctionBeginUser;
   PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
   if (elapsed > advice->total) PetscFunctionReturn(0);
-  PetscCall(Progress(advice, pctype));
+  PetscCall(PetscSNPrintf(step, sizeof(step), "set-up of -pc_type %s", pctype));
+  PetscCall(Progress(advice, step));
   PetscCall(PreconditionerTry(advice, pctype, &pc, &setup, &usage, &failed));
   if (failed) {
     Run *run = &advice->runs[advice->made++];
@@ -301,7 +307,7 @@ static PetscErrorCode PrintTable(const Advice *advice)
   PetscReal megabytes;
 
   PetscFunctionBeginUser;
-  PetscCall(Progress(advice, ""));
+  PetscCall(Progress(advice, NULL));
   PetscCall(VecGetSize(advice->b, &n));
   megabytes = 1e-6 * n * sizeof(PetscScalar);
   PetscCall(PetscPrintf(advice->comm, "%-46s %7s %9s %9s %9s %11s %9s  %s\n", "options", "its", "products", "set-up s", "solve s", "|b-Ax|/|b|", "work MB", "reason"));

@@ -139,9 +139,10 @@ static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Ve
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT " restarts", name, n, s, KSPConvergedReasons[reason], its, restarts));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
-  if (!(norm <= PETSC_MAX_REAL)) PetscCall(Complain("%s: x is not of numbers", what));
+  /* in single precision x itself may overflow, at a restart, before the recurrence does */
+  if (!(norm <= PETSC_MAX_REAL) && !(PetscDefined(USE_REAL_SINGLE) && reason == KSP_DIVERGED_NANORINF)) PetscCall(Complain("%s: x is not of numbers", what));
   if (reason > 0 && !(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
-  if (reason > 0 && its > 10 * (n + s)) PetscCall(Complain("%s: too many", what));
+  if (reason > 0 && its > 30 * (n + s)) PetscCall(Complain("%s: too many", what));
   if (reason < 0 && reason != KSP_DIVERGED_BREAKDOWN && reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_ITS && reason != KSP_DIVERGED_DTOL) PetscCall(Complain("%s: another reason", what));
   if (!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0)) PetscCall(Complain("%s: not expected", what));
   if (end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed)) PetscCall(Complain("%s: not after %" PetscInt_FMT " restarts", what, allowed));

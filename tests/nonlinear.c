@@ -83,16 +83,18 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
 int main(int argc, char **argv)
 {
   const Way ways[] = {
-    {"assembled",                           "-pc_type bjacobi",                                                 PETSC_FALSE},
-    {"assembled, no preconditioner",        "-pc_type none",                                                    PETSC_FALSE},
-    {"tolerances of Eisenstat-Walker",      "-pc_type jacobi -snes_ksp_ew",                                     PETSC_FALSE},
-    {"lagged",                              "-pc_type bjacobi -snes_lag_jacobian 2 -snes_lag_preconditioner 2", PETSC_FALSE},
-    {"matrix free",                         "-snes_mf -pc_type none",                                           PETSC_FALSE},
-    {"matrix free, left",                   "-snes_mf_operator -pc_type bjacobi -ksp_pc_side left",             PETSC_FALSE},
-    {"matrix free and assembled",           "-snes_mf_operator -pc_type bjacobi",                               PETSC_FALSE},
-    {"trust region, direct preconditioner", "-snes_type newtontr -pc_type redundant",                           PETSC_FALSE},
-    {"trust region",                        "-snes_type newtontr -pc_type bjacobi",                             PETSC_TRUE },
-    {"trust region, no preconditioner",     "-snes_type newtontr -pc_type none",                                PETSC_TRUE },
+    {"assembled", "-pc_type bjacobi", PETSC_FALSE},
+    {"assembled, no preconditioner", "-pc_type none", PETSC_FALSE},
+    {"tolerances of Eisenstat-Walker", "-pc_type jacobi -snes_ksp_ew", PETSC_FALSE},
+    {"lagged", "-pc_type bjacobi -snes_lag_jacobian 2 -snes_lag_preconditioner 2", PETSC_FALSE},
+    {"matrix free", "-snes_mf -pc_type none", PETSC_FALSE},
+    {"matrix free, left", "-snes_mf_operator -pc_type bjacobi -ksp_pc_side left", PETSC_FALSE},
+    {"matrix free and assembled", "-snes_mf_operator -pc_type bjacobi", PETSC_FALSE},
+    {"trust region, direct preconditioner", "-snes_type newtontr -pc_type redundant", PETSC_FALSE},
+    {"trust region", "-snes_type newtontr -pc_type bjacobi", PETSC_TRUE},
+    {"trust region, no preconditioner", "-snes_type newtontr -pc_type none", PETSC_TRUE},
+    {"trust region, smoothing", "-snes_type newtontr -pc_type bjacobi -ksp_idrs_smoothing", PETSC_VERSION_LT(3, 26, 0) ? PETSC_TRUE : PETSC_FALSE},
+    {"trust region, smoothing, no preconditioner", "-snes_type newtontr -pc_type none -ksp_idrs_smoothing", PETSC_VERSION_LT(3, 26, 0) ? PETSC_TRUE : PETSC_FALSE},
   };
 
   PetscFunctionBeginUser;

@@ -470,6 +470,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetMaxRestarts, KSPIDRSGetMaxRestarts, "-ksp_idrs_max_restarts", Once(2) ? 10 : Pick(4)));
   if (all || Once(4)) PetscCall(KSPIDRSSetMinimumCosine(solver->ksp, cosines[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetUpdateTolerance(solver->ksp, tolerances[Pick(5)]));
+  if (all || Once(4)) PetscCall(KSPIDRSSetSmoothing(solver->ksp, Once(3)));
   if (all || Once(4)) PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
   if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
   if (all || Once(4)) PetscCall(SetEnd(solver));

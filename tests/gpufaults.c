@@ -1,0 +1,187 @@
+static char help[] = "Errors of the GPU: each call of the CUDA runtime that KSPIDRS makes in a solve fails once. Each failure is an error with a text, and the solver\n\
+can be used again. The functions of the runtime that fail are defined here: a program's own come before those of its libraries.\n\n";
+
+#define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
+#include <petscidrs.h>
+#include "complain.h"
+#include "listen.h"
+#include "residual.h"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+/* The functions that fail; launches have different names in different releases of CUDA */
+typedef enum {
+  CALL_MALLOC,
+  CALL_LAUNCH,
+  CALL_COPY,
+  CALL_SET,
+  CALL_SYNCHRONIZE,
+  CALLS
+} Call;
+static const char *const calls[] = {"cudaMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()"};
+
+static Call        failing;
+static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
+static cudaError_t last = cudaSuccess; /* of a launch that has failed, until it is asked for */
+
+/* Does this call fail? Those of PETSc's and of other libraries do not */
+static PetscBool Fails(Call call, void *from)
+{
+  Dl_info info;
+
+  if (call != failing || !left || !dladdr(from, &info) || !strstr(info.dli_fname, "libpetscidrs")) return PETSC_FALSE;
+  return --left ? PETSC_FALSE : PETSC_TRUE;
+}
+
+/* Defines a function of the runtime: it fails with this error, or is what it always was */
+#define RUNTIME(name, call, error, parameters, arguments) \
+  PETSC_EXTERN cudaError_t name parameters; \
+  cudaError_t name              parameters \
+  { \
+    cudaError_t(*runtime) parameters; \
+\
+    if (Fails(call, __builtin_return_address(0))) return error; \
+    *(void **)&runtime = dlsym(RTLD_NEXT, #name); \
+    return (*runtime)arguments; \
+  }
+
+RUNTIME(cudaMalloc, CALL_MALLOC, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
+RUNTIME(cudaMemcpyAsync, CALL_COPY, cudaErrorUnknown, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, size, kind, stream))
+RUNTIME(cudaMemsetAsync, CALL_SET, cudaErrorUnknown, (void *to, int value, size_t size, cudaStream_t stream), (to, value, size, stream))
+RUNTIME(cudaStreamSynchronize, CALL_SYNCHRONIZE, cudaErrorUnknown, (cudaStream_t stream), (stream))
+RUNTIME(cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
+RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
+RUNTIME(cudaLaunchKernelExC, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments), (configuration, kernel, arguments))
+
+/* The error of a launch that is written with <<<>>> is asked for afterwards */
+PETSC_EXTERN cudaError_t cudaGetLastError(void);
+cudaError_t              cudaGetLastError(void)
+{
+  const cudaError_t error = last;
+  cudaError_t (*runtime)(void);
+
+  last = cudaSuccess;
+  if (error) return error;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaGetLastError");
+  return (*runtime)();
+}
+
+/* Is there a GPU? The program is not linked to the runtime, the library is */
+static PetscBool GPUThere(void)
+{
+  cudaError_t (*runtime)(int *);
+  int count = 0;
+
+  *(void **)&runtime = dlsym(RTLD_DEFAULT, "cudaGetDeviceCount");
+  return runtime && !(*runtime)(&count) && count ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* Convection and diffusion on a line, on the GPU */
+static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, MATAIJCUSPARSE));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    PetscCall(MatSetValue(*A, i, i, 2.4, INSERT_VALUES));
+    if (i > 0) PetscCall(MatSetValue(*A, i, i - 1, -1.4, INSERT_VALUES));
+    if (i < n - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.6, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(*A, x, b));
+  PetscCall(VecSet(*b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve with a new solver in which the n-th of these calls fails, and one after it. Tells whether there was an n-th */
+static PetscErrorCode FailOnce(Mat A, Vec b, Vec x, PetscInt s, const char pctype[], Call call, PetscInt n, PetscBool *happened)
+{
+  PetscErrorCode ierr;
+  PetscReal      rnorm, bnorm;
+  char           what[128];
+  PC             pc;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT, calls[call], s, pctype, n));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(ksp, s));
+  PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscCall(Listen());
+  failing   = call;
+  left      = n;
+  ierr      = KSPSolve(ksp, b, x);
+  *happened = left ? PETSC_FALSE : PETSC_TRUE;
+  left      = 0;
+  last      = cudaSuccess;
+  PetscCall(Heard());
+  if (*happened && (!ierr || !message[0])) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
+  if (*happened && ierr && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
+  if (!*happened && ierr) PetscCall(Complain("%s: has not failed, but \"%s\"", what, message));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+  if (ierr || !(rnorm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr, (double)(rnorm / bnorm)));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscInt    sizes[]   = {4, 20};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  Mat               A;
+  Vec               b, x;
+
+  PetscFunctionBeginUser;
+  implementation = KSP_IDRS_CUDA;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  if (!GPUThere()) {
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "errors of the GPU: left out, there is no GPU here\n"));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(SystemCreate(500, &A, &b, &x));
+  for (Call call = CALL_MALLOC; call < CALLS; call++) {
+    PetscInt total = 0;
+
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+        PetscBool happened = PETSC_TRUE;
+
+        /* each of the first ones, and some of the many that follow */
+        for (PetscInt n = 1; happened; n += 1 + n / 10, total++) PetscCall(FailOnce(A, b, x, sizes[is], pctypes[ipc], call, n, &happened));
+      }
+    }
+    if (total <= 4) PetscCall(Complain("%s: no call has failed", calls[call]));
+    PetscCall(Verdict(calls[call]));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    requires: cuda
+
+TEST*/

@@ -366,7 +366,7 @@ int main(int argc, char **argv)
 {
   PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
   PetscBool happened;
-  const Use use = {2, PC_RIGHT, PCJACOBI, PETSC_TRUE};
+  const Use use = {16, PC_RIGHT, PCJACOBI, PETSC_TRUE};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

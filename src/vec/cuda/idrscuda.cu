@@ -19,6 +19,7 @@
 #include "advance.cuh"
 #include "project.cuh"
 #include "idrsnccl.h"
+#include "stream.h"
 
 /* Results of projections that the host has not collected yet, at most */
 #define IDRS_RESULTS 8
@@ -58,18 +59,6 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
     if (!device) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
-{
-  PetscDeviceContext dctx;
-  void              *handle;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
-  *stream = *(cudaStream_t *)handle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -13,6 +13,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include "../cuda/idrsnccl.h"
+#include "../cuda/stream.h"
 #include "sfnccl.h"
 #include "pack.cuh"
 
@@ -64,18 +65,6 @@ static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
   PetscCall(PetscObjectQuery((PetscObject)sf, SFKey, (PetscObject *)&container));
   PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PetscSF of type nccl without its data");
   PetscCall(PetscContainerGetPointer(container, (void **)nccl));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SFStream_NCCL(cudaStream_t *stream)
-{
-  PetscDeviceContext dctx;
-  void              *handle;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
-  *stream = *(cudaStream_t *)handle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -249,7 +238,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
 
   PetscFunctionBegin;
   PetscCall(SFExchangeGet_NCCL(nccl, bs, &exchange));
-  PetscCall(SFStream_NCCL(&stream));
+  PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSDevicesGetStream(nccl->devices, &beside));
   send = reverse ? exchange->leafbuffer : exchange->rootbuffer;
   host = reverse ? &exchange->leafhost : &exchange->roothost;
@@ -293,7 +282,7 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
   cudaStream_t    stream;
 
   PetscFunctionBegin;
-  PetscCall(SFStream_NCCL(&stream));
+  PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(exchange->to)) {

@@ -109,7 +109,7 @@ static PetscErrorCode MatrixMarketValue(MatrixMarket *mm, const char text[], Pet
 /*
    MatLoadMatrixMarket - A new parallel matrix of the type of the options, with the entries of a coordinate file
 */
-static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat *newmat)
+PETSC_UNUSED static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat *newmat)
 {
   MatrixMarket mm;
   Mat          A;
@@ -161,7 +161,7 @@ static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat 
 /*
    VecLoadMatrixMarket - Fills a vector with one column of a file, a dense array or a sparse matrix
 */
-static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt column)
+PETSC_UNUSED static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt column)
 {
   MatrixMarket mm;
   PetscInt     N, rstart, rend;

@@ -11,6 +11,7 @@
 #   make bench         run the benchmarks
 #   make scaling       time the solvers on more and more processes
 #   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
+#   make petsc-suite   run all of PETSc's own tests of KSP with the plugin, and with bcgs and idr beside it
 #   make objects       compile only, which a PETSc that has been configured but not built is enough for
 #   make coverage      the lines that the test suite runs, and those it does not
 #   make check-source  format and source checks
@@ -94,7 +95,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path advise bench scaling programs coverage install:
+plugin-path advise bench scaling programs petsc-suite coverage install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -117,6 +118,9 @@ scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
 
 programs: $(PLUGIN)
 	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
+
+petsc-suite: $(PLUGIN)
+	@$(petsc) tools/petsc-suite $(BUILD)
 
 coverage:
 	@$(petsc) tools/coverage $(BUILD)-coverage
@@ -156,5 +160,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling programs coverage install uninstall petsc deb check-source docs clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling programs petsc-suite coverage install uninstall petsc deb check-source docs clean distclean
 .SECONDARY:

@@ -3,6 +3,7 @@ static char help[] = "KSPIDRS on systems and settings that go wrong: every solve
 #include <petscidrs.h>
 #include "complain.h"
 #include "listen.h"
+#include "operators.h"
 
 #if PetscDefined(HAVE_UNISTD_H)
   #include <unistd.h>
@@ -86,7 +87,6 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
 /*
    The systems: small matrices, each entry by a function of row and column
 */
-typedef PetscScalar Entry(PetscInt i, PetscInt j, PetscInt n);
 
 static PetscScalar Tridiagonal(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -218,33 +218,10 @@ static PetscErrorCode VecSetGeneral(Vec x, PetscReal start)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, Mat *A)
-{
-  PetscInt begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
-  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) {
-    for (PetscInt j = 0; j < n; j++) {
-      const PetscScalar value = (*entry)(i, j, n);
-
-      if (value != 0.0 || i == j) PetscCall(MatSetValue(*A, i, j, value, INSERT_VALUES));
-    }
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SystemCreate(const System *system, Mat *A, Vec *b, Vec *x0)
 {
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(system->entry, system->n, A));
+  PetscCall(MatCreateEntries(system->entry, system->n, PETSC_FALSE, A));
   PetscCall(MatCreateVecs(*A, x0, b));
   if (system->space != SPACE_NONE) {
     MatNullSpace constants;
@@ -448,7 +425,7 @@ static PetscErrorCode TestScales(void)
       Vec b;
       KSP ksp;
 
-      PetscCall(MatCreateEntries(Tridiagonal, 12, &A));
+      PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
       PetscCall(MatCreateVecs(A, NULL, &b));
       PetscCall(VecSetGeneral(b, 1.0));
       PetscCall(VecScale(b, bscales[i]));
@@ -497,7 +474,7 @@ static PetscErrorCode TestFaults(void)
               PC                 pc;
               KSP                ksp;
 
-              PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
+              PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
               PetscCall(MatCreateVecs(A, &x, &b));
               PetscCall(VecSetGeneral(b, 1.0));
               PetscCall(VecSetGeneral(x, 2.0));
@@ -580,7 +557,7 @@ static PetscErrorCode TestNotANumber(void)
             Vec                b, x;
             KSP                ksp;
 
-            PetscCall(MatCreateEntries(Tridiagonal, 12, &A));
+            PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
             PetscCall(MatCreateVecs(A, &x, &b));
             PetscCall(VecSetGeneral(b, 1.0));
             PetscCall(VecSetGeneral(x, 2.0));
@@ -637,7 +614,7 @@ static PetscErrorCode TestCallbacks(void)
       Vec            b, x;
       KSP            ksp;
 
-      PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
+      PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
       PetscCall(MatCreateVecs(A, &x, &b));
       PetscCall(VecSetGeneral(b, 1.0));
       PetscCall(SolverCreate(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
@@ -699,7 +676,7 @@ static PetscErrorCode TestBlocks(void)
           PC                 pc;
           KSP                ksp;
 
-          PetscCall(MatCreateEntries(BlockSingular, 12, &A));
+          PetscCall(MatCreateEntries(BlockSingular, 12, PETSC_FALSE, &A));
           PetscCall(MatCreateVecs(A, &x, &b));
           PetscCall(VecSetGeneral(b, 1.0));
           PetscCall(SolverCreate(A, sizes[is], sides[iside], norms[inorm], 50, shell ? PCSHELL : PCBJACOBI, &ksp));
@@ -764,7 +741,7 @@ static PetscErrorCode TestSetters(void)
   PetscMPIInt     size;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(SolverCreate(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
@@ -906,7 +883,7 @@ static PetscErrorCode TestShadowVecs(void)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));
@@ -972,7 +949,7 @@ static PetscErrorCode TestUnsupported(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(SolverCreate(A, 2, PC_SYMMETRIC, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
@@ -1026,7 +1003,7 @@ static PetscErrorCode TestOptions(void)
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
-  PetscCall(MatCreateEntries(Tridiagonal, 30, &A));
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(SolverCreate(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));

@@ -215,17 +215,6 @@ static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A shell around a matrix that is another type of operator */
-static PetscErrorCode PassMult(Mat S, Vec x, Vec y)
-{
-  void *ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  PetscCall(MatMult((Mat)ctx, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Operators that change under the solver, with a preconditioner that is kept, made again, or made from another matrix */
 static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
 {

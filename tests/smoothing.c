@@ -2,8 +2,7 @@ static char help[] = "Residual smoothing: against the formula applied to the ite
   -f file  Matrix Market file with the operator\n\n";
 
 #include <petscidrs.h>
-#include "complain.h"
-#include "residual.h"
+#include "system.h"
 #include "../tutorials/matrixmarket.h"
 
 #define MAX_ITS 120
@@ -49,20 +48,12 @@ static PetscErrorCode FormulaMonitor(KSP ksp, PetscInt its, PetscReal rnorm, voi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SolverCreate(Mat A, PetscInt s, PCSide side, PetscBool smoothing, KSP *ksp)
+static PetscErrorCode SmootherCreate(Mat A, PetscInt s, PCSide side, PetscBool smoothing, KSP *ksp)
 {
-  PC pc;
-
   PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
-  PetscCall(KSPSetOperators(*ksp, A, A));
-  PetscCall(KSPSetType(*ksp, KSPIDRS));
-  PetscCall(KSPIDRSSetShadowSize(*ksp, s));
+  PetscCall(SolverCreate(A, s, PCJACOBI, ksp));
   PetscCall(KSPIDRSSetSmoothing(*ksp, smoothing));
   PetscCall(KSPSetPCSide(*ksp, side));
-  PetscCall(KSPGetPC(*ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSetFromOptions(*ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,7 +107,7 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
       PetscCall(VecDuplicate(b, &formula.rs));
       PetscCall(VecDuplicate(b, &formula.w));
       for (PetscInt smoothing = 0; smoothing < 2; smoothing++) {
-        PetscCall(SolverCreate(A, s, left ? PC_LEFT : PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
+        PetscCall(SmootherCreate(A, s, left ? PC_LEFT : PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
         PetscCall(KSPSetTolerances(ksp, 1e-300, 1e-300, PETSC_DEFAULT, PETSC_MACHINE_EPSILON > 1e-10 ? 20 : 40));
         PetscCall(KSPSetUp(ksp));
         if (left) PetscCall(KSPGetPC(ksp, &formula.pc));
@@ -166,7 +157,7 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
         Vec x;
 
         PetscCall(VecDuplicate(b, &x));
-        PetscCall(SolverCreate(A, s, PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
+        PetscCall(SmootherCreate(A, s, PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
         PetscCall(KSPSetTolerances(ksp, below ? PETSC_MACHINE_EPSILON / 100 : rtol, 1e-300, PETSC_DEFAULT, 50000));
         if (c == 2) PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
         PetscCall(KSPSolve(ksp, b, x));
@@ -201,7 +192,7 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(VecDuplicate(b, &x));
-  PetscCall(SolverCreate(A, 4, PC_RIGHT, PETSC_FALSE, &ksp));
+  PetscCall(SmootherCreate(A, 4, PC_RIGHT, PETSC_FALSE, &ksp));
   PetscCall(KSPSetTolerances(ksp, rtol, 1e-300, PETSC_DEFAULT, 2000));
   for (PetscInt i = 0; i < 4; i++) {
     KSPIDRSImplementation kind;
@@ -238,6 +229,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(ImplementationFromOptions());
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(VecGetOwnershipRange(b, &begin, &end));

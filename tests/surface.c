@@ -3,6 +3,7 @@ static char help[] = "What KSPIDRS shows of itself to the rest of PETSc: iterate
 #include <petscidrs.h>
 #include <petscdmda.h>
 #include "complain.h"
+#include "operators.h"
 
 /* Longest residual history of a solve here */
 #define MAX_HISTORY 1000
@@ -933,17 +934,6 @@ static PetscErrorCode TestRanks(void)
     }
   }
   PetscCall(Verdict("iterations on any number of processes"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A shell that passes everything on */
-static PetscErrorCode PassMult(Mat S, Vec x, Vec y)
-{
-  void *ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  PetscCall(MatMult((Mat)ctx, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

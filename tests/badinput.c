@@ -769,6 +769,9 @@ static PetscErrorCode TestSetters(void)
       {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
       {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
       {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
+      {KSPIDRSSetTimeout,         0.0,         "-ksp_idrs_timeout",    "0"   },
+      {KSPIDRSSetTimeout,         -5.0,        "-ksp_idrs_timeout",    "-5"  },
+      {KSPIDRSSetTimeout,         zero / zero, "-ksp_idrs_timeout",    "nan" },
     };
     const struct {
       int         value;
@@ -994,6 +997,7 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
     {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
+    {"-ksp_idrs_timeout",        "0",      "100",  PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

@@ -116,6 +116,7 @@ struct _n_IDRSSpace {
   PetscBool      riding;      /* riders[] are this process's parts, and to be added up with the next sums; else over all processes */
   PetscScalar    riders[IDRS_RIDERS];
   PetscLogDouble reductions;               /* over processes */
+  PetscReal      timeout;                  /* seconds that the host waits for the devices of other processes */
   IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
 };
 
@@ -136,6 +137,7 @@ PETSC_EXTERN PetscErrorCode    IDRSFetch(IDRSSpace);
 PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSOperations[];
 
+PETSC_INTERN PetscErrorCode IDRSSpaceMemory(IDRSSpace, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode IDRSOnDevice(Vec, PetscBool *);

@@ -63,11 +63,10 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 }
 
 /*
-   A panel of zeros, or an error that tells how much was asked for and how much there is. With cudaMalloc(), as the arrays of
-   VECCUDA: a GPU-aware MPI cannot send from the pool that PetscDeviceMalloc() takes memory from, and PETSc never gives the
-   memory of the pool back.
+   A panel of zeros, or how much was asked for and how much there is. With cudaMalloc(), as the arrays of VECCUDA: a GPU-aware MPI
+   cannot send from the pool that PetscDeviceMalloc() takes memory from, and PETSc never gives the memory of the pool back.
 */
-static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, const char name[], cudaStream_t stream, PetscScalar **panel)
+static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **panel, PetscLogDouble lacking[])
 {
   size_t      free = 0, total = 0;
   cudaError_t error = cudaMalloc((void **)panel, PetscMax(bytes, 1));
@@ -77,7 +76,9 @@ static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, const char name[], cuda
     (void)cudaGetLastError();
     *panel = NULL;
     PetscCallCUDA(cudaMemGetInfo(&free, &total));
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_MEM, "The panel %s of KSPIDRS needs %zu bytes on the GPU, where %zu are free: take a smaller -ksp_idrs_s", name, bytes, free);
+    lacking[0] = (PetscLogDouble)bytes;
+    lacking[1] = (PetscLogDouble)free;
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallCUDA(error);
   PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
@@ -110,6 +111,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   int                device, major;
   cudaFuncAttributes attributes;
   size_t             bytes;
+  PetscLogDouble     lacking[2] = {0, 0};
 
   PetscFunctionBegin;
   for (PetscInt j = 0; space->P && j < s; j++) {
@@ -131,8 +133,9 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   cuda->panels.ld = ((size_t)space->n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar); /* columns begin on 512 bytes */
   bytes           = (size_t)s * cuda->panels.ld * sizeof(PetscScalar);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSPanelCreate_CUDA(bytes, "G", stream, &cuda->panels.G));
-  PetscCall(IDRSPanelCreate_CUDA(bytes, "U", stream, &cuda->panels.U));
+  PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.G, lacking));
+  if (!(lacking[0] > 0)) PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.U, lacking));
+  PetscCall(IDRSSpaceMemory(space, lacking));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (2 * IDRS_COLUMNS_AT_ONCE + 1) * blocks, &cuda->partials));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * blocks, &cuda->squares));
@@ -408,16 +411,19 @@ static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar
 }
 
 /* Waits for projection number sequence: for the number that comes after its sums, as the kernel's end is known much later */
-static PetscErrorCode IDRSWait_CUDA(const IDRS_CUDA *cuda, uint64_t sequence)
+static PetscErrorCode IDRSWait_CUDA(IDRSSpace space, uint64_t sequence)
 {
-  cudaStream_t stream;
+  const IDRS_CUDA *cuda  = (const IDRS_CUDA *)space->data;
+  PetscLogDouble   began = 0;
+  cudaStream_t     stream;
 
   PetscFunctionBegin;
   for (unsigned int polls = 1; *(volatile uint64_t *)cuda->arrived < sequence; polls++) {
     if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
       cudaError_t error;
 
-      if (cuda->devices) PetscCall(IDRSDevicesCheck(cuda->devices));
+      if (began == 0) began = MPI_Wtime();
+      if (cuda->devices) PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
       PetscCall(IDRSStream_CUDA(&stream));
       error = cudaStreamQuery(stream);
       if (error == cudaErrorNotReady) continue;
@@ -475,7 +481,7 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
   PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(space->P[j], &P[j]));
   if (!next) {
-    PetscCall(IDRSWait_CUDA(cuda, cuda->sequence));
+    PetscCall(IDRSWait_CUDA(space, cuda->sequence));
     PetscCall(PetscArraycpy(space->small.sums, cuda->sums, y ? IDRS_SUMS(s) : s + 2));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -502,7 +508,7 @@ static PetscErrorCode IDRSCollect_CUDA(IDRSSpace space, PetscReal *rnorm, PetscB
   const IDRSResult *result   = cuda->passedon + sequence % IDRS_RESULTS;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWait_CUDA(cuda, sequence));
+  PetscCall(IDRSWait_CUDA(space, sequence));
   *rnorm   = result->rnorm;
   *stopped = result->stopped ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);

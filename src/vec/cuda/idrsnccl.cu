@@ -9,7 +9,7 @@
   #include <nccl.h>
 
 struct _n_IDRSDevices {
-  ncclComm_t   comm;
+  ncclComm_t   comm;   /* NULL once something has failed */
   cudaStream_t stream; /* of the messages, which other work goes on beside */
   PetscMPIInt  rank;
 };
@@ -38,7 +38,7 @@ static int MPIAPI IDRSDevicesFree(MPI_Comm comm, PetscMPIInt keyval, void *attri
   IDRSDevices devices = (IDRSDevices)attribute;
 
   (void)cudaStreamDestroy(devices->stream);
-  (void)ncclCommDestroy(devices->comm);
+  if (devices->comm) (void)ncclCommDestroy(devices->comm);
   delete devices;
   return MPI_SUCCESS;
 }
@@ -49,6 +49,22 @@ static PetscErrorCode IDRSDevicesFinalize(void)
   if (IDRSDevicesWorld != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
   PetscCallMPI(MPI_Comm_free_keyval(&IDRSDevicesKeyval));
   IDRSDevicesKeyval = MPI_KEYVAL_INVALID;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ends what is under way, on this device; other processes are not told */
+static PetscErrorCode IDRSDevicesAbort_Private(IDRSDevices devices)
+{
+  PetscFunctionBegin;
+  if (devices->comm) (void)ncclCommAbort(devices->comm);
+  devices->comm = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDevicesAlive_Private(IDRSDevices devices)
+{
+  PetscFunctionBegin;
+  PetscCheck(devices->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL has failed between these processes before: KSPIDRS has to be set up again");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -79,13 +95,34 @@ static PetscErrorCode IDRSDevicesShared_Private(MPI_Comm comm, PetscBool *shared
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The devices of a communicator of PETSc's own, or why there can be no sums between them. Collective, and the same on all processes */
+/* NCCL between the devices of these processes; where it cannot be, the communicator stays NULL on all of them */
+static PetscErrorCode IDRSDevicesConnect_Private(MPI_Comm comm, IDRSDevices devices)
+{
+  PetscMPIInt  size, failed;
+  ncclUniqueId id;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  failed = devices->rank == 0 && ncclGetUniqueId(&id) != ncclSuccess ? 1 : 0;
+  PetscCallMPI(MPI_Bcast(&failed, 1, MPI_INT, 0, comm));
+  if (failed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, comm));
+  failed = ncclCommInitRank(&devices->comm, size, id, devices->rank) != ncclSuccess ? 1 : 0;
+  if (failed) devices->comm = NULL;
+  IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
+  if (failed) PetscCall(IDRSDevicesAbort_Private(devices));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The devices of a communicator of PETSc's own, or why there can be no sums between them. Collective, and the same on all processes.
+   Where NCCL has failed on one of them since the last time, all begin anew.
+*/
 PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
 {
-  PetscMPIInt  rank, size, found, failed;
-  PetscBool    shared = PETSC_FALSE;
-  int          lowest, highest;
-  ncclUniqueId id;
+  PetscMPIInt found, failed;
+  PetscBool   shared = PETSC_FALSE;
+  int         lowest, highest;
 
   PetscFunctionBegin;
   *devices = NULL;
@@ -95,33 +132,27 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
     PetscCall(PetscRegisterFinalize(IDRSDevicesFinalize));
   }
   PetscCallMPI(MPI_Comm_get_attr(comm, IDRSDevicesKeyval, devices, &found));
-  if (found) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSDevicesShared_Private(comm, &shared));
-  if (shared) {
-    *why = "processes share a GPU, which NCCL does not allow";
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!found) {
+    PetscCall(IDRSDevicesShared_Private(comm, &shared));
+    if (shared) {
+      *why = "processes share a GPU, which NCCL does not allow";
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    *devices = new struct _n_IDRSDevices();
+    PetscCallMPI(MPI_Comm_rank(comm, &(*devices)->rank));
+    PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    PetscCallCUDA(cudaStreamCreateWithPriority(&(*devices)->stream, cudaStreamNonBlocking, highest));
+    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSDevicesKeyval, *devices));
   }
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  failed = rank == 0 && ncclGetUniqueId(&id) != ncclSuccess ? 1 : 0;
-  PetscCallMPI(MPI_Bcast(&failed, 1, MPI_INT, 0, comm));
-  if (!failed) {
-    PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, comm));
-    *devices = new struct _n_IDRSDevices;
-    failed   = ncclCommInitRank(&(*devices)->comm, size, id, rank) != ncclSuccess ? 1 : 0;
-    IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
-  }
-  if (failed) {
-    delete *devices;
+  failed = (*devices)->comm ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
+  if (!failed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSDevicesAbort_Private(*devices));
+  PetscCall(IDRSDevicesConnect_Private(comm, *devices));
+  if (!(*devices)->comm) {
     *devices = NULL;
     *why     = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO has it say why";
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  (*devices)->rank = rank;
-  PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-  PetscCallCUDA(cudaStreamCreateWithPriority(&(*devices)->stream, cudaStreamNonBlocking, highest));
-  PetscCallMPI(MPI_Comm_set_attr(comm, IDRSDevicesKeyval, *devices));
-  if (IDRSDevicesWorld == MPI_COMM_NULL) {
+  } else if (IDRSDevicesWorld == MPI_COMM_NULL) {
     PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSDevicesWorld, NULL));
     if (IDRSDevicesWorld != comm) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
   }
@@ -132,6 +163,7 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
 PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
 {
   PetscFunctionBegin;
+  PetscCall(IDRSDevicesAlive_Private(devices));
   IDRSCallNCCL(ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, devices->comm, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -142,6 +174,7 @@ PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const ID
   const IDRSMessage *own = NULL;
 
   PetscFunctionBegin;
+  PetscCall(IDRSDevicesAlive_Private(devices));
   for (PetscInt i = 0; i < sends; i++) {
     if (send[i].rank == devices->rank) own = &send[i];
   }
@@ -164,14 +197,20 @@ PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error on another process, or on the way to it, that no call here has returned */
-PetscErrorCode IDRSDevicesCheck(IDRSDevices devices)
+/*
+   While this process has waited for the others: an error that no call has returned, or so long a time that one of them must have gone
+   another way, which on one host NCCL does not see. What is under way then ends, so that the device can be used again.
+*/
+PetscErrorCode IDRSDevicesCheck(IDRSDevices devices, PetscLogDouble seconds, PetscReal timeout)
 {
   ncclResult_t result;
 
   PetscFunctionBegin;
+  PetscCall(IDRSDevicesAlive_Private(devices));
   IDRSCallNCCL(ncclCommGetAsyncError(devices->comm, &result));
+  if (seconds > timeout || (result != ncclSuccess && result != ncclInProgress)) PetscCall(IDRSDevicesAbort_Private(devices));
   IDRSCallNCCL(result);
+  PetscCheck(devices->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "The sums of other processes have not come for %g seconds: has one of them failed? See -ksp_idrs_timeout", (double)seconds);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,7 +242,7 @@ PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
 }
 
-PetscErrorCode IDRSDevicesCheck(IDRSDevices devices)
+PetscErrorCode IDRSDevicesCheck(IDRSDevices devices, PetscLogDouble seconds, PetscReal timeout)
 {
   PetscFunctionBegin;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");

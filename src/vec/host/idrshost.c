@@ -298,9 +298,10 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScal
 /* One allocation for G, one for U; columns begin on cache lines */
 static PetscErrorCode IDRSCreate_Host(IDRSSpace space, Vec like)
 {
-  const size_t     line = 64 / sizeof(PetscScalar);
-  const PetscInt   s    = space->s;
-  IDRSPanels_Host *panels;
+  const size_t         line      = 64 / sizeof(PetscScalar);
+  const PetscInt       s         = space->s;
+  const PetscLogDouble lacking[] = {0, 0};
+  IDRSPanels_Host     *panels;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&panels));
@@ -308,6 +309,7 @@ static PetscErrorCode IDRSCreate_Host(IDRSSpace space, Vec like)
   panels->ld  = ((size_t)space->n / line + 1) * line;
   PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->G));
   PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->U));
+  PetscCall(IDRSSpaceMemory(space, lacking));
   if (space->P) PetscCall(PetscMalloc1(s, &panels->P));
   PetscCall(PetscCalloc1(s, &space->G));
   PetscCall(PetscCalloc1(s, &space->U));

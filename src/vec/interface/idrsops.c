@@ -104,6 +104,22 @@ static PetscErrorCode IDRSSpaceConnect_Private(IDRSSpace space, KSPIDRSCommunica
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Called by all back ends that may run beside one on a device, between the panels and their columns: is there memory for the panels on the
+   devices of all processes? If not, all end with the same error, and may go on with fewer columns. Here it lacks where lacking[0] is not zero: bytes of a panel,
+   and how many are free.
+*/
+PetscErrorCode IDRSSpaceMemory(IDRSSpace space, const PetscLogDouble lacking[])
+{
+  PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
+
+  PetscFunctionBegin;
+  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, space->comm);
+  PetscCheck(!(memory[0] > 0), space->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Vectors that were created, or referenced, one by one; some may be missing after an error */
 PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
 {

@@ -40,7 +40,8 @@ struct _n_SFExchange {
   PetscInt     bs;                  /* scalars an item */
   PetscScalar *rootbuffer, *leafbuffer;
   PetscScalar *roothost, *leafhost; /* buffers in pinned memory, once an array has been on the host */
-  PetscBool    received;            /* is everything where it belongs as soon as it has arrived? */
+  IDRSMessage *rootmessages, *leafmessages;
+  PetscBool    received; /* is everything where it belongs as soon as it has arrived? */
   PetscMemType to;
   cudaEvent_t  packed, arrived;
   SFExchange   next;
@@ -133,13 +134,14 @@ static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange 
   while (exchange && (exchange->inuse || exchange->bs != bs)) exchange = exchange->next;
   if (!exchange) {
     PetscCall(PetscNew(&exchange));
-    exchange->bs    = bs;
     exchange->next  = nccl->exchanges;
     nccl->exchanges = exchange;
     PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, (nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
     PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, (nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCall(PetscMalloc2(nccl->roots.nranks, &exchange->rootmessages, nccl->leaves.nranks, &exchange->leafmessages));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->packed, cudaEventDisableTiming));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->arrived, cudaEventDisableTiming));
+    exchange->bs = bs; /* it is complete */
   }
   *found = exchange;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -260,11 +262,11 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
   exchange->received = to->direct && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscMalloc2(from->nranks, &sends, to->nranks, &receives));
+  sends              = reverse ? exchange->leafmessages : exchange->rootmessages;
+  receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
   PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
   PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL, reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
   PetscCall(IDRSDevicesExchange(nccl->devices, from->nranks, sends, to->nranks, receives));
-  PetscCall(PetscFree2(sends, receives));
   PetscCallCUDA(cudaEventRecord(exchange->arrived, beside));
   exchange->inuse    = PETSC_TRUE;
   exchange->rootdata = reverse ? todata : fromdata;
@@ -371,6 +373,7 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     SFExchange exchange = nccl->exchanges;
 
     PetscCheck(!exchange->inuse, PetscObjectComm((PetscObject)sf), PETSC_ERR_ARG_WRONGSTATE, "A scatter has begun and not ended");
+    PetscCall(PetscFree2(exchange->rootmessages, exchange->leafmessages));
     PetscCallCUDA(cudaFree(exchange->rootbuffer));
     PetscCallCUDA(cudaFree(exchange->leafbuffer));
     PetscCallCUDA(cudaFreeHost(exchange->roothost));

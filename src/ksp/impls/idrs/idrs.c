@@ -198,6 +198,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->productseconds = 0.0;
   idrs->pcseconds      = 0.0;
   idrs->space->riding  = PETSC_FALSE;
+  idrs->space->timeout = idrs->timeout;
   PetscCall(PetscArrayzero(idrs->space->traffic, IDRS_OPERATIONS));
   PetscCall(KSPIDRSSetAhead_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -244,7 +245,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  s, seed, restarts;
-  PetscReal cosine, tolerance;
+  PetscReal cosine, tolerance, timeout;
   PetscBool set, smoothing;
   PetscEnum implementation, communication;
 
@@ -266,6 +267,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
   PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication", KSPIDRSCommunications, (PetscEnum)idrs->communication, &communication, &set));
   if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
+  PetscCall(PetscOptionsReal("-ksp_idrs_timeout", "Seconds to wait for sums of other processes that come by NCCL", "KSPIDRSSetTimeout", idrs->timeout, &timeout, &set));
+  if (set) PetscCall(KSPIDRSSetTimeout(ksp, timeout));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -282,7 +285,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row that gain nothing (default 10), see `KSPIDRSSetMaxRestarts()`
 . -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
-- -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
+. -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
+- -ksp_idrs_timeout seconds                       - how long to wait for sums that come by NCCL (default 600), see `KSPIDRSSetTimeout()`
 
   Level: beginner
 
@@ -325,7 +329,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
-          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSSetTimeout()`,
+          `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {
@@ -338,6 +343,7 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
   idrs->cosine      = 0.5;
   idrs->updatetol   = 1e-3;
   idrs->maxrestarts = 10;
+  idrs->timeout     = 600.0;
   PetscCall(IDRSSetDefaultDivtol(ksp, KSP_DIVTOL, IDRS_DIVTOL));
 
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 4));

@@ -32,6 +32,7 @@ typedef struct {
   PetscInt              maxrestarts;    /* restarts after breakdowns a solve may take */
   KSPIDRSImplementation implementation; /* of the vector operations */
   KSPIDRSCommunication  communication;  /* of the reductions */
+  PetscReal             timeout;        /* seconds to wait for sums of other processes that come by NCCL */
   PetscBool             smoothing;      /* of the residual */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 

@@ -158,6 +158,21 @@ static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPIDRSSetTimeout_IDRS(KSP ksp, PetscReal seconds)
+{
+  PetscFunctionBegin;
+  PetscCheck(seconds > 0.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_timeout %g: must be positive", (double)seconds);
+  ((KSP_IDRS *)ksp->data)->timeout = seconds;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetTimeout_IDRS(KSP ksp, PetscReal *seconds)
+{
+  PetscFunctionBegin;
+  *seconds = ((KSP_IDRS *)ksp->data)->timeout;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *products, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -192,6 +207,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetImplementation);
   IDRSCompose(KSPIDRSSetCommunication);
   IDRSCompose(KSPIDRSGetCommunication);
+  IDRSCompose(KSPIDRSSetTimeout);
+  IDRSCompose(KSPIDRSGetTimeout);
   IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -652,6 +669,61 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetCommunication_C", (KSP, KSPIDRSCommunication *), (ksp, communication));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetTimeout - Sets how long `KSPIDRS` waits for the sums of other processes that come by NCCL
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the Krylov solver context
+- seconds - positive (default 600)
+
+  Options Database Key:
+. -ksp_idrs_timeout seconds - how long to wait
+
+  Level: advanced
+
+  Notes:
+  Sums do not come when another process has met an error and has left the solve without ending the program. After this time the solve ends with an error, what NCCL
+  has under way is given up, and the GPU can be used again; the next set-up of the solver, which all processes take part in, connects them anew. Where processes come to
+  a product long after the others, because of a preconditioner that one of them sets up for many minutes for instance, take more.
+
+  A process that is killed or aborts ends the others by way of MPI. Sums that go through the hosts, with MPI, have no such limit.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetTimeout()`, `KSPIDRSSetCommunication()`
+@*/
+PetscErrorCode KSPIDRSSetTimeout(KSP ksp, PetscReal seconds)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveReal(ksp, seconds, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetTimeout_C", (KSP, PetscReal), (ksp, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetTimeout - Gets how long `KSPIDRS` waits for the sums of other processes that come by NCCL
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. seconds - the time
+
+  Level: advanced
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetTimeout()`
+@*/
+PetscErrorCode KSPIDRSGetTimeout(KSP ksp, PetscReal *seconds)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetTimeout_C", (KSP, PetscReal *), (ksp, seconds));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -63,6 +63,7 @@ static PetscErrorCode KSPIDRSViewAhead_Private(KSP ksp, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %d products ahead\n", IDRS_AHEAD));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), NULL));
+  if (size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, and are waited for for at most %g seconds\n", (double)((KSP_IDRS *)ksp->data)->timeout));
   if (size > 1 && !type[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "    the scatters of its operator may be what it waits for: -sf_type %s has them go from GPU to GPU, without the hosts\n", PETSCSFNCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

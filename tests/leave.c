@@ -1,0 +1,140 @@
+static char help[] = "A process that leaves a solve with an error, between GPUs that NCCL connects: the others end with an error within the time that is set, and\n\
+afterwards all of them solve again.\n\n";
+
+#include <petscidrs.h>
+#include "listen.h"
+#include "system.h"
+
+#define TIMEOUT 2.0  /* seconds */
+#define SLACK   20.0 /* to give up and to come back */
+
+static PetscInt left = 0; /* products until this process leaves in one of them; 0 for never */
+
+/* The product of a shell around a matrix, which may fail before others take part in it */
+static PetscErrorCode LeaveMult(Mat S, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(!left || --left, PETSC_COMM_SELF, PETSC_ERR_USER, "This process leaves");
+  PetscCall(PassMult(S, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is this so on all processes? */
+static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
+{
+  PetscMPIInt all = here ? 1 : 0;
+
+  PetscFunctionBeginUser;
+  IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+  *everywhere = all ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The last process leaves in this product; then a solve by the same solver, and by a new one */
+static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt product)
+{
+  const char    *expected;
+  char           what[64], *found;
+  PetscBool      right, everywhere;
+  PetscMPIInt    rank, size;
+  PetscErrorCode ierr, code;
+  PetscLogDouble begin;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT, s, product));
+  PetscCall(SolverCreate(S, s, PCNONE, &ksp));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  PetscCall(KSPIDRSSetTimeout(ksp, TIMEOUT));
+  left     = rank == size - 1 ? product : 0;
+  code     = left ? PETSC_ERR_USER : PETSC_ERR_LIB;
+  expected = left ? "leaves" : "-ksp_idrs_timeout";
+  begin    = MPI_Wtime();
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  begin = MPI_Wtime() - begin;
+  PetscCall(PetscStrstr(message, expected, &found));
+  right = ierr == code && found && begin < TIMEOUT + SLACK && (rank == size - 1 || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
+  if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin, (int)ierr, message));
+  PetscCall(Everywhere(right, &everywhere));
+  if (!everywhere) PetscCall(Complain("%s", what));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, S, S));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved(what, ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+    if (!i) {
+      PetscCall(SolverCreate(S, s, PCNONE, &ksp));
+      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can NCCL connect the processes? */
+static PetscErrorCode Connected(Mat S, PetscBool *connected)
+{
+  PetscErrorCode ierr;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  PetscCall(Listen());
+  ierr = KSPSetUp(ksp);
+  PetscCall(Heard());
+  PetscCall(Everywhere((PetscBool)!ierr, connected));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscInt N = 20 * LINE, products[] = {2, 30};
+  PetscInt       n;
+  PetscBool      connected;
+  VecType        type;
+  Mat            A, S;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsSetValue(NULL, "-sf_type", PETSCSFNCCL));
+  PetscCall(MatCreateEntries(Convection, N, PETSC_FALSE, &A));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetVecType(A, &type));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, A, &S));
+  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))LeaveMult));
+  PetscCall(MatShellSetVecType(S, type));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(Connected(S, &connected));
+  if (connected) {
+    for (size_t is = 0; is < SIZES; is += 2) {
+      for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(products); ip++) PetscCall(Leave(A, S, b, x, sizes[is], products[ip]));
+    }
+    PetscCall(Verdict("a process that leaves"));
+  } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a process that leaves: left out, the processes have no GPU each that NCCL connects\n"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&S));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: 2
+    requires: cuda
+
+TEST*/

@@ -141,7 +141,7 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To the tolerance and below the attainable accuracy: the truth, norms that do not grow hardly more products */
+/* To the tolerance and below the attainable accuracy: the truth, and hardly more products: on a device rounding differs with smoothing, and counts scatter with it */
 static PetscErrorCode TestSolves(Mat A, Vec b)
 {
   PetscFunctionBeginUser;
@@ -172,7 +172,7 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
           PetscCall(Complain("s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
       } else if (reason[1] != KSP_CONVERGED_RTOL || !(rnorm[1] <= 1.01 * rtol * bnorm))
         PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on", KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
-      else if (products[1] > products[0] + products[0] / 10 + 5) PetscCall(Complain("s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s, products[1], products[0]));
+      else if (products[1] > products[0] + products[0] / 3 + 5) PetscCall(Complain("s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s, products[1], products[0]));
     }
   }
   PetscCall(Verdict("solves"));

@@ -131,6 +131,7 @@ static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange 
   SFExchange exchange = nccl->exchanges;
 
   PetscFunctionBegin;
+  *found = NULL;
   while (exchange && (exchange->inuse || exchange->bs != bs)) exchange = exchange->next;
   if (!exchange) {
     PetscCall(PetscNew(&exchange));

@@ -314,7 +314,9 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
 
   Note:
   An entry of the shadow space is a function of the seed, its global row and its column, the same on any number of processes and with every
-  implementation. Every solve begins with this seed; a restart after a breakdown takes the next.
+  implementation. Every solve begins with this seed; a restart after a breakdown takes the next. A solver inside another one, as PETSc nests them (`PetscObjectGetTabLevel()`), has other
+  entries from the same seed: with the shadow space of the outer solver it would hand back what the outer recurrence breaks down on. Give solvers that you nest by yourself, in a shell
+  preconditioner for instance, different seeds.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSeed()`, `KSPIDRSSetMaxRestarts()`
 @*/

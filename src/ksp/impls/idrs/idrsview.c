@@ -73,6 +73,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace space = idrs->space;
   PetscBool isascii, isstring;
+  PetscInt  level;
   Mat       A;
 
   PetscFunctionBegin;
@@ -81,7 +82,14 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->s));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->s, idrs->seed));
+  else {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT, idrs->s, idrs->seed));
+    PetscCall(PetscObjectGetTabLevel((PetscObject)ksp, &level));
+    PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
+    if (level) PetscCall(PetscViewerASCIIPrintf(viewer, " at level %" PetscInt_FMT " of solvers in solvers", level));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+    PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
+  }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->cosine));
   if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));

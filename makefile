@@ -14,6 +14,9 @@
 #   make petsc-suite   run all of PETSc's own tests of KSP with the plugin, and with bcgs and idr beside it
 #   make objects       compile only, which a PETSc that has been configured but not built is enough for
 #   make coverage      the lines that the test suite runs, and those it does not
+#   make sanitize      the programs of the test suite with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make valgrind      the programs of the test suite in valgrind
+#   make test-types    the programs of the test suite with 64-bit integers and single precision, see tools/test-types
 #   make check-source  format and source checks
 #   make docs          the manual pages for a browser, in build/docs
 #   make clean         remove what was built for this PETSc; make distclean for all
@@ -95,7 +98,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path advise bench scaling programs petsc-suite coverage install:
+plugin-path advise bench scaling programs petsc-suite coverage sanitize valgrind install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -105,7 +108,7 @@ demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 	@$(petsc) MPIEXEC='$(MPIEXEC)' tools/demo $(BUILD)
 
 test: $(PLUGIN)
-	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
+	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc CFLAGS='$(ours)' LDFLAGS='$(LDFLAGS)' PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
 
 advise: $(PLUGIN) $(BUILD)/tutorials/advise
 	@$(petsc) MPIEXEC='$(MPIEXEC)' MATRIX='$(MATRIX)' RHS='$(RHS)' RANKS='$(RANKS)' OPTIONS='$(OPTIONS)' tools/advise $(BUILD)
@@ -124,6 +127,9 @@ petsc-suite: $(PLUGIN)
 
 coverage:
 	@$(petsc) tools/coverage $(BUILD)-coverage
+
+sanitize valgrind:
+	@$(petsc) tools/sanitize $@ $(BUILD)-$@ '$(TESTS)'
 
 install: $(PLUGIN)
 	@$(installation) $(BUILD) $(PETSC_DIR)
@@ -144,6 +150,9 @@ uninstall:
 petsc:
 	@tools/build-petsc
 
+test-types:
+	@tools/test-types
+
 deb:
 	@VERSION=$(VERSION) tools/deb
 
@@ -160,5 +169,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling programs petsc-suite coverage install uninstall petsc deb check-source docs clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling programs petsc-suite coverage sanitize valgrind install uninstall petsc test-types deb check-source docs clean distclean
 .SECONDARY:

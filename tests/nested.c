@@ -53,6 +53,7 @@ static PetscErrorCode OptionsPop(PetscOptions *options)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Domains are cut without PT-Scotch: that of Debian has 32-bit integers, also for the PETSc with 64-bit ones, which takes junk from it */
 static PetscErrorCode TestParts(void)
 {
   const Nest nests[] = {
@@ -60,7 +61,7 @@ static PetscErrorCode TestParts(void)
     {"gmres in idrs",           "-ksp_type idrs -ksp_idrs_s S -pc_type ksp -ksp_ksp_type gmres -ksp_ksp_max_it 5 -ksp_pc_type jacobi",                                                                                                                                          40,  1},
     {"idrs in fgmres",          "-ksp_type fgmres -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_idrs_s S -ksp_ksp_rtol 0.1 -ksp_pc_type none",                                                                                                                                       20,  1},
     {"idrs in blocks",          "-ksp_type idrs -ksp_idrs_s S -pc_type bjacobi -pc_bjacobi_blocks 6 -sub_ksp_type idrs -sub_ksp_idrs_s S -sub_ksp_rtol 0.01 -sub_pc_type jacobi",                                                                                               60,  1},
-    {"idrs in domains",         "-ksp_type idrs -ksp_idrs_s S -pc_type asm -pc_asm_blocks 6 -pc_asm_overlap 2 -sub_ksp_type idrs -sub_ksp_idrs_s S -sub_ksp_rtol 0.01 -sub_pc_type jacobi",                                                                                     40,  1},
+    {"idrs in domains",         "-ksp_type idrs -ksp_idrs_s S -pc_type asm -pc_asm_blocks 6 -pc_asm_overlap 2 -mat_partitioning_type average -sub_ksp_type idrs -sub_ksp_idrs_s S -sub_ksp_rtol 0.01 -sub_pc_type jacobi",                                                      40,  1},
     {"idrs on all processes",   "-ksp_type idrs -ksp_idrs_s S -pc_type redundant -redundant_ksp_type idrs -redundant_ksp_idrs_s S -redundant_ksp_rtol 0.1 -redundant_pc_type jacobi",                                                                                           20,  1},
     {"idrs on fewer processes", "-ksp_type idrs -ksp_idrs_s S -pc_type telescope -pc_telescope_reduction_factor 2 -telescope_ksp_type idrs -telescope_ksp_idrs_s S -telescope_ksp_rtol 0.1 -telescope_pc_type jacobi",                                                          20,  2},
     {"algebraic multigrid",     "-ksp_type idrs -ksp_idrs_s S -pc_type gamg -pc_gamg_coarse_eq_limit 20 -mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none -mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi", 100, 1},

@@ -1,5 +1,6 @@
 static char help[] = "KSPIDRS as the linear solver of SNES: Jacobians assembled, applied by differences, or both; line search and trust region.\n\n";
 
+#include "file.h"
 #include "system.h"
 #include <petscsnes.h>
 #include <petscdmda.h>
@@ -21,6 +22,25 @@ static PetscErrorCode FormFunction(DMDALocalInfo *info, PetscScalar **u, PetscSc
       }
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The view tells of products that are inexact: those of a Jacobian by differences */
+static PetscErrorCode CheckView(const char what[], KSP ksp)
+{
+  PetscInt    lines;
+  PetscBool   differences;
+  PetscViewer viewer;
+  Mat         A;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "nonlinear_view", &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("nonlinear_view", "is inexact", 0, NULL, &lines));
+  if (lines != (differences ? 1 : 0)) PetscCall(Complain("%s: %" PetscInt_FMT " lines of the view say that the operator is inexact", what, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -71,6 +91,7 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   if (reason > 0 && !(norm <= 1.01 * rtol * first)) PetscCall(Complain("%s, s = %" PetscInt_FMT ": %s with a norm of %g of %g", way->name, s, SNESConvergedReasons[reason], (double)norm, (double)first));
   if (!(norm <= first)) PetscCall(Complain("%s, s = %" PetscInt_FMT ": the norm has become %g, it was %g", way->name, s, (double)norm, (double)first));
   if (linear > 800) PetscCall(Complain("%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " linear iterations", way->name, s, linear));
+  PetscCall(CheckView(way->name, ksp));
   PetscCall(SNESDestroy(&snes));
   PetscCall(PetscOptionsPop());
   PetscCall(PetscOptionsDestroy(&options));

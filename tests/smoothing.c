@@ -254,9 +254,18 @@ int main(int argc, char **argv)
 
 /*TEST
 
-   test:
-     suffix: 1
+   testset:
      nsize: {{1 2}}
-     args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz -ksp_idrs_implementation {{vec host}}
+     args: -ksp_idrs_implementation {{vec host}}
+     output_file: output/smoothing_1.out
+     test:
+       suffix: 1
+       requires: double
+       args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz
+     # that one is too ill conditioned for single precision
+     test:
+       suffix: single
+       requires: single
+       args: -f ${PETSCIDRS_DIR}/tutorials/matrices/jpwh_991.mtx.gz
 
 TEST*/

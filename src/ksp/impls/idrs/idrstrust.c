@@ -143,15 +143,16 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 
 /*
    KSPIDRSProgress_Private - r has been replaced by what x really has, after the recurrence had promised less: ends the solve when
-   this does not get smaller any more
+   this does not get smaller any more. What is far above the smallest is on its way down from a peak, and says nothing.
 */
 PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  idrs->stagnations = rnorm > 0.9 * idrs->floor ? idrs->stagnations + 1 : 0;
-  idrs->floor       = PetscMin(idrs->floor, rnorm);
+  if (rnorm <= 0.9 * idrs->floor) idrs->stagnations = 0;
+  else if (rnorm <= 1e3 * idrs->floor) idrs->stagnations++;
+  idrs->floor = PetscMin(idrs->floor, rnorm);
   if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
     PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;

@@ -9,7 +9,7 @@ static char help[] = "KSPIDRS on systems and settings that go wrong: every solve
   #include <unistd.h>
 #endif
 
-/* A hang is to end as a failure of its own: before the harness gives up after 300 seconds, and not in valgrind, which needs up to a hundred */
+/* A hang is to end as a failure of its own, before the harness gives up after 300 seconds; in valgrind all is many times slower */
 static void Deadline(unsigned int seconds)
 {
 #if PetscDefined(HAVE_UNISTD_H)

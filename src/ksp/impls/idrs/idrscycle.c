@@ -154,7 +154,7 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp)
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscArraycpy(space->small.f, space->small.sums, idrs->s));
   rnorm = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
-  if (rnorm == 0.0) PetscCall(VecNorm(idrs->r, NORM_2, &rnorm)); /* the squares of very small numbers vanish, their norm does not */
+  if (rnorm == 0.0) PetscCall(VecNorm(idrs->r, NORM_2, &rnorm)); /* the squares of very small numbers vanish; their norm, where PETSc scales it, does not */
   idrs->k          = 0;
   idrs->replaced   = PETSC_FALSE;
   idrs->rnorm      = rnorm;

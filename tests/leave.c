@@ -2,8 +2,8 @@ static char help[] = "A process that leaves a solve with an error, between GPUs 
 afterwards all of them solve again.\n\n";
 
 #include <petscidrs.h>
-#include "listen.h"
 #include "system.h"
+#include "listen.h"
 
 #define TIMEOUT 2.0  /* seconds */
 #define SLACK   20.0 /* to give up and to come back */

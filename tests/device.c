@@ -216,6 +216,61 @@ static PetscErrorCode TestMoves(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   The last process has its part of matrix, right-hand side and solution on the host, the others where the options want it; from the beginning, or since a
+   solve. Without the matrix that is an error on all processes.
+*/
+static PetscErrorCode TestMixed(void)
+{
+  const PetscInt    N         = 300;
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  PetscMPIInt       rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt late = 0; late < 2; late++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      PetscInt  its[2];
+      PetscBool device;
+      Mat       A;
+      Vec       b, x;
+      KSP       ksp;
+
+      PetscCall(SystemCreate(N, PETSC_TRUE, PETSC_TRUE, &A, &b, &x));
+      PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+      PetscCall(SolverCreate(A, 4, pctypes[ipc], &ksp));
+      for (PetscInt solve = 0; solve < 3; solve++) {
+        const PetscBool here = solve < 2 && solve >= late && rank == size - 1 ? PETSC_TRUE : PETSC_FALSE;
+
+        PetscCall(VecBindToCPU(b, here));
+        PetscCall(VecBindToCPU(x, here));
+        if (device && solve == 1) {
+          PetscErrorCode ierr;
+          char          *found;
+
+          PetscCall(MatBindToCPU(A, PETSC_FALSE));
+          PetscCall(Listen());
+          ierr = KSPSolve(ksp, b, x);
+          PetscCall(Heard());
+          PetscCall(Unlock(b));
+          PetscCall(Unlock(x));
+          PetscCall(PetscStrstr(message, "bind both", &found));
+          if (ierr != PETSC_ERR_ARG_WRONGSTATE || !found) PetscCall(Complain("last process on the host without its matrix: error %d, \"%s\"", (int)ierr, message));
+        }
+        PetscCall(MatBindToCPU(A, here));
+        PetscCall(SolveAndCheck("last process on the host", N, ksp, b, x));
+        PetscCall(KSPGetIterationNumber(ksp, &its[solve ? 1 : 0]));
+        if (solve && PetscAbsInt(its[1] - its[0]) > 1) PetscCall(Complain("last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0], its[1]));
+      }
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(SystemDestroy(&A, &b, &x));
+    }
+  }
+  PetscCall(Verdict("mixed"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Identity(Mat A, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
@@ -290,6 +345,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestPlaces());
   PetscCall(TestMoves());
+  PetscCall(TestMixed());
   PetscCall(TestMemory());
   PetscCall(PetscFinalize());
   return 0;

@@ -129,19 +129,41 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it */
+/*
+   Is the solution bound to the host beside a matrix that is not? A product of PETSc's then leaves its result on the device, where nothing
+   looks for it in a vector that is bound
+*/
+static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool *half)
+{
+  PetscBool vector, matrix, cuda, bound;
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(MatBoundToCPU(A, &bound));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(ksp->vec_sol, &vector));
+  *half = (PetscBool)(matrix && !bound && cuda && vector);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it; the same on all processes */
 static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool   device;
-  PetscMPIInt moved;
+  PetscBool   half, device = PETSC_FALSE;
+  PetscMPIInt states[2]; /* half bound; moved */
 
   PetscFunctionBegin;
-  if (!PetscDefined(HAVE_DEVICE) || idrs->space->backend->composed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
-  moved = idrs->placed && device != idrs->device ? 1 : 0;
-  IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, idrs->space->comm);
-  if (moved) {
+  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSHalfBound_Private(ksp, &half));
+  if (!idrs->space->backend->composed) PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
+  states[0] = half ? 1 : 0;
+  states[1] = idrs->placed && device != idrs->device ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, idrs->space->comm);
+  PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
+  if (states[1]) {
     PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
     PetscCall(KSPIDRSSetUpAgain_Private(ksp));
   }

@@ -139,6 +139,7 @@ static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool *half)
   Mat       A;
 
   PetscFunctionBegin;
+  *half = PETSC_FALSE;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(MatBoundToCPU(A, &bound));

@@ -78,6 +78,7 @@ typedef struct {
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSSpace, Vec);                /* the panels, with a Vec for each column */
   PetscErrorCode (*connect)(IDRSSpace, const char *[]);    /* the devices of all processes, for reductions between them; or why that cannot be; NULL where there are none */
+  PetscErrorCode (*lost)(IDRSSpace, PetscBool *);          /* have the devices lost each other since? Or NULL */
   PetscErrorCode (*destroy)(IDRSSpace);
   PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, PetscInt e, Vec r, Vec v);
   PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */

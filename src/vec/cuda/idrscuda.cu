@@ -166,6 +166,16 @@ static PetscErrorCode IDRSConnect_CUDA(IDRSSpace space, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IDRSLost_CUDA(IDRSSpace space, PetscBool *lost)
+{
+  IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
+
+  PetscFunctionBegin;
+  *lost = PETSC_FALSE;
+  if (cuda->devices) PetscCall(IDRSDevicesLost(cuda->devices, lost));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
@@ -603,6 +613,7 @@ const IDRSOps IDRSOps_CUDA = {
   PetscDesignatedInitializer(runs, IDRSRuns_CUDA),
   PetscDesignatedInitializer(create, IDRSCreate_CUDA),
   PetscDesignatedInitializer(connect, IDRSConnect_CUDA),
+  PetscDesignatedInitializer(lost, IDRSLost_CUDA),
   PetscDesignatedInitializer(destroy, IDRSDestroy_CUDA),
   PetscDesignatedInitializer(combine, IDRSCombine_CUDA),
   PetscDesignatedInitializer(project, IDRSProject_CUDA),

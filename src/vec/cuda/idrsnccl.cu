@@ -20,12 +20,6 @@ struct _n_IDRSDevices {
     #define IDRS_NCCL_REAL ncclDouble
   #endif
 
-  #define IDRSCallNCCL(...) \
-    do { \
-      const ncclResult_t idrs_result_ = __VA_ARGS__; \
-      PetscCheck(idrs_result_ == ncclSuccess || idrs_result_ == ncclInProgress, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s", ncclGetErrorString(idrs_result_)); \
-    } while (0)
-
 /* Under which communicators are kept with those of MPI */
 static PetscMPIInt IDRSDevicesKeyval = MPI_KEYVAL_INVALID;
 
@@ -59,6 +53,15 @@ static PetscErrorCode IDRSDevicesAbort_Private(IDRSDevices devices)
   if (devices->comm) (void)ncclCommAbort(devices->comm);
   devices->comm = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a call of NCCL: after an error nothing more is expected of the communicator */
+static PetscErrorCode IDRSDevicesResult_Private(IDRSDevices devices, ncclResult_t result)
+{
+  PetscFunctionBegin;
+  if (result == ncclSuccess || result == ncclInProgress) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSDevicesAbort_Private(devices));
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s", ncclGetErrorString(result));
 }
 
 static PetscErrorCode IDRSDevicesAlive_Private(IDRSDevices devices)
@@ -164,29 +167,33 @@ PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from
 {
   PetscFunctionBegin;
   PetscCall(IDRSDevicesAlive_Private(devices));
-  IDRSCallNCCL(ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, devices->comm, stream));
+  PetscCall(IDRSDevicesResult_Private(devices, ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, devices->comm, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Messages between devices, as a whole: on the stream that IDRSDevicesGetStream() returns. One to this process itself is a copy */
 PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
 {
-  const IDRSMessage *own = NULL;
+  const IDRSMessage *own    = NULL;
+  cudaError_t        copied = cudaSuccess;
+  ncclResult_t       result, ended;
 
   PetscFunctionBegin;
   PetscCall(IDRSDevicesAlive_Private(devices));
   for (PetscInt i = 0; i < sends; i++) {
     if (send[i].rank == devices->rank) own = &send[i];
   }
-  IDRSCallNCCL(ncclGroupStart());
-  for (PetscInt i = 0; i < sends; i++) {
-    if (&send[i] != own) IDRSCallNCCL(ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, devices->comm, devices->stream));
+  result = ncclGroupStart();
+  for (PetscInt i = 0; i < sends && result == ncclSuccess; i++) {
+    if (&send[i] != own) result = ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, devices->comm, devices->stream);
   }
-  for (PetscInt i = 0; i < receives; i++) {
-    if (receive[i].rank != devices->rank) IDRSCallNCCL(ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, devices->comm, devices->stream));
-    else PetscCallCUDA(cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, devices->stream));
+  for (PetscInt i = 0; i < receives && result == ncclSuccess; i++) {
+    if (receive[i].rank != devices->rank) result = ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, devices->comm, devices->stream);
+    else copied = cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, devices->stream);
   }
-  IDRSCallNCCL(ncclGroupEnd());
+  ended = ncclGroupEnd(); /* in any case, or the group would stay open */
+  PetscCall(IDRSDevicesResult_Private(devices, result == ncclSuccess ? ended : result));
+  PetscCallCUDA(copied);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,6 +201,13 @@ PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
 {
   PetscFunctionBegin;
   *stream = devices->stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSDevicesLost(IDRSDevices devices, PetscBool *lost)
+{
+  PetscFunctionBegin;
+  *lost = devices->comm ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -207,9 +221,9 @@ PetscErrorCode IDRSDevicesCheck(IDRSDevices devices, PetscLogDouble seconds, Pet
 
   PetscFunctionBegin;
   PetscCall(IDRSDevicesAlive_Private(devices));
-  IDRSCallNCCL(ncclCommGetAsyncError(devices->comm, &result));
-  if (seconds > timeout || (result != ncclSuccess && result != ncclInProgress)) PetscCall(IDRSDevicesAbort_Private(devices));
-  IDRSCallNCCL(result);
+  PetscCall(IDRSDevicesResult_Private(devices, ncclCommGetAsyncError(devices->comm, &result)));
+  PetscCall(IDRSDevicesResult_Private(devices, result));
+  if (seconds > timeout) PetscCall(IDRSDevicesAbort_Private(devices));
   PetscCheck(devices->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "The sums of other processes have not come for %g seconds: has one of them failed? See -ksp_idrs_timeout", (double)seconds);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -237,6 +251,12 @@ PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const ID
 }
 
 PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+}
+
+PetscErrorCode IDRSDevicesLost(IDRSDevices devices, PetscBool *lost)
 {
   PetscFunctionBegin;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");

@@ -20,4 +20,5 @@ PETSC_INTERN PetscErrorCode IDRSDevicesGet(MPI_Comm, IDRSDevices *, const char *
 PETSC_INTERN PetscErrorCode IDRSDevicesAllreduce(IDRSDevices, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSDevicesExchange(IDRSDevices, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[]);
 PETSC_INTERN PetscErrorCode IDRSDevicesGetStream(IDRSDevices, cudaStream_t *);
+PETSC_INTERN PetscErrorCode IDRSDevicesLost(IDRSDevices, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSDevicesCheck(IDRSDevices, PetscLogDouble, PetscReal);

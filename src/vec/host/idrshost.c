@@ -453,6 +453,7 @@ const IDRSOps IDRSOps_Host = {
   .runs      = IDRSRuns_Host,
   .create    = IDRSCreate_Host,
   .connect   = NULL,
+  .lost      = NULL,
   .destroy   = IDRSDestroy_Host,
   .combine   = IDRSCombine_Host,
   .project   = IDRSProject_Host,

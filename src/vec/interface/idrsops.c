@@ -159,8 +159,9 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
   PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
   PetscCall(VecGetLocalSize(like, &space->n));
   PetscCall(VecGetOwnershipRange(like, &space->rstart, NULL));
-  space->s      = s;
-  space->hashed = P ? PETSC_FALSE : PETSC_TRUE;
+  space->s       = s;
+  space->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
+  space->timeout = PETSC_MAX_REAL;
 
   PetscCall(PetscCalloc1(IDRS_NUMBERS(s) + IDRS_RIDERS, &space->numbers)); /* sums come last in it, and riders after them */
   IDRSSmallPlace(&space->small, s, space->numbers);
@@ -219,7 +220,7 @@ static PetscErrorCode IDRSShadowFillRandom_Private(IDRSSpace space, Vec P[])
   PetscCall(PetscRandomCreate(space->comm, &random));
   PetscCall(PetscRandomSetType(random, PETSCRANDER48));
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
-  PetscCall(PetscRandomSetSeed(random, (unsigned long)(space->seed * (uint64_t)space->size + (uint64_t)rank)));
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)IDRSShadowKey(space->seed * (uint64_t)space->size + (uint64_t)rank))); /* which counts in its low bits only */
   PetscCall(PetscRandomSeed(random));
   for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSetRandom(P[j], random));
   PetscCall(PetscRandomDestroy(&random));

@@ -379,8 +379,8 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     PetscCallCUDA(cudaFree(exchange->leafbuffer));
     PetscCallCUDA(cudaFreeHost(exchange->roothost));
     PetscCallCUDA(cudaFreeHost(exchange->leafhost));
-    PetscCallCUDA(cudaEventDestroy(exchange->packed));
-    PetscCallCUDA(cudaEventDestroy(exchange->arrived));
+    if (exchange->packed) PetscCallCUDA(cudaEventDestroy(exchange->packed)); /* one that memory has run out for may be incomplete */
+    if (exchange->arrived) PetscCallCUDA(cudaEventDestroy(exchange->arrived));
     nccl->exchanges = exchange->next;
     PetscCall(PetscFree(exchange));
   }

@@ -18,11 +18,15 @@ static void KSPIDRSZeroCounts(KSP_IDRS *idrs)
   idrs->stagnations   = 0;
 }
 
+/* Solves of this type that are under way, one inside the other: see KSPIDRSBegin_Private() */
+static PetscInt KSPIDRSDepth = 0;
+
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
+  if (idrs->solving) KSPIDRSDepth = PetscMin(KSPIDRSDepth, idrs->depth); /* an error has ended this one */
   PetscCall(IDRSSpaceDestroy(&idrs->space));
   PetscCall(VecDestroy(&idrs->solution));
   idrs->solving    = PETSC_FALSE;
@@ -130,12 +134,12 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 }
 
 /*
-   Is the solution bound to the host beside a matrix that is not? A product of PETSc's then leaves its result on the device, where nothing
-   looks for it in a vector that is bound
+   Is the solution bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not? A product of PETSc's then leaves its
+   result on the device, where nothing looks for it in such a vector
 */
-static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool *half)
+static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool vector, PetscBool *half)
 {
-  PetscBool vector, matrix, cuda, bound;
+  PetscBool matrix, bound;
   Mat       A;
 
   PetscFunctionBegin;
@@ -143,33 +147,39 @@ static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool *half)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(MatBoundToCPU(A, &bound));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(VecBoundToCPU(ksp->vec_sol, &vector));
-  *half = (PetscBool)(matrix && !bound && cuda && vector);
+  *half = (PetscBool)(vector && matrix && !bound);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solution that has been bound to the host since the last solve, or is not bound any more, takes the work vectors with it; the same on all processes */
-static PetscErrorCode KSPIDRSFollowSolution_Private(KSP ksp)
+/*
+   Does the set-up still hold? Not after an error that has ended the last solve, which may have left vectors locked; nor once the solution has been bound to
+   the host, or is not bound any more, which takes the work vectors with it; nor when the devices have lost each other. All processes do the same.
+*/
+static PetscErrorCode KSPIDRSRenew_Private(KSP ksp)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool   half, device = PETSC_FALSE;
-  PetscMPIInt states[2]; /* half bound; moved */
+  PetscBool   half, cuda, device = PETSC_FALSE, lost = PETSC_FALSE;
+  PetscMPIInt states[2]; /* half bound; to be set up again */
 
   PetscFunctionBegin;
-  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSHalfBound_Private(ksp, &half));
-  if (!idrs->space->backend->composed) PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
+  if (!PetscDefined(HAVE_DEVICE)) {
+    if (idrs->solving) PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda || !idrs->space->backend->composed) PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
+  PetscCall(KSPIDRSHalfBound_Private(ksp, (PetscBool)(cuda && !device), &half));
+  if (idrs->space->backend->lost) PetscCall((*idrs->space->backend->lost)(idrs->space, &lost));
   states[0] = half ? 1 : 0;
-  states[1] = idrs->placed && device != idrs->device ? 1 : 0;
+  states[1] = idrs->solving || lost || (idrs->placed && !idrs->space->backend->composed && device != idrs->device) ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, idrs->space->comm);
   PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
   if (states[1]) {
-    PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
+    PetscCall(PetscInfo(ksp, "The solution has moved between host and device, or there has been an error: set up again\n"));
     PetscCall(KSPIDRSSetUpAgain_Private(ksp));
   }
   idrs->placed = PETSC_TRUE;
-  idrs->device = device;
+  idrs->device = (PetscBool)(device && !idrs->space->backend->composed);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -233,11 +243,11 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
-  if (idrs->solving) PetscCall(KSPIDRSSetUpAgain_Private(ksp)); /* the error that has ended the last solve may have left vectors locked */
-  PetscCall(KSPIDRSFollowSolution_Private(ksp));
+  PetscCall(KSPIDRSRenew_Private(ksp));
   PetscCall(KSPIDRSStart_Private(ksp));
   PetscCall(VecSet(idrs->z, 0.0));
   idrs->solving = PETSC_TRUE;
+  idrs->depth   = KSPIDRSDepth++;
   PetscCall(KSPIDRSResidual_Private(ksp, ksp->guess_zero, idrs->r));
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
   IDRSVecFlag(idrs->r, ksp->reason == KSP_DIVERGED_PC_FAILED);
@@ -261,6 +271,7 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
     PetscCall(KSPIDRSSmoothFold_Private(ksp));
   }
   idrs->solving = PETSC_FALSE;
+  KSPIDRSDepth  = idrs->depth;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -49,6 +49,7 @@ typedef struct {
 
   /* Of this solve */
   PetscBool       solving;        /* between the beginning and the end of KSPSolve_IDRS() */
+  PetscInt        depth;          /* solves of this type that this one is inside of */
   PetscBool       preconditioned; /* a preconditioner stands between v and u: on the right, and not PCNONE */
   PetscBool       exact;          /* the operator is not known to be inexact, so b - A x can be trusted */
   PetscBool       lagged;         /* the norm of an inner step comes with the next reduction */

@@ -314,9 +314,8 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
 
   Note:
   An entry of the shadow space is a function of the seed, its global row and its column, the same on any number of processes and with every
-  implementation. Every solve begins with this seed; a restart after a breakdown takes the next. A solver inside another one, as PETSc nests them (`PetscObjectGetTabLevel()`), has other
-  entries from the same seed: with the shadow space of the outer solver it would hand back what the outer recurrence breaks down on. Give solvers that you nest by yourself, in a shell
-  preconditioner for instance, different seeds.
+  implementation. Every solve begins with this seed; a restart after a breakdown takes the next. A solve inside another one of
+  this type, in its preconditioner for instance, has other entries from the same seed: with the shadow space of the outer one it would hand back what the outer recurrence breaks down on.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSeed()`, `KSPIDRSSetMaxRestarts()`
 @*/
@@ -693,7 +692,8 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   has under way is given up, and the GPU can be used again; the next set-up of the solver, which all processes take part in, connects them anew. Where processes come to
   a product long after the others, because of a preconditioner that one of them sets up for many minutes for instance, take more.
 
-  A process that is killed or aborts ends the others by way of MPI. Sums that go through the hosts, with MPI, have no such limit.
+  A process that is killed or aborts ends the others by way of MPI. Sums that go through the hosts, by MPI, have no such limit: all of them without NCCL, and with it those at the
+  beginning of a solve, after the device has stopped, and of the norms of b - A x.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetTimeout()`, `KSPIDRSSetCommunication()`
 @*/

@@ -109,17 +109,15 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
 /*
    KSPIDRSBegin_Private - Starts the recurrence from vec_sol, with G = U = 0; r is its residual.
 
-   A solver inside the preconditioner of another one takes another shadow space than that: of one and the same, the inner solver would hand back u
+   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it would hand back u
    with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but for rounding.
 */
 PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  level;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetTabLevel((PetscObject)ksp, &level));
-  PetscCall(IDRSSpaceSetSeed(idrs->space, (uint64_t)idrs->seed + (uint64_t)idrs->restarts + ((uint64_t)level << 32)));
+  PetscCall(IDRSSpaceSetSeed(idrs->space, (uint64_t)idrs->seed + (uint64_t)idrs->restarts + ((uint64_t)idrs->depth << 32)));
   IDRSSmallStart(&idrs->space->small);
   idrs->first      = PETSC_TRUE;
   idrs->brokendown = PETSC_FALSE;

@@ -63,7 +63,7 @@ static PetscErrorCode KSPIDRSViewAhead_Private(KSP ksp, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %d products ahead\n", IDRS_AHEAD));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), NULL));
-  if (size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, and are waited for for at most %g seconds\n", (double)((KSP_IDRS *)ksp->data)->timeout));
+  if (size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, and the host waits for them at most %g seconds\n", (double)((KSP_IDRS *)ksp->data)->timeout));
   if (size > 1 && !type[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "    the scatters of its operator may be what it waits for: -sf_type %s has them go from GPU to GPU, without the hosts\n", PETSCSFNCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -73,7 +73,6 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace space = idrs->space;
   PetscBool isascii, isstring;
-  PetscInt  level;
   Mat       A;
 
   PetscFunctionBegin;
@@ -82,14 +81,8 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->s));
-  else {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT, idrs->s, idrs->seed));
-    PetscCall(PetscObjectGetTabLevel((PetscObject)ksp, &level));
-    PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
-    if (level) PetscCall(PetscViewerASCIIPrintf(viewer, " at level %" PetscInt_FMT " of solvers in solvers", level));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
-    PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
-  }
+  else if (idrs->depth) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", inside %" PetscInt_FMT " other solve(s)\n", idrs->s, idrs->seed, idrs->depth));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->s, idrs->seed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->cosine));
   if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));

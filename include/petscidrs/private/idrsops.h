@@ -141,5 +141,7 @@ PETSC_EXTERN const char *const IDRSOperations[];
 PETSC_INTERN PetscErrorCode IDRSSpaceMemory(IDRSSpace, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);
+PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSOnDevice(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSSpace, Vec[]);

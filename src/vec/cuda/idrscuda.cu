@@ -48,7 +48,7 @@ typedef struct {
 
 static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 {
-  PetscBool cuda, device;
+  PetscBool cuda, device, ghosted;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -56,7 +56,9 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
   if (!cuda) *why = "back end cuda takes vectors of type cuda";
   else {
     PetscCall(IDRSOnDevice(like, &device));
+    PetscCall(IDRSGhosted(like, &ghosted));
     if (!device) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
+    else if (ghosted) *why = "back end cuda takes no ghosted vectors";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -97,7 +99,7 @@ static PetscErrorCode IDRSColumnCreate_CUDA(IDRSSpace space, Vec like, PetscScal
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
   if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, space->n, array, column));
   else PetscCall(VecCreateMPICUDAWithArray(comm, bs, space->n, N, array, column));
-  PetscCall(PetscObjectListDuplicate(((PetscObject)like)->olist, &((PetscObject)*column)->olist));
+  PetscCall(IDRSColumnInherit(like, *column));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -277,7 +279,10 @@ static unsigned int IDRSLaunch(const IDRS_CUDA *cuda, int width, bool early, cud
   return config.gridDim.x;
 }
 
-/* Can the rows be taken in packs? Not if there are so few of them that some multiprocessors would be idle then */
+/*
+   Can the rows be taken in packs? Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are twice as
+   large, gain by them all the same
+*/
 static bool IDRSPacked(const IDRS_CUDA *cuda, std::initializer_list<const void *> arrays)
 {
   if (cuda->panels.n < (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors)) return false;
@@ -524,13 +529,16 @@ static PetscErrorCode IDRSCollect_CUDA(IDRSSpace space, PetscReal *rnorm, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What has been launched since may wait for the sums of other processes, which is bounded as in IDRSWait_CUDA() */
 static PetscErrorCode IDRSFetch_CUDA(IDRSSpace space)
 {
-  const IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
-  cudaStream_t     stream;
+  const IDRS_CUDA     *cuda  = (IDRS_CUDA *)space->data;
+  const PetscLogDouble began = MPI_Wtime();
+  cudaStream_t         stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  while (cuda->devices && cudaStreamQuery(stream) == cudaErrorNotReady) PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
   PetscCallCUDA(cudaMemcpyAsync(space->numbers, cuda->numbers, (size_t)IDRS_NUMBERS(space->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -123,7 +123,7 @@ static PetscErrorCode IDRSDevicesConnect_Private(MPI_Comm comm, IDRSDevices devi
 */
 PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
 {
-  PetscMPIInt found, failed;
+  PetscMPIInt found, failed, relation;
   PetscBool   shared = PETSC_FALSE;
   int         lowest, highest;
 
@@ -156,8 +156,11 @@ PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *w
     *devices = NULL;
     *why     = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO has it say why";
   } else if (IDRSDevicesWorld == MPI_COMM_NULL) {
-    PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSDevicesWorld, NULL));
-    if (IDRSDevicesWorld != comm) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
+    PetscCallMPI(MPI_Comm_compare(comm, PETSC_COMM_WORLD, &relation));
+    if (relation == MPI_CONGRUENT) { /* only then do all processes of the world come here */
+      PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSDevicesWorld, NULL));
+      if (IDRSDevicesWorld != comm) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -53,10 +53,6 @@ typedef struct {
   uint64_t      sequence; /* 0: more launches follow */
 } IDRSSums;
 
-/*
-   Kernel for s - first columns, at most S, and for a y or none. Explicit columns of P come from P.a, the hashed ones from key
-   and the global row.
-*/
 template <int S>
 struct IDRSColumns {
   const PetscScalar *a[S];
@@ -71,6 +67,10 @@ static constexpr int IDRSBlocksAtOnce(int products)
   return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 3 : 4);
 }
 
+/*
+   Kernel for s - first columns, at most S, and for a y or none. Explicit columns of P come from P.a, the hashed ones from key
+   and the global row.
+*/
 template <int S, int W, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSProjectKernel(size_t n, int s, int first, uint64_t key, uint64_t rstart, IDRSColumns<S> P, const PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSContinuation how)
 {

@@ -251,25 +251,20 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
 /* The arrays of VECSEQ and VECMPI are all there is to them, but for ghost points, which our columns would not have */
 static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 {
-  PetscBool standard, mpi, cuda, device = PETSC_TRUE;
-  Vec       ghosted = NULL;
+  PetscBool standard, cuda, ghosted, device = PETSC_TRUE;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (cuda) PetscCall(IDRSOnDevice(like, &device));
-  if (mpi) {
-    PetscCall(VecGhostGetLocalForm(like, &ghosted));
-    if (ghosted) *why = "back end host takes no ghosted vectors";
-    PetscCall(VecGhostRestoreLocalForm(like, &ghosted));
-  }
+  PetscCall(IDRSGhosted(like, &ghosted));
+  if (ghosted) *why = "back end host takes no ghosted vectors";
   if (!standard && device) *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A Vec on one column of a panel, like the vectors of the system, and with what is composed with them: operators may ask for the DM */
+/* A Vec on one column of a panel, like the vectors of the system */
 static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
@@ -291,7 +286,7 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScal
     PetscCall(VecBindToCPU(*column, PETSC_TRUE));
   }
 #endif
-  PetscCall(PetscObjectListDuplicate(((PetscObject)like)->olist, &((PetscObject)*column)->olist));
+  PetscCall(IDRSColumnInherit(like, *column));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

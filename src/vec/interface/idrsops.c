@@ -36,6 +36,22 @@ PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Have vectors like this one places for ghosts? The columns of a panel have none */
+PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
+{
+  PetscBool mpi;
+  Vec       local = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)like, VECMPI, &mpi));
+  if (mpi) {
+    PetscCall(VecGhostGetLocalForm(like, &local));
+    *ghosted = (PetscBool)(local != NULL);
+    PetscCall(VecGhostRestoreLocalForm(like, &local));
+  } else *ghosted = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    The back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
    first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
@@ -132,6 +148,21 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
 }
 
 /*
+   What VecDuplicate() would have given a column, which was made around its array: the layout with its local to global mapping, what is composed with
+   the vector (operators may ask for the DM), and how values are set in it
+*/
+PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLayoutReference(like->map, &column->map));
+  PetscCall(PetscObjectListDuplicate(((PetscObject)like)->olist, &((PetscObject)column)->olist));
+  PetscCall(PetscFunctionListDuplicate(((PetscObject)like)->qlist, &((PetscObject)column)->qlist));
+  column->stash.donotstash   = like->stash.donotstash;
+  column->stash.ignorenegidx = like->stash.ignorenegidx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    IDRSSpaceCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end
 
    Collective
@@ -155,6 +186,7 @@ PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementat
   *newspace   = space;
   space->comm = MPI_COMM_NULL;
   PetscCall(IDRSSpaceChoose_Private(like, s, implementation, &space->backend, &space->slower));
+  if (space->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", space->backend->name, space->slower));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &space->comm, NULL));
   PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
   PetscCall(VecGetLocalSize(like, &space->n));
@@ -358,7 +390,7 @@ PetscErrorCode IDRSRide(IDRSSpace space, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums over all processes, in place: the one reduction of a product. The array has room for the riders behind them */
+/* Sums over all processes, in place: the one reduction per product. The array has room for the riders behind them */
 static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscScalar sums[])
 {
   PetscMPIInt length;

@@ -175,7 +175,7 @@ static PetscErrorCode SFHostBuffer_NCCL(PetscInt n, PetscScalar **host)
 static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype unit, MPI_Op op, PetscMemType rootmtype, PetscMemType leafmtype, PetscInt *bs)
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)sf);
-  PetscMPIInt integers, addresses, types, combiner, size, device;
+  PetscMPIInt integers, addresses, types, combiner, size;
 
   PetscFunctionBegin;
   *bs = 0;
@@ -194,11 +194,16 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
   if (!*bs) PetscFunctionReturn(PETSC_SUCCESS);
   if (!nccl->agreed) {
     const char *why;
+    PetscMPIInt states[2]; /* an array on a device; no device */
+    int         count = 0;
 
     PetscCallMPI(MPI_Comm_size(comm, &size));
-    device = size > 1 && (PetscMemTypeDevice(rootmtype) || PetscMemTypeDevice(leafmtype)) ? 1 : 0;
-    IDRSCallAllreduce(MPI_IN_PLACE, &device, 1, MPI_INT, MPI_MAX, comm);
-    if (device) {
+    states[0] = size > 1 && (PetscMemTypeDevice(rootmtype) || PetscMemTypeDevice(leafmtype)) ? 1 : 0;
+    states[1] = cudaGetDeviceCount(&count) != cudaSuccess || !count ? 1 : 0;
+    if (states[1]) (void)cudaGetLastError();
+    IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
+    if (states[0]) {
+      PetscCheck(!states[1], comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: a process has no GPU");
       PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
       PetscCall(IDRSDevicesGet(comm, &nccl->devices, &why));
       PetscCheck(nccl->devices, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
@@ -208,7 +213,7 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCall(SFEndCreate_NCCL(&nccl->leaves));
     }
     nccl->agreed = PETSC_TRUE;
-    PetscCall(PetscInfo(sf, device ? "scatters go from GPU to GPU\n" : "scatters go by type basic, as the arrays of the first one were on the host\n"));
+    PetscCall(PetscInfo(sf, states[0] ? "scatters go from GPU to GPU\n" : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
   }
   if (!nccl->devices) *bs = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -262,7 +267,8 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscCallCUDA(cudaStreamWaitEvent(beside, exchange->packed, 0));
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
-  exchange->received = to->direct && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE : PETSC_FALSE;
+  /* where one place gets items from several processes, their order is that of the unpacking */
+  exchange->received = to->direct && to->places == to->items && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE : PETSC_FALSE;
   sends              = reverse ? exchange->leafmessages : exchange->rootmessages;
   receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
   PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
@@ -360,7 +366,10 @@ static PetscErrorCode PetscSFReduceEnd_NCCL(PetscSF sf, MPI_Datatype unit, const
 static PetscErrorCode PetscSFDuplicate_NCCL(PetscSF sf, PetscSFDuplicateOption option, PetscSF copy)
 {
   PetscFunctionBegin;
-  if (option == PETSCSF_DUPLICATE_GRAPH) PetscCall(PetscSFSetType(copy, PETSCSFBASIC));
+  if (option == PETSCSF_DUPLICATE_GRAPH) {
+    PetscCall(PetscSFSetType(copy, PETSCSFBASIC));
+    PetscCall(PetscInfo(sf, "a copy of this is of type basic\n"));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -417,7 +426,7 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
-  if (isascii) PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n", nccl->devices ? "from GPU to GPU" : nccl->agreed ? "by type basic, as the arrays of the first one were on the host" : "none yet"));
+  if (isascii) PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n", nccl->devices ? "from GPU to GPU" : nccl->agreed ? "by type basic: there is one process, or the arrays of the first were on the host" : "none yet"));
   PetscCall((*nccl->basic.View)(sf, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -432,8 +441,8 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    Level: intermediate
 
    Notes:
-   It is registered by libpetscidrs when PETSc has CUDA and NCCL has been found, and serves every `KSP` and product whose scatters read the option,
-   those of `MATMPIAIJCUSPARSE` and `DMDA` for instance.
+   It is registered by libpetscidrs when PETSc has CUDA; a library that was built without NCCL says so in the first scatter of arrays on a device. It
+   serves every `KSP` and product whose scatters read the option, those of `MATMPIAIJCUSPARSE` and `DMDA` for instance.
 
    Of the operations, `PetscSFBcastBegin()` and `PetscSFReduceBegin()` with units of `MPIU_SCALAR`, or a contiguous type of them, that insert or add
    go from GPU to GPU; all else is done as by the type basic. So are these if no process has an array on a device in the first of them, which is
@@ -441,6 +450,9 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    bits each time.
 
    Each process needs a GPU of its own; where two share one, the first scatter is an error that says so. A copy by `VecScatterCopy()` is of type basic.
+
+   A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others wait for its messages, as they do
+   with the type basic; `KSPIDRS` gives up after `KSPIDRSSetTimeout()` where its reductions go by NCCL, other solvers wait on.
 
 .seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
 M*/

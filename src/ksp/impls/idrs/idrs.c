@@ -26,7 +26,6 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (idrs->solving) KSPIDRSDepth = PetscMin(KSPIDRSDepth, idrs->depth); /* an error has ended this one */
   PetscCall(IDRSSpaceDestroy(&idrs->space));
   PetscCall(VecDestroy(&idrs->solution));
   idrs->solving    = PETSC_FALSE;
@@ -83,7 +82,7 @@ static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
 }
 
 /*
-   Panels and work vectors: 2s + 5 vectors, two more with smoothing, s more where the back end stores the shadow space
+   Panels and work vectors: 2s + 5 vectors, three more with smoothing, s more where the back end stores the shadow space
 */
 static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 {
@@ -92,7 +91,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_IDRS(ksp));
-  PetscCall(KSPIDRSSetWorkVecs_Private(ksp, kept + (idrs->smoothing ? 2 : 0)));
+  PetscCall(KSPIDRSSetWorkVecs_Private(ksp, kept + (idrs->smoothing ? 3 : 0)));
   idrs->r      = ksp->work[0];
   idrs->z      = ksp->work[1];
   idrs->v      = ksp->work[2];
@@ -100,9 +99,11 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   idrs->anchor = NULL;
   idrs->d      = NULL;
   idrs->e      = NULL;
+  idrs->q      = NULL;
   if (idrs->smoothing) {
     idrs->d = ksp->work[kept];
     idrs->e = ksp->work[kept + 1];
+    idrs->q = ksp->work[kept + 2];
   }
   if (idrs->P) {
     PetscLayout theirs, ours;
@@ -134,52 +135,70 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 }
 
 /*
-   Is the solution bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not? A product of PETSc's then leaves its
-   result on the device, where nothing looks for it in such a vector
+   Is a solution on CUDA bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not? A product of PETSc's then leaves
+   its result on the device, where nothing looks for it in such a vector
 */
-static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool vector, PetscBool *half)
+static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscBool *half)
 {
-  PetscBool matrix, bound;
+  PetscBool vector, matrix, bound;
   Mat       A;
 
   PetscFunctionBegin;
-  *half = PETSC_FALSE;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &vector, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(MatBoundToCPU(A, &bound));
-  *half = (PetscBool)(vector && matrix && !bound);
+  *half = (PetscBool)(vector && !device && matrix && !bound);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error leaves vectors of PETSc's calls locked, on the processes that met it */
+static PetscErrorCode KSPIDRSUnlock_Private(PetscInt count, Vec vectors[])
+{
+  PetscInt locks;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(VecLockGet(vectors[i], &locks));
+    if (locks < 0) PetscCall(VecLockWriteSet(vectors[i], PETSC_FALSE));
+    for (; locks > 0; locks--) PetscCall(VecLockReadPop(vectors[i]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Does the set-up still hold? Not after an error that has ended the last solve, which may have left vectors locked; nor once the solution has been bound to
-   the host, or is not bound any more, which takes the work vectors with it; nor when the devices have lost each other. All processes do the same.
+   Does the set-up still hold? Where the work vectors may be on a device, not after an error that has ended the last solve; nor once the solution has been
+   bound to the host, or is not bound any more, which takes them with it; nor when the devices have lost each other. There all processes do the same.
 */
 static PetscErrorCode KSPIDRSRenew_Private(KSP ksp)
 {
-  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool   half, cuda, device = PETSC_FALSE, lost = PETSC_FALSE;
-  PetscMPIInt states[2]; /* half bound; to be set up again */
+  KSP_IDRS *idrs   = (KSP_IDRS *)ksp->data;
+  PetscBool device = PETSC_FALSE, cuda;
 
   PetscFunctionBegin;
-  if (!PetscDefined(HAVE_DEVICE)) {
-    if (idrs->solving) PetscCall(KSPIDRSSetUpAgain_Private(ksp));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (cuda || !idrs->space->backend->composed) PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
-  PetscCall(KSPIDRSHalfBound_Private(ksp, (PetscBool)(cuda && !device), &half));
-  if (idrs->space->backend->lost) PetscCall((*idrs->space->backend->lost)(idrs->space, &lost));
-  states[0] = half ? 1 : 0;
-  states[1] = idrs->solving || lost || (idrs->placed && !idrs->space->backend->composed && device != idrs->device) ? 1 : 0;
-  IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, idrs->space->comm);
-  PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
-  if (states[1]) {
-    PetscCall(PetscInfo(ksp, "The solution has moved between host and device, or there has been an error: set up again\n"));
-    PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda) {
+    PetscBool   half = PETSC_FALSE, lost = PETSC_FALSE;
+    PetscMPIInt states[2];
+
+    PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
+    PetscCall(KSPIDRSHalfBound_Private(ksp, device, &half));
+    if (idrs->space->backend->lost) PetscCall((*idrs->space->backend->lost)(idrs->space, &lost));
+    states[0] = half ? 1 : 0;
+    states[1] = idrs->solving || lost || (idrs->placed && device != idrs->device) ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, idrs->space->comm);
+    PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
+    if (states[1]) {
+      PetscCall(PetscInfo(ksp, "The solution has moved between host and device, or there has been an error: set up again\n"));
+      PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+    }
+  } else if (idrs->solving) {
+    PetscCall(KSPIDRSUnlock_Private(ksp->nwork, ksp->work));
+    PetscCall(KSPIDRSUnlock_Private(idrs->s, idrs->space->G));
+    PetscCall(KSPIDRSUnlock_Private(idrs->s, idrs->space->U));
   }
   idrs->placed = PETSC_TRUE;
-  idrs->device = (PetscBool)(device && !idrs->space->backend->composed);
+  idrs->device = device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,6 +233,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(KSPIDRSOperatorIsExact_Private(A, &idrs->exact));
+  if (!idrs->exact) PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
   idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
   idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->backend->device);
@@ -237,21 +257,18 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSolve_IDRS(KSP ksp)
+/* From the first residual to the solution */
+static PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  IDRSCheckDiagonalScale(ksp);
-  PetscCall(KSPIDRSRenew_Private(ksp));
-  PetscCall(KSPIDRSStart_Private(ksp));
   PetscCall(VecSet(idrs->z, 0.0));
-  idrs->solving = PETSC_TRUE;
-  idrs->depth   = KSPIDRSDepth++;
   PetscCall(KSPIDRSResidual_Private(ksp, ksp->guess_zero, idrs->r));
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
   IDRSVecFlag(idrs->r, ksp->reason == KSP_DIVERGED_PC_FAILED);
   ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   PetscCall(KSPIDRSBegin_Private(ksp));
   ksp->its = 0;
   PetscCall(KSPIDRSProject_Private(ksp));
@@ -270,8 +287,24 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
     PetscCall(KSPIDRSFold_Private(ksp));
     PetscCall(KSPIDRSSmoothFold_Private(ksp));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSolve_IDRS(KSP ksp)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  IDRSCheckDiagonalScale(ksp);
+  PetscCall(KSPIDRSRenew_Private(ksp));
+  PetscCall(KSPIDRSStart_Private(ksp));
+  idrs->solving = PETSC_TRUE;
+  idrs->depth   = KSPIDRSDepth++;
+  ierr          = KSPIDRSIterate_Private(ksp);
+  KSPIDRSDepth  = idrs->depth; /* after an error, too */
+  PetscCall(ierr);
   idrs->solving = PETSC_FALSE;
-  KSPIDRSDepth  = idrs->depth;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -309,7 +342,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 /*MC
   KSPIDRS - IDR(s), the induced dimension reduction method in its biorthogonal form {cite}`gijzen:2011`, for large
-  nonsymmetric systems, with one global reduction a product
+  nonsymmetric systems, with one global reduction per product with the operator
 
   Options Database Keys:
 + -ksp_idrs_s s                                   - number of shadow vectors (default 4), see `KSPIDRSSetShadowSize()`
@@ -338,11 +371,12 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
   A residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well; otherwise the solve goes
   on from there. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
-  tell that the attainable accuracy has been met. Neither this nor reliable updating is done for operators whose products are
+  tell that the attainable accuracy has been met. A convergence test of the user's is called twice for an iteration then, the second time with the norm of b - A x,
+  and decides. Neither this nor reliable updating is done for operators whose products are
   inexact: those of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
-  After a breakdown of the recurrence the method restarts with the shadow space of the next seed, from the present solution or, if its residual
-  is smaller, from that of the last reliable update.
+  After a breakdown of the recurrence, or, unless shadow vectors have been given, once its residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in
+  double precision, the method restarts with the shadow space of the next seed, from the present solution or, if its residual is smaller, from that of the last reliable update.
 
   Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
   it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.

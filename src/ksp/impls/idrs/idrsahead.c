@@ -6,7 +6,7 @@
    The device compares the norms with the tolerances itself, and stops where the host is to decide: at a norm that meets one
    of them, a number that is none, a breakdown. Whatever has been launched beyond that point does nothing, except for products and
    preconditioners, whose results are not used: columns of G become A U once more, those not yet in use too, and t is lost. The host goes back to that
-   point, and on from there in lockstep, as without a device.
+   point, ends that step as without a device, and runs ahead again.
 */
 #include "idrsimpl.h"
 
@@ -18,7 +18,7 @@ static PetscBool KSPIDRSMonitorsNorm_Private(PetscErrorCode (*monitor)(KSP, Pets
   return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* May the host run ahead in this solve? Not where something may ask for the solution of every iteration */
+/* May the host run ahead in this solve? Not where something may ask for the solution of every iteration. In lockstep reductions are MPI's */
 PetscErrorCode KSPIDRSSetAhead_Private(KSP ksp)
 {
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
@@ -29,14 +29,14 @@ PetscErrorCode KSPIDRSSetAhead_Private(KSP ksp)
   idrs->lockstep = NULL;
   idrs->ahead    = PETSC_FALSE;
   if (!space->backend->send) PetscFunctionReturn(PETSC_SUCCESS);
-  if (space->throughhost) idrs->lockstep = space->throughhost;
-  else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user's may ask for the solution";
-  else if (idrs->d) idrs->lockstep = "residual smoothing";
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
     if (!KSPIDRSMonitorsNorm_Private(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";
   }
+  if (idrs->d) idrs->lockstep = "residual smoothing";
+  if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user's may ask for the solution";
+  if (space->throughhost) idrs->lockstep = space->throughhost;
   idrs->ahead = idrs->lockstep ? PETSC_FALSE : PETSC_TRUE;
-  if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every product: %s\n", idrs->lockstep));
+  if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every product%s: %s\n", KSPIDRSLockstepSums(idrs), idrs->lockstep));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -66,20 +66,20 @@ static PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscBool *stopped)
 
 /*
    KSPIDRSProjectAhead_Private - Launches the projection of this step, and collects what is due. Norms at which the convergence
-   test may end the solve are left to the host.
+   test may end the solve, or the recurrence has gone astray, are left to the host.
 */
 PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
 {
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace space = idrs->space;
   PetscBool stopped;
-  IDRSNext  next = {.k = idrs->k, .pending = idrs->pending, .low = -1.0, .high = PETSC_MAX_REAL, .cosine = idrs->cosine};
+  IDRSNext  next = {.k = idrs->k, .pending = idrs->pending, .low = -1.0, .high = KSPIDRSFarthest(idrs, idrs->anchornorm), .cosine = idrs->cosine};
 
   PetscFunctionBegin;
   if (!space->ahead) PetscCall(IDRSSend(space));
   if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && idrs->its > ksp->chknorm && idrs->its >= IDRSMinimumIterations(ksp)) {
     next.low  = ksp->ttol;
-    next.high = ksp->divtol * ksp->rnorm0;
+    next.high = PetscMin(next.high, ksp->divtol * ksp->rnorm0);
   }
   idrs->places[(idrs->oldest + space->outstanding) % (IDRS_AHEAD + 1)] = (KSPIDRSPlace){.k = idrs->k, .first = idrs->first, .pending = idrs->pending};
   PetscCall(IDRSProject(space, x, y, idrs->r, &next));

@@ -76,7 +76,8 @@ static IDRSCombinePart KSPIDRSPart_Private(KSP ksp)
 
 /*
    KSPIDRSReport_Private - Tells the rest of PETSc about an iteration: history, monitors, convergence test. A residual norm
-   that meets the tolerance is verified; sets ksp->reason, or replaces r when b - A x does not keep what r promises.
+   that meets the tolerance is verified; sets ksp->reason, or replaces r when b - A x does not keep what r promises. A recurrence that
+   has gone so far astray that nothing it finds would be more accurate than what it began with, or than the smoothed iterate, has broken down.
 */
 PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
@@ -96,6 +97,10 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
   if (idrs->exact && its && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
   if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  if (!ksp->reason && !idrs->replaced && !idrs->space->ahead && idrs->rnorm > KSPIDRSFarthest(idrs, idrs->d ? rnorm : idrs->anchornorm)) {
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)idrs->rnorm));
+    idrs->brokendown = idrs->astray = PETSC_TRUE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,7 +11,7 @@
 /* Largest number of shadow vectors: s x s numbers are kept */
 #define IDRS_MAX_S 1024
 
-/* When r has been replaced this often in a row with b - A x hardly smaller than before, that is the attainable accuracy */
+/* When r has been replaced this often in a row without b - A x being half of what it was, that is the attainable accuracy */
 #define IDRS_MAX_STAGNATIONS 15
 
 /* Projections that the host is ahead of a device, at most: enough to hide the time it takes to launch the next */
@@ -42,7 +42,7 @@ typedef struct {
   Vec       z;        /* iterate since the last reliable update: x = vec_sol + z + U(:,0:columns) beta */
   Vec       anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
   Vec       v, t;     /* combined residual; product or preconditioned residual */
-  Vec       d, e;     /* the smoothed iterate is x + sigma d, its residual r + sigma e; NULL without smoothing */
+  Vec       d, e, q;  /* the smoothed iterate is x + sigma d, its residual r + sigma e, q that of the one before; NULL without smoothing */
   Vec       solution; /* for KSPBuildSolution() without a vector, created then */
   PetscBool placed;   /* the next is known */
   PetscBool device;   /* the solution of the last solve was in the memory of a device */
@@ -62,7 +62,8 @@ typedef struct {
   PetscBool       first;          /* first cycle: there are no old columns */
   PetscBool       replaced;       /* r has been replaced by b - A x, f is to be computed afresh */
   PetscBool       updated;        /* by a reliable update */
-  PetscBool       brokendown;     /* the recurrence cannot go on */
+  PetscBool       brokendown;     /* the recurrence cannot go on, */
+  PetscBool       astray;         /* because r has grown so much */
   IDRSCombinePart prepared;       /* what the last pass has computed of the next step already */
   PetscInt        columns;        /* columns of U whose beta is not in z yet */
   PetscScalar     sigma, folded;  /* of the smoothed iterate; what it was when that was folded into vec_sol */
@@ -71,8 +72,8 @@ typedef struct {
   PetscReal       restartnorm;    /* smallest norm of b - A x at a restart, or at the beginning */
   PetscInt        fruitless;      /* restarts in a row that did not lower it much */
   PetscReal       peak;           /* largest norm of r since the last reliable update */
-  PetscReal       floor;          /* smallest norm of b - A x that replaced r, after a failed verification or by a reliable update */
-  PetscInt        stagnations;    /* replacements in a row that did not lower it much */
+  PetscReal       floor;          /* norm of b - A x that replaced r, after a failed verification or by a reliable update, when it was last half of that before */
+  PetscInt        stagnations;    /* replacements since then */
   KSPIDRSPlace    places[IDRS_AHEAD + 1];
   PetscInt        oldest; /* of these */
 
@@ -85,13 +86,28 @@ typedef struct {
 /* Reductions of this solve so far: those of the projections, and the norms of b - A x */
 static inline PetscInt KSPIDRSReductions(const KSP_IDRS *idrs)
 {
-  return idrs->space ? (PetscInt)(idrs->space->reductions - idrs->reductions) + idrs->verifications : 0;
+  return idrs->space ? (PetscInt)(idrs->space->reductions - idrs->reductions) : 0;
 }
 
 /* Has the residual norm fallen so far that r is to be tied to z again? */
 static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
 {
   return (PetscBool)(idrs->anchor && rnorm < idrs->updatetol * idrs->peak && rnorm < idrs->anchornorm);
+}
+
+/*
+   The norm beyond which r is too large for a recurrence that began with a residual of this one: few digits of the x it began with would be left in any other.
+   None where a restart would go the same way again, with explicit shadow vectors
+*/
+static inline PetscReal KSPIDRSFarthest(const KSP_IDRS *idrs, PetscReal begin)
+{
+  return idrs->maxrestarts && !idrs->P ? begin * PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+}
+
+/* In lockstep the sums of several processes pass through the hosts, also where there is a way from device to device */
+static inline const char *KSPIDRSLockstepSums(const KSP_IDRS *idrs)
+{
+  return idrs->space->size > 1 && !idrs->space->throughhost ? ", and sums pass through the hosts" : "";
 }
 
 /* idrs.c */

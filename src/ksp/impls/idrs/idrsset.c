@@ -3,13 +3,19 @@
 */
 #include "idrsimpl.h"
 
+/* Of the options of this solver, for errors that name one */
+static const char *KSPIDRSPrefix_Private(KSP ksp)
+{
+  return ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
+}
+
 static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", s, IDRS_MAX_S);
-  PetscCheck(!idrs->P || s == idrs->s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-ksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", s, idrs->s);
+  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", KSPIDRSPrefix_Private(ksp), s, IDRS_MAX_S);
+  PetscCheck(!idrs->P || s == idrs->s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", KSPIDRSPrefix_Private(ksp), s, idrs->s);
   if (s != idrs->s) ksp->setupstage = KSP_SETUP_NEW;
   idrs->s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -45,7 +51,7 @@ static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
 static PetscErrorCode KSPIDRSSetShadowSeed_IDRS(KSP ksp, PetscInt seed)
 {
   PetscFunctionBegin;
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", seed);
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", KSPIDRSPrefix_Private(ksp), seed);
   ((KSP_IDRS *)ksp->data)->seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,7 +66,7 @@ static PetscErrorCode KSPIDRSGetShadowSeed_IDRS(KSP ksp, PetscInt *seed)
 static PetscErrorCode KSPIDRSSetMinimumCosine_IDRS(KSP ksp, PetscReal cosine)
 {
   PetscFunctionBegin;
-  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_cosine %g: must be in [0,1)", (double)cosine);
+  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_cosine %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)cosine);
   ((KSP_IDRS *)ksp->data)->cosine = cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,7 +83,7 @@ static PetscErrorCode KSPIDRSSetUpdateTolerance_IDRS(KSP ksp, PetscReal toleranc
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_update_tol %g: must be in [0,1)", (double)tolerance);
+  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_update_tol %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)tolerance);
   if ((tolerance > 0.0) != (idrs->updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
   idrs->updatetol = tolerance;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -93,7 +99,7 @@ static PetscErrorCode KSPIDRSGetUpdateTolerance_IDRS(KSP ksp, PetscReal *toleran
 static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
 {
   PetscFunctionBegin;
-  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", restarts);
+  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", KSPIDRSPrefix_Private(ksp), restarts);
   ((KSP_IDRS *)ksp->data)->maxrestarts = restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -161,7 +167,7 @@ static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication
 static PetscErrorCode KSPIDRSSetTimeout_IDRS(KSP ksp, PetscReal seconds)
 {
   PetscFunctionBegin;
-  PetscCheck(seconds > 0.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_idrs_timeout %g: must be positive", (double)seconds);
+  PetscCheck(seconds > 0.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_timeout %g: must be positive", KSPIDRSPrefix_Private(ksp), (double)seconds);
   ((KSP_IDRS *)ksp->data)->timeout = seconds;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -472,7 +478,8 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
 
   Note:
   One breakdown more ends the solve with `KSP_DIVERGED_BREAKDOWN`. The count begins anew with a restart whose residual norm is at most half of that of all
-  restarts before, so `KSPIDRSGetCounts()` may show more of them.
+  restarts before, so `KSPIDRSGetCounts()` may show more of them. Restarts of a recurrence whose residual norm
+  has grown too far, see `KSPIDRS`, are not limited, but for n = 0, which is none at all.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
 @*/
@@ -528,7 +535,7 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
   monitored, tested and handed back: for convergence histories without peaks, for solves that are cut short, and for tests that look at the iterate, as that of
   `SNESNEWTONTR`. The recurrence goes on as without it.
 
-  It takes two more vectors, which about seven vectors a product are moved for. Its sums travel with those of the recurrence; with the implementation
+  It takes three more vectors, and about twelve more vector reads or writes per product. Its sums travel with those of the recurrence; with the implementation
   vec they take two reductions more. On a GPU the host waits for the device in every product.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetSmoothing()`
@@ -693,7 +700,7 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   a product long after the others, because of a preconditioner that one of them sets up for many minutes for instance, take more.
 
   A process that is killed or aborts ends the others by way of MPI. Sums that go through the hosts, by MPI, have no such limit: all of them without NCCL, and with it those at the
-  beginning of a solve, after the device has stopped, and of the norms of b - A x.
+  beginning of a solve, after the device has stopped, of the norms of b - A x, and of solves in which the host waits for the device in every product, as `-ksp_view` tells.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetTimeout()`, `KSPIDRSSetCommunication()`
 @*/

@@ -23,19 +23,22 @@ PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscScalar step, Vec u, Vec g
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This process's part of the sums, from the r that is there now; t is overwritten */
+/* This process's part of the sums, from the r that is there now */
 PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecWAXPY(idrs->t, 1.0, idrs->e, idrs->r));
-  PetscCall(IDRSRide(idrs->space, idrs->e, idrs->t));
+  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, idrs->r));
+  PetscCall(IDRSRide(idrs->space, idrs->e, idrs->q));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums have come: sigma, and the norm of r + sigma e in the place of that of r */
+/*
+   The sums have come: sigma, and the norm of r + sigma e = q + (sigma - 1) e in the place of that of r. Where the difference of squares would lose more
+   than half of its digits, the norm is that of the vector.
+*/
 PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
@@ -46,10 +49,16 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
   if (!idrs->d || PetscIsInfOrNanReal(*rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->sigma = 1.0;
   if (ee > 0.0) {
-    const PetscScalar gamma = sums[IDRS_RIDER_XY] / ee;
+    const PetscScalar gamma  = sums[IDRS_RIDER_XY] / ee;
+    const PetscReal   square = qq - PetscSqr(PetscAbsScalar(gamma)) * ee;
 
     idrs->sigma -= gamma;
-    *rnorm = PetscSqrtReal(PetscMax(qq - PetscSqr(PetscAbsScalar(gamma)) * ee, 0.0));
+    if (square > PETSC_SQRT_MACHINE_EPSILON * qq) *rnorm = PetscSqrtReal(square);
+    else {
+      PetscCall(VecAXPY(idrs->q, -gamma, idrs->e));
+      PetscCall(VecNorm(idrs->q, NORM_2, rnorm));
+      idrs->space->reductions++;
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

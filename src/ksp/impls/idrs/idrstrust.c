@@ -121,8 +121,8 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
   IDRSSmallStart(&idrs->space->small);
   idrs->first      = PETSC_TRUE;
   idrs->brokendown = PETSC_FALSE;
+  idrs->astray     = PETSC_FALSE;
   idrs->prepared   = IDRS_COMBINE_NONE;
-  PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   PetscCall(KSPIDRSAnchor_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -135,7 +135,7 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
   PetscCall(KSPIDRSSmoothFold_Private(ksp));
   PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, y));
   PetscCall(VecNorm(y, NORM_2, rnorm));
-  ((KSP_IDRS *)ksp->data)->verifications++;
+  ((KSP_IDRS *)ksp->data)->space->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,9 +148,10 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (rnorm <= 0.9 * idrs->floor) idrs->stagnations = 0;
-  else if (rnorm <= 1e3 * idrs->floor) idrs->stagnations++;
-  idrs->floor = PetscMin(idrs->floor, rnorm);
+  if (rnorm <= 0.5 * idrs->floor) {
+    idrs->stagnations = 0;
+    idrs->floor       = rnorm;
+  } else if (rnorm <= 1e3 * idrs->floor) idrs->stagnations++;
   if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
     PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
@@ -166,13 +167,13 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
+  idrs->verifications++;
   PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-  if (ksp->reason <= 0) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
+  if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
-  if (ksp->reason > 0) PetscFunctionReturn(PETSC_SUCCESS);
-  ksp->reason = KSP_CONVERGED_ITERATING;
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSSmoothUnfold_Private(ksp, idrs->v));
@@ -198,8 +199,9 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 
 /*
    KSPIDRSRestart_Private - After a breakdown: from the present x, with the next seed, unless x is good enough or too many
-   restarts have been made. A recurrence that breaks down because nothing is left of r has found the solution; one that breaks
-   down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x, unless there is a smoothed one.
+   restarts have been made; that of a recurrence that took its time to go astray is not counted. A recurrence that breaks down because nothing is left of r has
+   found the solution; one that breaks down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x. The smoothed
+   iterate stays what it is, and is where to begin if from any other the recurrence would soon be too far from it.
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
 {
@@ -207,11 +209,16 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  if (idrs->rnorm > idrs->anchornorm && !idrs->d) {
+  if (idrs->rnorm > idrs->anchornorm) {
+    if (idrs->d) {
+      PetscCall(VecScale(idrs->d, idrs->sigma));
+      PetscCall(KSPIDRSAddPending_Private(ksp, idrs->d));
+      idrs->sigma = 1.0;
+    }
     PetscCall(VecSet(idrs->z, 0.0));
     idrs->columns = 0;
   }
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->r, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   if (ksp->normtype != KSP_NORM_NONE) {
     ksp->rnorm = rnorm;
@@ -222,13 +229,17 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     idrs->fruitless   = 0;
     idrs->restartnorm = rnorm;
   }
-  if (!ksp->reason && idrs->fruitless >= idrs->maxrestarts) {
+  if (!ksp->reason && !idrs->astray && idrs->fruitless >= idrs->maxrestarts) {
     PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->restarts));
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
   }
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->restarts++;
-  idrs->fruitless++;
+  if (!idrs->astray) idrs->fruitless++;
+  if (idrs->d && PetscMin(idrs->rnorm, idrs->anchornorm) > 1e-3 * KSPIDRSFarthest(idrs, rnorm)) {
+    PetscCall(VecCopy(idrs->v, idrs->r));
+    PetscCall(KSPIDRSSmoothBegin_Private(ksp));
+  } else PetscCall(KSPIDRSSmoothUnfold_Private(ksp, idrs->v));
   PetscCall(KSPIDRSBegin_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,7 +4,7 @@
 */
 #include "idrsimpl.h"
 
-/* Bytes and time of an operation, a product; share is of the speed at which the device copies, 0 if that is not known */
+/* Bytes and time of an operation, per product; share is of the speed at which the device copies, 0 if that is not known */
 static PetscErrorCode KSPIDRSViewOperation_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscReal copyspeed)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
@@ -39,11 +39,11 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer)
     all.vectors += space->traffic[i].vectors;
     all.seconds += space->traffic[i].seconds;
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written, a product: %.1f\n", (double)(all.vectors / idrs->matvecs)));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per product: %.1f%s\n", (double)(all.vectors / idrs->matvecs), idrs->smoothing ? ", besides those of smoothing" : ""));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
   if (space->backend->copyspeed) PetscCall((*space->backend->copyspeed)(space, &copyspeed));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process, a product:\n"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per product:\n"));
   for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, IDRSOperations[i], &space->traffic[i], copyspeed));
   PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "all of these", &all, copyspeed));
   PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "product", &product, copyspeed));
@@ -81,10 +81,10 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->s));
-  else if (idrs->depth) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", inside %" PetscInt_FMT " other solve(s)\n", idrs->s, idrs->seed, idrs->depth));
+  else if (idrs->depth) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", nested %" PetscInt_FMT " deep in other solves, with a space of its own\n", idrs->s, idrs->seed, idrs->depth));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->s, idrs->seed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->cosine));
-  if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable updating when the residual norm has fallen by %g\n", (double)idrs->updatetol));
+  if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable update whenever the residual norm has fallen to %g of its largest value\n", (double)idrs->updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
   if (idrs->smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
@@ -95,7 +95,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->backend->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
   if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
   if (idrs->matvecs) {
-    if (idrs->lockstep) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every product: %s\n", idrs->lockstep));
+    if (idrs->lockstep) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every product%s: %s\n", KSPIDRSLockstepSums(idrs), idrs->lockstep));
     else if (idrs->ahead) PetscCall(KSPIDRSViewAhead_Private(ksp, viewer));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));

@@ -1012,6 +1012,15 @@ static PetscErrorCode TestOptions(void)
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(SolverCreate(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  /* an option with the prefix of the solver is named with it */
+  PetscCall(KSPSetOptionsPrefix(ksp, "inner_"));
+  PetscCall(PetscOptionsSetValue(NULL, "-inner_ksp_idrs_s", "-2"));
+  PetscCall(Listen());
+  ierr = KSPSetFromOptions(ksp);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "with a prefix", "-inner_ksp_idrs_s", "-2"));
+  PetscCall(PetscOptionsClearValue(NULL, "-inner_ksp_idrs_s"));
+  PetscCall(KSPSetOptionsPrefix(ksp, NULL));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(options); i++) {
     const char *value = options[i].value ? options[i].value : (device ? "host" : "cuda");
 
@@ -1077,18 +1086,20 @@ int main(int argc, char **argv)
 /*TEST
 
   testset:
-    nsize: {{1 2}}
     args: -ksp_idrs_implementation {{vec host}}
     test:
       suffix: systems
+      nsize: {{1 2 3 4}}
       args: -test systems
       output_file: output/badinput_systems.out
     test:
       suffix: faults
+      nsize: {{1 2 3 4}}
       args: -test faults
       output_file: output/badinput_faults.out
     test:
       suffix: values
+      nsize: {{1 2}}
       args: -test values
       output_file: output/badinput_values.out
 

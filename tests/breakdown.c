@@ -1,6 +1,7 @@
 static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: every solve ends, within bounds, with a reason that tells the truth, and\n\
 restarts are told.\n\n";
 
+#include <petscidrs/private/idrsshadow.h>
 #include "system.h"
 #include "listen.h"
 #include "file.h"
@@ -372,6 +373,216 @@ static PetscErrorCode TestTold(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Almost skew-symmetric: with a few shadow vectors the residual norm grows and grows */
+static PetscScalar AlmostSkew(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1e-3 : (j == i + 1 ? 1.0 : (j == i - 1 ? -1.0 : 0.0));
+}
+
+typedef struct {
+  Mat       A;
+  Vec       b, x;
+  PetscReal last, worst; /* the norm reported before; difference of what is reported and b - A x, relative */
+  PetscInt  grown;       /* norms that are larger than the one before */
+} Stray;
+
+static PetscErrorCode StrayMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Stray    *stray = (Stray *)ctx;
+  PetscReal norm, bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildSolution(ksp, stray->x, NULL));
+  PetscCall(ResidualNorm(stray->A, stray->b, stray->x, &norm, &bnorm));
+  stray->worst = PetscMax(stray->worst, PetscAbsReal(norm - rnorm) / rnorm);
+  if (its && rnorm > (1.0 + 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25)) * stray->last) stray->grown++;
+  stray->last = rnorm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A residual norm that has grown by the power 3/4 of 1 / (machine precision) is that of a recurrence that has gone astray: it begins anew, and is
+   not followed any further; on a GPU, while the host is ahead of it. A smoothed norm does not grow at all, and is that of the smoothed iterate.
+*/
+static PetscErrorCode TestAstray(void)
+{
+  const PetscReal limit = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75);
+  Stray           stray = {.last = 0.0};
+  PetscInt        total = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(AlmostSkew, 200, PETSC_FALSE, &stray.A));
+  PetscCall(MatCreateVecs(stray.A, &stray.x, &stray.b));
+  PetscCall(VecSetGeneral(stray.b, 1.0));
+  for (PetscInt s = 1; s <= 4; s *= 2) {
+    for (PetscInt smoothing = 0; smoothing < 2; smoothing++) {
+      KSPConvergedReason reason;
+      PetscInt           restarts, entries, beyond = 0;
+      const PetscReal   *history;
+      KSP                ksp;
+      Vec                x;
+
+      PetscCall(VecDuplicate(stray.b, &x));
+      PetscCall(SolverCreate(stray.A, s, PCNONE, &ksp));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 3000));
+      PetscCall(KSPIDRSSetSmoothing(ksp, (PetscBool)smoothing));
+      PetscCall(KSPSetResidualHistory(ksp, NULL, 3001, PETSC_TRUE));
+      if (smoothing) PetscCall(KSPMonitorSet(ksp, StrayMonitor, &stray, NULL));
+      stray.worst = 0.0;
+      stray.grown = 0;
+      PetscCall(KSPSolve(ksp, stray.b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
+      if (reason == KSP_DIVERGED_DTOL || reason == KSP_DIVERGED_NANORINF) PetscCall(Complain("almost skew-symmetric, s = %" PetscInt_FMT ": %s", s, KSPConvergedReasons[reason]));
+      PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
+      for (PetscInt i = 0; i < entries; i++) beyond += history[i] > limit * history[0] ? 1 : 0;
+      if (beyond > restarts + 1) PetscCall(Complain("almost skew-symmetric, s = %" PetscInt_FMT ": %" PetscInt_FMT " norms are beyond the limit, with %" PetscInt_FMT " restarts", s, beyond, restarts));
+      if (smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))))
+        PetscCall(Complain("almost skew-symmetric, s = %" PetscInt_FMT ", smoothed: the norm has grown %" PetscInt_FMT " times, and is off by %g", s, stray.grown, (double)stray.worst));
+      total += beyond;
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(VecDestroy(&x));
+    }
+  }
+  if (!total && !PetscDefined(USE_COMPLEX)) PetscCall(Complain("almost skew-symmetric: nothing has gone astray")); /* complex numbers omega are better ones */
+  PetscCall(VecDestroy(&stray.b));
+  PetscCall(VecDestroy(&stray.x));
+  PetscCall(MatDestroy(&stray.A));
+  PetscCall(Verdict("recurrences that go astray"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes from x what it has of a normal vector, but for so little that the residual norm grows beyond any limit where this is P^H A u */
+static PetscErrorCode MakeAlmostOrthogonal(Vec normal, Vec x)
+{
+  PetscScalar dot;
+  PetscReal   norm;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < 3; i++) {
+    PetscCall(VecDot(x, normal, &dot));
+    PetscCall(VecAXPY(x, -dot, normal));
+  }
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(VecAXPY(x, PetscPowReal(PETSC_MACHINE_EPSILON, 0.85) * norm, normal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A shadow vector that is given, and almost orthogonal to A b: the residual norm grows as far at once. With this vector again a restart would go the same
+   way; without one the solve comes down from there.
+*/
+static PetscErrorCode TestGiven(void)
+{
+  PetscReal norm;
+  PetscInt  restarts;
+  Mat       A;
+  Vec       b, x, Ab, p;
+  KSP       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Tridiagonal, 50, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &Ab));
+  PetscCall(VecDuplicate(b, &p));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecSetGeneral(p, 2.0));
+  PetscCall(MatMult(A, b, Ab));
+  PetscCall(VecNormalize(Ab, &norm));
+  PetscCall(MakeAlmostOrthogonal(Ab, p));
+  PetscCall(SolverCreate(A, 1, PCNONE, &ksp));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 1, &p));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("shadow vector almost orthogonal to A b", ksp, A, b, x));
+  PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
+  if (restarts > 5) PetscCall(Complain("shadow vector almost orthogonal to A b: %" PetscInt_FMT " restarts", restarts));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&p));
+  PetscCall(VecDestroy(&Ab));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a shadow vector almost orthogonal to A b"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A preconditioner that once, when the smoothed residual is small, hands back a direction whose product is almost orthogonal to the shadow vector */
+typedef struct {
+  KSP       ksp;
+  Vec       normal; /* A^H p, normalized */
+  PetscReal small;
+  PetscInt  calls; /* for a step and an omega step in turn */
+  PetscBool done;
+} Spike;
+
+static PetscErrorCode SpikeApply(PC pc, Vec x, Vec y)
+{
+  Spike    *spike;
+  PetscReal rnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &spike));
+  PetscCall(VecCopy(x, y));
+  PetscCall(KSPGetResidualNorm(spike->ksp, &rnorm));
+  if (spike->done || spike->calls++ % 2 || rnorm > spike->small) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MakeAlmostOrthogonal(spike->normal, y));
+  PetscCall(VecScale(y, 1e15)); /* so that the old columns do not count beside it */
+  spike->done = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Without reliable updates the recurrence would begin again from the residual of the guess, which is too far from the smoothed one by then: it begins from
+   the smoothed iterate, once.
+*/
+static PetscErrorCode TestSpike(void)
+{
+  Spike        spike = {.calls = 0};
+  PetscReal    norm, bnorm;
+  PetscInt     restarts, begin, end;
+  PetscScalar *array;
+  PetscBool    host;
+  Mat          A;
+  Vec          b, x, p;
+  PC           pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Tridiagonal, 50, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &spike.normal));
+  PetscCall(VecDuplicate(b, &p));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecGetOwnershipRange(p, &begin, &end));
+  PetscCall(VecGetArrayWrite(p, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(IDRSShadowRowState(IDRSShadowKey(0), (uint64_t)i), IDRSShadowMultiplier(0)));
+  PetscCall(VecRestoreArrayWrite(p, &array));
+  PetscCall(MatMultHermitianTranspose(A, p, spike.normal));
+  PetscCall(VecNormalize(spike.normal, &norm));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  spike.small = 5e-13 * bnorm;
+  PetscCall(SolverCreate(A, 1, PCSHELL, &spike.ksp));
+  PetscCall(KSPSetTolerances(spike.ksp, PETSC_MACHINE_EPSILON > 1e-10 ? rtol : 5e-14, 0.0, PETSC_DEFAULT, 1000));
+  PetscCall(KSPIDRSSetUpdateTolerance(spike.ksp, 0.0));
+  PetscCall(KSPIDRSSetSmoothing(spike.ksp, PETSC_TRUE));
+  PetscCall(KSPGetPC(spike.ksp, &pc));
+  PetscCall(PCShellSetContext(pc, &spike));
+  PetscCall(PCShellSetApply(pc, SpikeApply));
+  PetscCall(KSPSolve(spike.ksp, b, x));
+  PetscCall(CheckSolved("spike", spike.ksp, A, b, x));
+  PetscCall(KSPIDRSGetCounts(spike.ksp, NULL, NULL, NULL, &restarts));
+  /* where norms come an iteration late the solve may end before, and numbers of single precision are never so small */
+  PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQ, &host));
+  if (host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2)) PetscCall(Complain("spike: %s, %" PetscInt_FMT " restarts", spike.done ? "made" : "not made", restarts));
+  PetscCall(KSPDestroy(&spike.ksp));
+  PetscCall(VecDestroy(&p));
+  PetscCall(VecDestroy(&spike.normal));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a restart from the smoothed iterate"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -381,6 +592,9 @@ int main(int argc, char **argv)
   PetscCall(TestDimensions());
   PetscCall(TestShadows());
   PetscCall(TestTold());
+  PetscCall(TestAstray());
+  PetscCall(TestGiven());
+  PetscCall(TestSpike());
   PetscCall(PetscFinalize());
   return 0;
 }

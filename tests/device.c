@@ -262,6 +262,13 @@ static PetscErrorCode TestMixed(void)
         PetscCall(SolveAndCheck("last process on the host", N, ksp, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its[solve ? 1 : 0]));
         if (solve && PetscAbsInt(its[1] - its[0]) > 1) PetscCall(Complain("last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0], its[1]));
+        if (solve == 1) {
+          Vec duplicate;
+
+          PetscCall(VecDuplicate(x, &duplicate));
+          PetscCall(SolveAndCheck("duplicate of a solution whose last part is on the host", N, ksp, b, duplicate));
+          PetscCall(VecDestroy(&duplicate));
+        }
       }
       PetscCall(KSPDestroy(&ksp));
       PetscCall(SystemDestroy(&A, &b, &x));

@@ -665,14 +665,16 @@ static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
 }
 
 /*
-   One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order. In single
-   precision an inner solver may begin with what another application has left: PETSc's VecSet() to zero does nothing where the norm is
-   known to be zero, which that of small numbers is whose squares vanish.
+   One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order. And where numbers are
+   so small that the squares of residuals vanish, an inner solver may begin with what another application has left: PETSc's VecSet() to zero
+   does nothing where the norm is known to be zero, and that is what it takes theirs for.
 */
 static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *first)
 {
   const PetscBool reset = Once(2);
+  const PetscReal least = 1.0 / (PetscSqrtReal(PETSC_MAX_REAL) * PetscSqr(PETSC_MACHINE_EPSILON));
   PetscErrorCode  ierr;
+  PetscReal       bnorm;
   PetscBool       same = PETSC_FALSE, device;
   Outcome         second;
   char            text[256];
@@ -680,7 +682,8 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
 
   PetscFunctionBeginUser;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (device || (PetscDefined(USE_REAL_SINGLE) && solver->inner)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecNorm(b, NORM_INFINITY, &bnorm));
+  if (device || (solver->inner && PetscMin(bnorm, bnorm / system->scale) < least)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(x, &y));
   if (reset) PetscCall(Reset(solver, system));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));

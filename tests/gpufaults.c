@@ -1,11 +1,10 @@
-static char help[] = "Errors of the GPU: each call of the CUDA runtime that KSPIDRS makes in a solve fails once. Each failure is an error with a text, and the solver\n\
-can be used again. The functions of the runtime that fail are defined here: a program's own come before those of its libraries.\n\n";
+static char help[] = "Errors of the GPU: each call with which KSPIDRS allocates, launches, copies, sets or waits in a solve fails once, and the solver can be used\n\
+again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. The functions of the runtime that fail are defined here: a program's own come before those of its libraries.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
-#include "complain.h"
 #include "listen.h"
-#include "residual.h"
+#include "system.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -23,6 +22,7 @@ static const char *const calls[] = {"cudaMalloc()", "launch", "cudaMemcpyAsync()
 
 static Call        failing;
 static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
+static PetscBool   sticky, lost;       /* do all calls after that one fail? And have they begun to? */
 static cudaError_t last = cudaSuccess; /* of a launch that has failed, until it is asked for */
 
 /* Does this call fail? Those of PETSc's and of other libraries do not */
@@ -30,8 +30,11 @@ static PetscBool Fails(Call call, void *from)
 {
   Dl_info info;
 
-  if (call != failing || !left || !dladdr(from, &info) || !strstr(info.dli_fname, "libpetscidrs")) return PETSC_FALSE;
-  return --left ? PETSC_FALSE : PETSC_TRUE;
+  if ((!lost && (call != failing || !left)) || !dladdr(from, &info) || !strstr(info.dli_fname, "libpetscidrs")) return PETSC_FALSE;
+  if (lost) return PETSC_TRUE;
+  if (--left) return PETSC_FALSE;
+  lost = sticky;
+  return PETSC_TRUE;
 }
 
 /* Defines a function of the runtime: it fails with this error, or is what it always was */
@@ -97,26 +100,23 @@ static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with a new solver in which the n-th of these calls fails, and one after it. Tells whether there was an n-th */
-static PetscErrorCode FailOnce(Mat A, Vec b, Vec x, PetscInt s, const char pctype[], Call call, PetscInt n, PetscBool *happened)
+/*
+   A solve with a new solver in which the n-th of these calls fails, and one after it: with the same solver, or, where all calls after that one fail, with
+   another, once the first has been destroyed meanwhile. Tells whether there was an n-th
+*/
+static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[], Call call, PetscInt n, PetscBool all, PetscBool *happened)
 {
   PetscErrorCode ierr;
   PetscReal      rnorm, bnorm;
   char           what[128];
-  PC             pc;
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT, calls[call], s, pctype, n));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPIDRSSetShadowSize(ksp, s));
-  PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT "%s", calls[call], s, pctype, n, all ? " and all others" : ""));
+  PetscCall(SolverCreate(A, s, pctype, &ksp));
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, pctype));
   PetscCall(Listen());
+  sticky    = all;
   failing   = call;
   left      = n;
   ierr      = KSPSolve(ksp, b, x);
@@ -127,6 +127,15 @@ static PetscErrorCode FailOnce(Mat A, Vec b, Vec x, PetscInt s, const char pctyp
   if (*happened && (!ierr || !message[0])) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
   if (*happened && ierr && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
   if (!*happened && ierr) PetscCall(Complain("%s: has not failed, but \"%s\"", what, message));
+  if (lost) {
+    PetscCall(Listen());
+    (void)KSPDestroy(&ksp); /* may be an error, too */
+    PetscCall(Heard());
+    last = cudaSuccess;
+    lost = PETSC_FALSE;
+    PetscCall(SolverCreate(A, s, pctype, &ksp));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  }
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   PetscCall(KSPReset(ksp));
@@ -142,7 +151,7 @@ static PetscErrorCode FailOnce(Mat A, Vec b, Vec x, PetscInt s, const char pctyp
 
 int main(int argc, char **argv)
 {
-  const PetscInt    sizes[]   = {4, 20};
+  const PetscInt    numbers[] = {4, 20};
   const char *const pctypes[] = {PCNONE, PCJACOBI};
   Mat               A;
   Vec               b, x;
@@ -160,15 +169,17 @@ int main(int argc, char **argv)
   for (Call call = CALL_MALLOC; call < CALLS; call++) {
     PetscInt total = 0;
 
-    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
       for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
-        PetscBool happened = PETSC_TRUE;
+        for (PetscInt all = 0; all < 2; all++) {
+          PetscBool happened = PETSC_TRUE;
 
-        /* each of the first ones, and some of the many that follow */
-        for (PetscInt n = 1; happened; n += 1 + n / 10, total++) PetscCall(FailOnce(A, b, x, sizes[is], pctypes[ipc], call, n, &happened));
+          /* each of the first ones, and some of the many that follow */
+          for (PetscInt n = 1; happened; n += 1 + n / 10, total++) PetscCall(Fail(A, b, x, numbers[is], pctypes[ipc], call, n, (PetscBool)all, &happened));
+        }
       }
     }
-    if (total <= 4) PetscCall(Complain("%s: no call has failed", calls[call]));
+    if (total <= 8) PetscCall(Complain("%s: no call has failed", calls[call]));
     PetscCall(Verdict(calls[call]));
   }
   PetscCall(MatDestroy(&A));

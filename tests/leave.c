@@ -135,6 +135,7 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: 2
+    args: -log_sync 0
     requires: cuda
 
 TEST*/

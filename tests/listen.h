@@ -4,6 +4,7 @@
 #pragma once
 
 #include <petscvec.h>
+#include <petscidrs/private/idrscompat.h>
 
 /* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
 static char message[2048];

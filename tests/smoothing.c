@@ -179,6 +179,74 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A diagonal that a preconditioner inverts but for the square root of the precision: one step takes the residual norm so far that a difference of squares keeps nothing of it */
+static PetscScalar AlmostDiagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscReal small = PETSC_SQRT_MACHINE_EPSILON / 16;
+
+  return i == j ? (2.0 + i % 5) * (1.0 + small * PetscSinReal((PetscReal)i)) : (i == j + 1 ? small : 0.0);
+}
+
+static PetscScalar Diagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 2.0 + i % 5 : 0.0;
+}
+
+typedef struct {
+  Mat       A;
+  Vec       b, x;
+  PetscReal worst; /* difference of the norm reported and that of b - A x, of what rounding allows */
+} Drop;
+
+static PetscErrorCode DropMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Drop     *drop = (Drop *)ctx;
+  PetscReal norm, bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildSolution(ksp, drop->x, NULL));
+  PetscCall(ResidualNorm(drop->A, drop->b, drop->x, &norm, &bnorm));
+  drop->worst = PetscMax(drop->worst, PetscAbsReal(norm - rnorm) / (0.01 * norm + 100 * PETSC_MACHINE_EPSILON * bnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestDrop(void)
+{
+  Mat  A, P;
+  Drop drop;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(AlmostDiagonal, 50, PETSC_FALSE, &A));
+  PetscCall(MatCreateEntries(Diagonal, 50, PETSC_FALSE, &P));
+  PetscCall(MatCreateVecs(A, &drop.x, &drop.b));
+  PetscCall(VecSetGeneral(drop.b, 1.0));
+  for (PetscInt s = 1; s <= 4; s *= 2) {
+    PetscInt its;
+    KSP      ksp;
+    Vec      x;
+
+    drop.A     = A;
+    drop.worst = 0.0;
+    PetscCall(VecDuplicate(drop.b, &x));
+    PetscCall(SmootherCreate(A, s, PC_RIGHT, PETSC_TRUE, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, P));
+    PetscCall(KSPSetTolerances(ksp, 1e-300, 1e-300, PETSC_DEFAULT, 2));
+    PetscCall(KSPMonitorSet(ksp, DropMonitor, &drop, NULL));
+    PetscCall(KSPSolve(ksp, drop.b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    if (its != 2) PetscCall(Complain("almost diagonal, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", s, its));
+    if (!(drop.worst <= 1.0)) PetscCall(Complain("almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s, (double)drop.worst));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+  }
+  PetscCall(VecDestroy(&drop.b));
+  PetscCall(VecDestroy(&drop.x));
+  PetscCall(MatDestroy(&P));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("large steps"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Its sums take no reductions of their own, except with Vec calls; switched on and off between solves */
 static PetscErrorCode TestSettings(Mat A, Vec b)
 {
@@ -245,6 +313,7 @@ int main(int argc, char **argv)
   PetscCall(VecAssemblyEnd(b));
   PetscCall(TestFormula(A, b));
   PetscCall(TestSolves(A, b));
+  PetscCall(TestDrop());
   PetscCall(TestSettings(A, b));
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&b));

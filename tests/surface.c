@@ -331,10 +331,11 @@ static PetscErrorCode TestMonitors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A convergence test that stops at an iteration, for a reason */
+/* A convergence test that stops at an iteration, for a reason; when it is asked again, with b - A x, for the second one */
 typedef struct {
   PetscInt           stop;
-  KSPConvergedReason reason;
+  KSPConvergedReason reason, second;
+  PetscInt           calls; /* at that iteration */
 } Stop;
 
 static PetscErrorCode StopTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
@@ -342,7 +343,8 @@ static PetscErrorCode StopTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConver
   Stop *stop = (Stop *)ctx;
 
   PetscFunctionBeginUser;
-  *reason = its >= stop->stop ? stop->reason : KSP_CONVERGED_ITERATING;
+  *reason = KSP_CONVERGED_ITERATING;
+  if (its >= stop->stop) *reason = stop->calls++ ? stop->second : stop->reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,10 +355,11 @@ typedef enum {
   END_NO_NORM,  /* that and -ksp_norm_type none */
   END_ITS,      /* a test of the user's: convergence for a reason of its own, */
   END_RTOL,     /* for one that the solver verifies, */
-  END_DIVERGED, /* or divergence */
+  END_DIVERGED, /* or divergence, */
+  END_REJECTED, /* or divergence once it has seen b - A x */
   ENDS
 } End;
-static const char *const ends[] = {"max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence"};
+static const char *const ends[] = {"max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence", "user's test of a tolerance, then of divergence"};
 
 /* Wherever in a cycle a solve is ended, it has made exactly these iterations, and the x handed back belongs to the norm reported */
 static PetscErrorCode TestEnds(void)
@@ -364,7 +367,7 @@ static PetscErrorCode TestEnds(void)
   const PetscInt                  sizes[]   = {1, 2, 4, 8};
   const PCSide                    sides[]   = {PC_RIGHT, PC_LEFT};
   const char                     *pctypes[] = {PCNONE, PCJACOBI};
-  static const KSPConvergedReason reasons[] = {KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_CONVERGED_RTOL, KSP_DIVERGED_DTOL};
+  static const KSPConvergedReason reasons[] = {KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_CONVERGED_RTOL, KSP_DIVERGED_DTOL, KSP_DIVERGED_BREAKDOWN};
   Mat                             A;
   Vec                             b, x, first;
 
@@ -381,9 +384,10 @@ static PetscErrorCode TestEnds(void)
             PetscReal          norm, reported, size;
             PetscInt           its, products, updates;
             char               what[128];
-            Stop               stop = {limit, reasons[end]};
+            Stop               stop = {limit, end == END_REJECTED ? KSP_CONVERGED_RTOL : reasons[end], reasons[end], 0};
             KSP                ksp;
 
+            if (end == END_REJECTED && !limit) continue; /* the first norm is that of b - A x */
             PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, end at %" PetscInt_FMT " by %s", sizes[is], PCSides[sides[iside]], pctypes[ipc], limit, ends[end]));
             PetscCall(SolverCreate(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             PetscCall(KSPSetTolerances(ksp, 1e-13, PETSC_DEFAULT, PETSC_DEFAULT, end <= END_NO_NORM ? limit : 500));
@@ -401,7 +405,8 @@ static PetscErrorCode TestEnds(void)
             if (end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0))) PetscCall(Complain("%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
             /* no product is made for nothing: one more than iterations where the norm of the last comes with the next, one to verify a tolerance */
             PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
-            if (products < its || products > its + 1 + updates + (end == END_RTOL ? 1 : 0)) PetscCall(Complain("%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
+            if (products < its || products > its + 1 + updates + (end == END_RTOL || end == END_REJECTED ? 1 : 0))
+              PetscCall(Complain("%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
             if (end <= END_NO_NORM && products != its + updates) PetscCall(Complain("%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
             if (!end) PetscCall(VecCopy(x, first));
             PetscCall(VecNorm(first, NORM_2, &size));
@@ -895,6 +900,28 @@ static PetscErrorCode TestOthers(void)
 }
 
 /* On any number of processes, however the rows are shared, the iterations are those of one process */
+/* Is the residual history that of every other process, to the last bit? */
+static PetscErrorCode CheckHistory(const char what[], KSP ksp)
+{
+  const PetscReal *history;
+  PetscInt         entries, shortest, longest;
+  PetscReal       *smallest, *largest;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
+  IDRSCallAllreduce(&entries, &shortest, 1, MPIU_INT, MPI_MIN, PETSC_COMM_WORLD);
+  IDRSCallAllreduce(&entries, &longest, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD);
+  if (shortest != longest || !shortest) PetscCall(Complain("%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what, shortest, longest));
+  PetscCall(PetscMalloc2(shortest, &smallest, shortest, &largest));
+  IDRSCallAllreduce(history, smallest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD);
+  IDRSCallAllreduce(history, largest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
+  for (PetscInt i = 0; i < shortest; i++) {
+    if (smallest[i] != largest[i]) PetscCall(Complain("%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i]));
+  }
+  PetscCall(PetscFree2(smallest, largest));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TestRanks(void)
 {
   const PetscInt sizes[]   = {1, 2, 4, 8};
@@ -922,8 +949,10 @@ static PetscErrorCode TestRanks(void)
         PetscCall(SystemCreate(PETSC_COMM_WORLD, 13, 0.5, (Layout)layout, &A, &b));
         PetscCall(VecDuplicate(b, &x));
         PetscCall(SolverCreate(A, sizes[is], PC_RIGHT, pctypes[ipc], &ksp));
+        PetscCall(KSPSetResidualHistory(ksp, NULL, PETSC_DECIDE, PETSC_TRUE));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(CheckConverged(layouts[layout], ksp, b, x));
+        PetscCall(CheckHistory(layouts[layout], ksp));
         PetscCall(KSPGetIterationNumber(ksp, &together));
         if (PetscAbsInt(together - alone) > 1) PetscCall(Complain("s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", sizes[is], pctypes[ipc], layouts[layout], together, alone));
         PetscCall(KSPDestroy(&ksp));
@@ -1096,6 +1125,114 @@ static PetscErrorCode TestGrid(void)
   PetscCall(VecDestroy(&b));
   PetscCall(DMDestroy(&da));
   PetscCall(Verdict("vectors of a grid"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A line of points, column by column: every process adds what its points give to their neighbours, by their local numbers */
+static PetscErrorCode LocalMult(Mat S, Vec x, Vec y)
+{
+  const PetscScalar *array, weights[] = {-0.6, 2.5, -1.4};
+  PetscInt           begin, end, first, N;
+  DM                 da;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &da));
+  PetscCall(DMDAGetGhostCorners(da, &first, NULL, NULL, NULL, NULL, NULL));
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecSet(y, 0.0));
+  PetscCall(VecGetArrayRead(x, &array));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscInt    rows[3], count = 0;
+    PetscScalar values[3];
+
+    for (PetscInt j = 0; j < 3; j++) {
+      const PetscInt row = i + j - 1;
+
+      if (row < 0 || row >= N) continue;
+      rows[count]     = row - first;
+      values[count++] = weights[j] * array[i - begin];
+    }
+    PetscCall(VecSetValuesLocal(y, count, rows, values, ADD_VALUES));
+  }
+  PetscCall(VecRestoreArrayRead(x, &array));
+  PetscCall(VecAssemblyBegin(y));
+  PetscCall(VecAssemblyEnd(y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same rows, from values of the neighbours that the vector has places for */
+static PetscErrorCode GhostMult(Mat S, Vec x, Vec y)
+{
+  const PetscScalar *from;
+  PetscScalar       *to;
+  PetscInt           begin, end, N;
+  Vec                local;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGhostUpdateBegin(x, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGhostUpdateEnd(x, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGhostGetLocalForm(x, &local));
+  PetscCall(VecGetArrayRead(local, &from));
+  PetscCall(VecGetArrayWrite(y, &to));
+  for (PetscInt i = begin, n = end - begin; i < end; i++) {
+    const PetscInt before = i == begin ? n : i - begin - 1, after = i < end - 1 ? i - begin + 1 : n + (begin > 0);
+
+    to[i - begin] = 2.5 * from[i - begin];
+    if (i > 0) to[i - begin] -= 1.4 * from[before];
+    if (i < N - 1) to[i - begin] -= 0.6 * from[after];
+  }
+  PetscCall(VecRestoreArrayWrite(y, &to));
+  PetscCall(VecRestoreArrayRead(local, &from));
+  PetscCall(VecGhostRestoreLocalForm(x, &local));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operators that rely on what VecDuplicate() hands on: the local to global mapping, places for ghosts */
+static PetscErrorCode TestDuplicates(void)
+{
+  const PetscInt sizes[] = {1, 4};
+  const PCSide   sides[] = {PC_RIGHT, PC_LEFT};
+  PetscInt       begin, n, N = 60, ghosts[2], count = 0;
+  DM             da;
+  Mat            S;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(DMDACreate1d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, N, 1, 1, NULL, &da));
+  PetscCall(DMSetFromOptions(da));
+  PetscCall(DMSetUp(da));
+  PetscCall(DMDAGetCorners(da, &begin, NULL, NULL, &n, NULL, NULL));
+  if (begin > 0) ghosts[count++] = begin - 1;
+  if (begin + n < N) ghosts[count++] = begin + n;
+  for (PetscInt ghosted = 0; ghosted < 2; ghosted++) {
+    if (ghosted) PetscCall(VecCreateGhost(PETSC_COMM_WORLD, n, N, count, ghosts, &b));
+    else PetscCall(DMCreateGlobalVector(da, &b));
+    PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, da, &S));
+    PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))(ghosted ? GhostMult : LocalMult)));
+    PetscCall(VecSetGeneral(b, 1.0));
+    PetscCall(VecDuplicate(b, &x));
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      for (size_t iside = 0; iside < 2; iside++) {
+        char what[64];
+        KSP  ksp;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", ghosted ? "ghosts" : "local numbers", sizes[is], PCSides[sides[iside]]));
+        PetscCall(SolverCreate(S, sizes[is], sides[iside], PCNONE, &ksp));
+        if (ghosted) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+    PetscCall(MatDestroy(&S));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+  }
+  PetscCall(DMDestroy(&da));
+  PetscCall(Verdict("what duplicates have"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1274,6 +1411,7 @@ int main(int argc, char **argv)
   case 'o':
     PetscCall(TestNest());
     PetscCall(TestGrid());
+    PetscCall(TestDuplicates());
     PetscCall(TestVarying());
     break;
   default:

@@ -78,22 +78,24 @@ int main(int argc, char **argv)
   }
   PetscCall(Verdict("with reliable updating"));
 
-  /* Below the attainable accuracy: an end that says so, before max_it, not far from all that can be had */
+  /* Below the attainable accuracy: an end that says so, soon after all that can be had, and not far from it */
   for (PetscInt s = 4; s <= 16; s *= 2) {
     Vec       x;
-    PetscInt  its;
+    PetscInt  enough, its;
     PetscReal bnorm, rnorm;
 
     PetscCall(KSPIDRSSetShadowSize(ksp, s));
     PetscCall(KSPIDRSSetShadowSeed(ksp, 0));
+    PetscCall(Solve(ksp, A, b, tolerance, "at the attainable accuracy", &reason));
+    PetscCall(KSPGetIterationNumber(ksp, &enough));
     PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON / 100, 1e-300, PETSC_DEFAULT, 50000));
     PetscCall(VecDuplicate(b, &x));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    if (reason != KSP_DIVERGED_BREAKDOWN || !(rnorm <= 1e3 * tolerance * bnorm))
-      PetscCall(Complain("below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " with |b - A x| = %g, |b| = %g", s, KSPConvergedReasons[reason], its, (double)rnorm, (double)bnorm));
+    if (reason != KSP_DIVERGED_BREAKDOWN || its > 40 * enough || !(rnorm <= 1e3 * tolerance * bnorm))
+      PetscCall(Complain("below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", and %" PetscInt_FMT " are enough, with |b - A x| = %g, |b| = %g", s, KSPConvergedReasons[reason], its, enough, (double)rnorm, (double)bnorm));
     PetscCall(VecDestroy(&x));
   }
   PetscCall(Verdict("below the attainable accuracy"));

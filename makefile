@@ -10,6 +10,7 @@
 #   make advise        which solver and preconditioner for MATRIX=file [RHS=file], see tools/advise
 #   make bench         run the benchmarks
 #   make scaling       time the solvers on more and more processes
+#   make tutorials     compile the tutorials in C
 #   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
 #   make petsc-suite   run all of PETSc's own tests of KSP with the plugin, and with bcgs and idr beside it
 #   make objects       compile only, which a PETSc that has been configured but not built is enough for
@@ -20,6 +21,7 @@
 #   make check-source  format and source checks
 #   make docs          the manual pages for a browser, in build/docs
 #   make clean         remove what was built for this PETSc; make distclean for all
+#   make help          print this
 #
 # Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, NCCL (-lnccl where it is found), PREFIX, LIBDIR (PREFIX/lib), DESTDIR; V=1 shows the commands of compiler and linker
 
@@ -98,7 +100,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path advise bench scaling programs petsc-suite coverage sanitize valgrind install:
+plugin-path advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -118,6 +120,9 @@ bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
 
 scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/scaling $(BUILD)
+
+tutorials: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c)))
+	@echo $(BUILD)/tutorials
 
 programs: $(PLUGIN)
 	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
@@ -163,11 +168,14 @@ docs:
 	@tools/manualpages --html build/docs
 	@echo $(CURDIR)/build/docs/index.html
 
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' makefile
+
 clean:
 	rm -rf $(BUILD)
 
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling programs petsc-suite coverage sanitize valgrind install uninstall petsc test-types deb check-source docs clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind install uninstall petsc test-types deb check-source docs help clean distclean
 .SECONDARY:

@@ -1,7 +1,8 @@
 static char help[] = "How often Krylov solvers tell the truth: runs on real matrices, without and with preconditioners, from several right-hand sides; counts\n\
 those that said they had converged, and of these the ones whose true residual is above the tolerance.\n\
   -matrices directory  where the Matrix Market files are, name.mtx.gz\n\
-  -names a,b,c         their names (default: ten of tutorials/matrices); or reaction, helmholtz, convection, rows, which need no file\n\
+  -names a,b,c         their names (default: ten of tutorials/matrices); wedge4, put together from its three; or reaction, helmholtz, convection, rows,\n\
+                       which need no file\n\
   -solvers a,b:4,c     methods, some with their s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
   -seeds k             seeds of the shadow space of idrs, each a run (default 1)\n\
   -wrong factor        a residual this much above the tolerance is wrong (default 1.1)\n\
@@ -169,6 +170,32 @@ static PetscErrorCode GetNames(const char option[], const char defaults[], char 
   PetscFunctionReturn(0);
 }
 
+/* The file of a name; wedge4 is K + i omega C - omega^2 M at 4 Hz, without C where scalars are real */
+static PetscErrorCode MatLoadNamed(const char directory[], const char name[], Mat *A)
+{
+  const PetscScalar omega = 8.0 * PETSC_PI;
+  char              file[PETSC_MAX_PATH_LEN + 64];
+  PetscBool         wedge;
+  Mat               M;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(name, "wedge4", &wedge));
+  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s%s.mtx.gz", directory, name, wedge ? "_K" : ""));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, A));
+  if (!wedge) PetscFunctionReturn(0);
+  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s_M.mtx.gz", directory, name));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &M));
+  PetscCall(MatAXPY(*A, -omega * omega, M, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&M));
+#if PetscDefined(USE_COMPLEX)
+  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s_C.mtx.gz", directory, name));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &M));
+  PetscCall(MatAXPY(*A, PETSC_i * omega, M, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&M));
+#endif
+  PetscFunctionReturn(0);
+}
+
 int main(int argc, char **argv)
 {
   char     *names[MAX_NAMES], *solvers[MAX_NAMES], directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
@@ -203,16 +230,13 @@ int main(int argc, char **argv)
         PetscCall(PetscOptionsSetValue(NULL, "-ksp_idr_s", parts[1]));
       }
       for (PetscInt i = 0; i < count; i++) {
-        char file[PETSC_MAX_PATH_LEN + 64], text[512];
+        char text[512];
         Mat  A;
 
         PetscCall(PetscSNPrintf(text, sizeof(text), "%s: %s, matrix %" PetscInt_FMT " of %" PetscInt_FMT, solvers[m], names[i], i + 1, count));
         PetscCall(Progress(PETSC_COMM_WORLD, text));
         PetscCall(MatCreateProblem(PETSC_COMM_WORLD, names[i], &A));
-        if (!A) {
-          PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, names[i]));
-          PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
-        }
+        if (!A) PetscCall(MatLoadNamed(directory, names[i], &A));
         PetscCall(RunAll(A, names[i], solvers[m], parts[0], seeds, factor, verbose, &tally));
         PetscCall(MatDestroy(&A));
       }

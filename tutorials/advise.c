@@ -386,7 +386,7 @@ static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
   PetscCall(MatGetSize(advice->A, &n, NULL));
   PetscCall(MatGetInfo(advice->A, MAT_GLOBAL_SUM, &info));
   PetscCallMPI(MPI_Comm_size(advice->comm, &size));
-  PetscCall(PetscPrintf(advice->comm, "%s: %" PetscInt_FMT " rows, %.0f nonzeros, processes: %d; at most %g s a solve, %g s in all\n\n", file, n, info.nz_used, size, (double)advice->limit, (double)advice->total));
+  PetscCall(PetscPrintf(advice->comm, "%s: %" PetscInt_FMT " rows, %.0f nonzeros, processes: %d; at most %.4g s per solve, %.4g s in total\n\n", file, n, info.nz_used, size, (double)advice->limit, (double)advice->total));
 
   PetscCall(VecNorm(advice->b, NORM_2, &advice->bnorm));
   PetscCall(MatCreateVecs(advice->A, &advice->x, &advice->r));

@@ -472,6 +472,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(KSPIDRSSetUpdateTolerance(solver->ksp, tolerances[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetSmoothing(solver->ksp, Once(3)));
   if (all || Once(4)) PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
+  if (all || Once(4)) PetscCall(KSPIDRSSetCommunication(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
   if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
   if (all || Once(4)) PetscCall(SetEnd(solver));
   if (all || Once(6)) {
@@ -697,6 +698,64 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* KSPMatSolve(): each column comes out as by a solve of its own */
+static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, Vec x0, Vec x)
+{
+  const PetscInt count = 1 + Pick(3);
+  PetscErrorCode ierr;
+  PetscBool      same = PETSC_FALSE, device;
+  PetscInt       n;
+  Mat            B, X, X0;
+  Vec            column;
+  Outcome        outcome;
+  char           text[256];
+
+  PetscFunctionBeginUser;
+  /* not where applications are counted, nor where products may sum in any order */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
+  if (device || solver->preconditioner == PRECONDITIONER_VARIES) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, system->N, count, NULL, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt j = 0; j < count; j++) {
+    PetscCall(VecsSet(system, b, x0));
+    PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+    PetscCall(VecCopy(b, column));
+    PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+    PetscCall(MatDenseGetColumnVecWrite(X, j, &column));
+    PetscCall(VecCopy(x0, column));
+    PetscCall(MatDenseRestoreColumnVecWrite(X, j, &column));
+  }
+  PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &X0));
+  PetscCall(Listen());
+  ierr = KSPMatSolve(solver->ksp, B, X);
+  PetscCall(Heard());
+  if (ierr) {
+    PetscCall(PetscSNPrintf(text, sizeof(text), "KSPMatSolve(): error %d, \"%s\"", (int)ierr, message));
+    PetscCall(Finding(text));
+  }
+  for (PetscInt j = 0; j < count && !ierr; j++) {
+    PetscCall(MatDenseGetColumnVecRead(B, j, &column));
+    PetscCall(VecCopy(column, b));
+    PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
+    PetscCall(MatDenseGetColumnVecRead(X0, j, &column));
+    PetscCall(VecCopy(column, x0));
+    PetscCall(MatDenseRestoreColumnVecRead(X0, j, &column));
+    PetscCall(Solve(solver, PETSC_FALSE, b, x0, x, &outcome, &ierr));
+    PetscCall(MatDenseGetColumnVecRead(X, j, &column));
+    PetscCall(SameBits(x, column, &same));
+    PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
+    if (ierr || !same) {
+      PetscCall(PetscSNPrintf(text, sizeof(text), "KSPMatSolve(), column %" PetscInt_FMT " of %" PetscInt_FMT ": error %d of its own solve, or another solution", j, count, (int)ierr));
+      PetscCall(Finding(text));
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&X0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A system, one or two solvers, and some solves */
 static PetscErrorCode Run(void)
 {
@@ -731,6 +790,7 @@ static PetscErrorCode Run(void)
     }
     PetscCall(CheckSolve(solver, &system, transpose, b, x0, x, &outcome));
     if (Once(2)) PetscCall(CheckAgain(solver, &system, transpose, b, x0, x, &outcome));
+    if (Once(6)) PetscCall(CheckColumns(solver, &system, b, x0, x));
   }
   for (PetscInt i = 0; i < count; i++) PetscCall(KSPDestroy(&solvers[i].ksp));
   PetscCall(VecDestroy(&b));

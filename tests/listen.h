@@ -33,9 +33,14 @@ static PetscErrorCode Heard(void)
 /* An error leaves the vectors of the call of PETSc's that has failed locked */
 static inline PetscErrorCode Unlock(Vec x)
 {
-  PetscInt locks;
+  PetscBool nest;
+  PetscInt  locks, parts = 0;
+  Vec      *part = NULL;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
+  if (nest) PetscCall(VecNestGetSubVecs(x, &parts, &part));
+  for (PetscInt i = 0; i < parts; i++) PetscCall(Unlock(part[i]));
   PetscCall(VecLockGet(x, &locks));
   for (; locks > 0; locks--) PetscCall(VecLockReadPop(x));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -247,7 +247,7 @@ static PetscErrorCode TestDrop(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Its sums take no reductions of their own, except with Vec calls; switched on and off between solves */
+/* Its sums take no reductions of their own, except with Vec calls and where a norm is computed once more, as none is here; switched on and off between solves */
 static PetscErrorCode TestSettings(Mat A, Vec b)
 {
   KSP         ksp;

@@ -899,7 +899,6 @@ static PetscErrorCode TestOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On any number of processes, however the rows are shared, the iterations are those of one process */
 /* Is the residual history that of every other process, to the last bit? */
 static PetscErrorCode CheckHistory(const char what[], KSP ksp)
 {
@@ -922,6 +921,7 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* On any number of processes, however the rows are shared, the iterations are those of one process */
 static PetscErrorCode TestRanks(void)
 {
   const PetscInt sizes[]   = {1, 2, 4, 8};

@@ -48,8 +48,8 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
 }
 
 /*
-   Work vectors are like the solution, but for a solution in the memory of the host beside a matrix on a device: its product
-   takes vectors of the device only
+   Work vectors are like the solution, but for a solution in the memory of the host beside a matrix on a device, that of one process at least: its
+   product takes vectors of the device only, and all processes have vectors of one type
 */
 static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
 {
@@ -69,6 +69,12 @@ static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
     PetscCall(PetscStrstr(type, VECCUDA, &cuda));
     PetscCall(PetscStrstr(type, VECHIP, &hip));
     PetscCall(MatBoundToCPU(A, &bound));
+  }
+  if (cuda || hip) {
+    PetscMPIInt all = bound ? 1 : 0;
+
+    IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
+    bound = all ? PETSC_TRUE : PETSC_FALSE;
   }
   if ((cuda || hip) && !bound) {
     PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
@@ -152,13 +158,26 @@ static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error leaves vectors of PETSc's calls locked, on the processes that met it */
+/* An error leaves vectors of PETSc's calls locked, with what they are made of, on the processes that met it */
 static PetscErrorCode KSPIDRSUnlock_Private(PetscInt count, Vec vectors[])
 {
-  PetscInt locks;
+  PetscBool nest;
+  PetscInt  locks;
+  Vec       local;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)vectors[i], VECNEST, &nest));
+    if (nest) {
+      PetscInt parts;
+      Vec     *part;
+
+      PetscCall(VecNestGetSubVecs(vectors[i], &parts, &part));
+      PetscCall(KSPIDRSUnlock_Private(parts, part));
+    }
+    PetscCall(VecGhostGetLocalForm(vectors[i], &local));
+    if (local && local != vectors[i]) PetscCall(KSPIDRSUnlock_Private(1, &local));
+    PetscCall(VecGhostRestoreLocalForm(vectors[i], &local));
     PetscCall(VecLockGet(vectors[i], &locks));
     if (locks < 0) PetscCall(VecLockWriteSet(vectors[i], PETSC_FALSE));
     for (; locks > 0; locks--) PetscCall(VecLockReadPop(vectors[i]));
@@ -167,7 +186,7 @@ static PetscErrorCode KSPIDRSUnlock_Private(PetscInt count, Vec vectors[])
 }
 
 /*
-   Does the set-up still hold? Where the work vectors may be on a device, not after an error that has ended the last solve; nor once the solution has been
+   Does the set-up still hold? Where the work vectors are of type cuda, not after an error that has ended the last solve; nor once the solution has been
    bound to the host, or is not bound any more, which takes them with it; nor when the devices have lost each other. There all processes do the same.
 */
 static PetscErrorCode KSPIDRSRenew_Private(KSP ksp)

@@ -536,7 +536,7 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
   `SNESNEWTONTR`. The recurrence goes on as without it.
 
   It takes three more vectors, and about twelve more vector reads or writes per product. Its sums travel with those of the recurrence; with the implementation
-  vec they take two reductions more. On a GPU the host waits for the device in every product.
+  vec they take two reductions more, and a norm that rounding has left nothing of is computed once more from its vector. On a GPU the host waits for the device in every product.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetSmoothing()`
 @*/

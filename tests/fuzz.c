@@ -6,6 +6,7 @@ static char help[] = "KSPIDRS in random use: small systems of many kinds, settin
 With -malloc_dump, which the harness implies, memory is accounted for. A finding comes with the options that repeat it.\n\n";
 
 #include <petscidrs.h>
+#include "columns.h"
 #include "complain.h"
 #include "listen.h"
 
@@ -719,12 +720,8 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   for (PetscInt j = 0; j < count; j++) {
     PetscCall(VecsSet(system, b, x0));
-    PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
-    PetscCall(VecCopy(b, column));
-    PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
-    PetscCall(MatDenseGetColumnVecWrite(X, j, &column));
-    PetscCall(VecCopy(x0, column));
-    PetscCall(MatDenseRestoreColumnVecWrite(X, j, &column));
+    PetscCall(ColumnSet(B, j, b));
+    PetscCall(ColumnSet(X, j, x0));
   }
   PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &X0));
   PetscCall(Listen());
@@ -735,12 +732,8 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
     PetscCall(Finding(text));
   }
   for (PetscInt j = 0; j < count && !ierr; j++) {
-    PetscCall(MatDenseGetColumnVecRead(B, j, &column));
-    PetscCall(VecCopy(column, b));
-    PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
-    PetscCall(MatDenseGetColumnVecRead(X0, j, &column));
-    PetscCall(VecCopy(column, x0));
-    PetscCall(MatDenseRestoreColumnVecRead(X0, j, &column));
+    PetscCall(ColumnGet(B, j, b));
+    PetscCall(ColumnGet(X0, j, x0));
     PetscCall(Solve(solver, PETSC_FALSE, b, x0, x, &outcome, &ierr));
     PetscCall(MatDenseGetColumnVecRead(X, j, &column));
     PetscCall(SameBits(x, column, &same));

@@ -1,6 +1,7 @@
 static char help[] = "KSPIDRS on the transpose of its matrix, and on many right-hand sides at once. The transpose is held to a matrix that was assembled as\n\
 such; with complex numbers it is not the Hermitian one.\n\n";
 
+#include "columns.h"
 #include "system.h"
 
 /* Norms of a solve that are compared with those of another */
@@ -189,17 +190,6 @@ static PetscErrorCode ColumnsCreate(Mat A, Mat *B, Mat *X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ColumnCopy(Mat B, PetscInt j, Vec b)
-{
-  Vec column;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatDenseGetColumnVecRead(B, j, &column));
-  PetscCall(VecCopy(column, b));
-  PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TestColumns(Mat matrices[])
 {
   const PetscInt    batches[] = {PETSC_DECIDE, 1, 2, 7};
@@ -223,8 +213,8 @@ static PetscErrorCode TestColumns(Mat matrices[])
           for (PetscInt j = 0; j < COLUMNS; j++) {
             PetscReal norm, bnorm;
 
-            PetscCall(ColumnCopy(B, j, b));
-            PetscCall(ColumnCopy(X, j, x));
+            PetscCall(ColumnGet(B, j, b));
+            PetscCall(ColumnGet(X, j, x));
             PetscCall(ResidualNorm(matrices[transposed], b, x, &norm, &bnorm));
             if (!(norm <= 1.01 * rtol * bnorm))
               PetscCall(Complain("%s, column %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, batch %" PetscInt_FMT ": the norm of b - A x is %g of %g", transposed ? "transpose" : "matrix", j, sizes[is], pctypes[ipc], batches[ib], (double)norm, (double)bnorm));

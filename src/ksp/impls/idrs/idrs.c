@@ -74,11 +74,10 @@ static PetscErrorCode KSPIDRSSetWorkVecs_Private(KSP ksp, PetscInt count)
     PetscMPIInt all = bound ? 1 : 0;
 
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
-    bound = all ? PETSC_TRUE : PETSC_FALSE;
-  }
-  if ((cuda || hip) && !bound) {
-    PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
-    ksp->vec_sol = NULL;
+    if (!all) {
+      PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
+      ksp->vec_sol = NULL;
+    }
   }
   ierr         = KSPSetWorkVecs(ksp, count);
   ksp->vec_sol = solution;

@@ -2,6 +2,7 @@ static char help[] = "What KSPIDRS shows of itself to the rest of PETSc: iterate
 
 #include <petscidrs.h>
 #include <petscdmda.h>
+#include "columns.h"
 #include "complain.h"
 #include "operators.h"
 
@@ -872,14 +873,8 @@ static PetscErrorCode TestOthers(void)
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
     PetscCall(KSPMatSolve(ksp, B, X));
     for (PetscInt j = 0; j < 3; j++) {
-      Vec column, solution;
-
-      PetscCall(MatDenseGetColumnVecRead(B, j, &column));
-      PetscCall(MatDenseGetColumnVecRead(X, j, &solution));
-      PetscCall(VecCopy(column, b));
-      PetscCall(VecCopy(solution, x));
-      PetscCall(MatDenseRestoreColumnVecRead(X, j, &solution));
-      PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
+      PetscCall(ColumnGet(B, j, b));
+      PetscCall(ColumnGet(X, j, x));
       PetscCall(TrueNorm(ksp, b, x, &norm));
       PetscCall(VecNorm(b, NORM_2, &reference));
       if (!(norm <= 1.01 * rtol * reference)) PetscCall(Complain("column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g", j, PCSides[sides[i]], (double)norm, (double)reference));

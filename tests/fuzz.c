@@ -818,7 +818,7 @@ int main(int argc, char **argv)
 {
   PetscInt       runs    = PETSC_MAX_INT, done;
   PetscReal      seconds = 20.0;
-  PetscLogDouble start, now, usage;
+  PetscLogDouble start, now, elapsed, usage;
   PetscEnum      value = (PetscEnum)KSP_IDRS_AUTO;
 
   PetscFunctionBeginUser;
@@ -834,11 +834,14 @@ int main(int argc, char **argv)
   PetscCall(PetscPushSignalHandler(Crash, NULL));
   PetscCall(PetscTime(&start));
   for (done = 0; done < runs; done++, seed++) {
+    /* all processes end after the same run: by one process's clock, of which the others' differ */
     PetscCall(PetscTime(&now));
-    PetscCallMPI(MPI_Bcast(&now, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD));
-    if (done && now - start > (PetscLogDouble)seconds) break;
+    elapsed = now - start;
+    PetscCallMPI(MPI_Bcast(&elapsed, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD));
+    if (done && elapsed > (PetscLogDouble)seconds) break;
     PetscCall(RunSeed());
   }
+  Deadline(0);
   PetscCall(PetscPopSignalHandler());
   PetscCall(PetscInfo(NULL, "%" PetscInt_FMT " runs\n", done));
   PetscCall(Verdict("random use"));

@@ -17,6 +17,7 @@
 #   make coverage      the lines that the test suite runs, and those it does not
 #   make sanitize      the programs of the test suite with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make valgrind      the programs of the test suite in valgrind
+#   make memcheck      the programs of the test suite on the GPU, in compute-sanitizer; also make racecheck
 #   make test-types    the programs of the test suite with 64-bit integers and single precision, see tools/test-types
 #   make check-source  format and source checks
 #   make docs          the manual pages for a browser, in build/docs
@@ -100,7 +101,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind install:
+plugin-path advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -135,6 +136,9 @@ coverage:
 
 sanitize valgrind:
 	@$(petsc) tools/sanitize $@ $(BUILD)-$@ '$(TESTS)'
+
+memcheck racecheck: $(PLUGIN)
+	@$(petsc) tools/sanitize $@ $(BUILD) '$(TESTS)'
 
 install: $(PLUGIN)
 	@$(installation) $(BUILD) $(PETSC_DIR)
@@ -177,5 +181,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind install uninstall petsc test-types deb check-source docs help clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install uninstall petsc test-types deb check-source docs help clean distclean
 .SECONDARY:

@@ -155,6 +155,8 @@ static PetscErrorCode Attach(KSP ksp)
   PetscCall(PetscFree(device.numbers));
   PetscCall(PetscCalloc1(IDRS_NUMBERS(space->s), &device.numbers));
   device.stops = 0;
+  /* Products in vain may meet a column that nothing was written to: those of a device begin as zeros */
+  for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSet(space->U[j], 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -137,7 +137,7 @@ coverage:
 sanitize valgrind:
 	@$(petsc) tools/sanitize $@ $(BUILD)-$@ '$(TESTS)'
 
-memcheck racecheck: $(PLUGIN)
+memcheck racecheck:
 	@$(petsc) tools/sanitize $@ $(BUILD) '$(TESTS)'
 
 install: $(PLUGIN)

@@ -42,34 +42,34 @@ static void PassOn(IDRSSpace space)
   device.results[device.projections % RESULTS].stopped = device.stopped;
 }
 
-static PetscErrorCode Combine(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+static PetscErrorCode Combine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
   PetscFunctionBeginUser;
   if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   Enter(space);
-  PetscCall((*host->combine)(space, part, k, e, r, v));
+  PetscCall((*host->combine)(space, part, k, r, v));
   Leave(space);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Update(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode Update(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
   PetscFunctionBeginUser;
   if (space->ahead) PassOn(space);
   if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   Enter(space);
-  PetscCall((*host->update)(space, k, r, part, e, v));
+  PetscCall((*host->update)(space, k, start, r, part, v));
   Leave(space);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Advance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode Advance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
   PetscFunctionBeginUser;
   if (space->ahead) PassOn(space);
   if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   Enter(space);
-  PetscCall((*host->advance)(space, p, t, z, r, part, e, v));
+  PetscCall((*host->advance)(space, p, t, z, r, part, v));
   Leave(space);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,16 +77,17 @@ static PetscErrorCode Advance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSC
 /* Does the recurrence go on, from sums over all processes? */
 static PetscBool Continue(IDRSSmall *small, const IDRSNext *next)
 {
-  const PetscInt s = small->s, count = next->k == s ? IDRS_SUMS(s) : (next->pending ? s + 2 : s + 1);
-  PetscReal      rr;
+  const PetscInt  s = small->s;
+  const PetscBool y = (PetscBool)(next->start || next->k == s);
+  PetscReal       rr;
 
-  device.rnorm = PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_RR(s)]));
-  for (PetscInt j = 0; j < count; j++) {
-    if (!(PetscAbsScalar(small->sums[j]) <= PETSC_MAX_REAL)) return PETSC_FALSE;
+  device.rnorm = PetscSqrtReal(PetscRealPart(small->sums[next->pending || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  for (PetscInt j = 0; j < IDRS_SUMS(s, y); j++) {
+    if (!(PetscAbsScalar(small->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || next->pending)) return PETSC_FALSE;
   }
   if (next->pending && !(device.rnorm > next->low && device.rnorm < next->high)) return PETSC_FALSE;
   if (device.stopevery && device.projections % device.stopevery == 0) return PETSC_FALSE;
-  return IDRSSmallNext(small, next->k, next->cosine, &rr);
+  return IDRSSmallNext(small, next->k, next->start, next->cosine, &rr);
 }
 
 static PetscErrorCode Project(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
@@ -97,9 +98,9 @@ static PetscErrorCode Project(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNe
     device.projections++;
     if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
     Enter(space);
-    if (!y) space->small.sums[IDRS_SUM_RR(space->s)] = space->rr;
+    space->small.sums[IDRS_SUM_RR(space->s)] = space->rr;
     PetscCall((*host->project)(space, x, y, r, NULL));
-    IDRSCallAllreduce(MPI_IN_PLACE, space->small.sums, (PetscMPIInt)(y ? IDRS_SUMS(space->s) : space->s + 2), MPIU_SCALAR, MPIU_SUM, space->comm);
+    IDRSCallAllreduce(MPI_IN_PLACE, space->small.sums, (PetscMPIInt)IDRS_SUMS(space->s, y), MPIU_SCALAR, MPIU_SUM, space->comm);
     device.stopped = (PetscBool)!Continue(&space->small, next);
     if (device.stopped) device.stops++;
     Leave(space);

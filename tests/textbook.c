@@ -78,26 +78,92 @@ static PetscBool Report(History *history, PetscInt n, const PetscScalar *r, Pets
   return history->its < MAX_ITS && norm > tolerance * history->norms[0] ? PETSC_TRUE : PETSC_FALSE;
 }
 
+/* r -= G c, x += U c with P^H r = 0, for so many columns */
+static void TextbookProject(PetscInt n, PetscInt s, PetscInt columns, const PetscScalar *P, const PetscScalar *M, const PetscScalar *G, const PetscScalar *U, PetscScalar *r, PetscScalar *x)
+{
+  for (PetscInt k = 0; k < columns; k++) {
+    const PetscScalar beta = Dot(n, P + k * n, r) / M[k + k * s];
+
+    Axpy(n, r, -beta, G + k * n);
+    if (x) Axpy(n, x, beta, U + k * n);
+  }
+}
+
+/* Makes column k orthogonal to p_0 ... p_{k-1}; returns what is left of the terms of M_kk */
+static PetscReal TextbookOrthogonalize(PetscInt n, PetscInt s, PetscInt k, const PetscScalar *P, PetscScalar *M, PetscScalar *G, PetscScalar *U)
+{
+  PetscScalar *g = G + k * n, *u = U + k * n;
+  PetscReal    terms = PetscAbsScalar(Dot(n, P + k * n, g));
+
+  for (PetscInt i = 0; i < k; i++) {
+    const PetscScalar alpha = Dot(n, P + i * n, g) / M[i + i * s];
+
+    Axpy(n, g, -alpha, G + i * n);
+    Axpy(n, u, -alpha, U + i * n);
+    terms += PetscAbsScalar(alpha * M[k + i * s]);
+  }
+  for (PetscInt i = k; i < s; i++) M[i + k * s] = Dot(n, P + i * n, g);
+  return PetscAbsScalar(M[k + k * s]) / terms;
+}
+
 /*
-   Algorithm 913 for A x = r, x = 0 at first, without a preconditioner. Every inner product is made when it is needed, with
+   The start of Sonneveld and van Gijzen (2008): s minimal residual steps, whose directions and their products become the first columns of U and G, and an r
+   with P^H r = 0. A direction is r; where the angle of r and A r is wide, it is what r would have become with the enlarged omega, and
+   where the columns come near to each other, r as the steps after the start would have it. Returns whether the tolerance has not been met.
+*/
+static PetscErrorCode TextbookStart(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa, PetscReal tolerance, PetscScalar *M, PetscScalar *G, PetscScalar *U, PetscScalar *r, PetscScalar *x, History *history, PetscBool *goeson)
+{
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n, &v));
+  PetscCall(PetscArraycpy(v, r, n));
+  *goeson = Report(history, n, r, tolerance);
+  for (PetscInt k = 0; *goeson && k < s; k++) {
+    PetscScalar *g = G + k * n, *u = U + k * n, gr, omega;
+    PetscReal    gnorm, rnorm, rho;
+
+    PetscCall(PetscArraycpy(u, v, n));
+    Multiply(n, A, u, g);
+    gr    = Dot(n, g, r);
+    gnorm = PetscSqrtReal(PetscRealPart(Dot(n, g, g)));
+    rnorm = PetscSqrtReal(PetscRealPart(Dot(n, r, r)));
+    rho   = PetscAbsScalar(gr) / (gnorm * rnorm);
+    omega = gr / PetscSqr(gnorm);
+    Axpy(n, x, omega, u);
+    Axpy(n, r, -omega, g);
+    PetscCall(PetscArraycpy(v, r, n));
+    if (rho < kappa) Axpy(n, v, omega * ((PetscReal)1.0 - kappa / rho), g);
+    if (TextbookOrthogonalize(n, s, k, P, M, G, U) < 0.01) TextbookProject(n, s, k + 1, P, M, G, U, v, NULL);
+    history->its++;
+    *goeson = Report(history, n, r, tolerance);
+  }
+  PetscCall(PetscFree(v));
+  if (*goeson) TextbookProject(n, s, s, P, M, G, U, r, x);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Algorithm 913 for A x = r, x = 0 at first, without a preconditioner, after that start. Every inner product is made when it is needed, with
    the stored P; f = P^H r afresh in every cycle.
 */
 static PetscErrorCode Textbook(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa, PetscReal tolerance, PetscScalar *r, PetscScalar *x, History *history)
 {
   PetscScalar *G, *U, *M, *f, *c, *v, *t, omega = 1.0;
+  PetscBool    goeson;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc7(n * s, &G, n * s, &U, s * s, &M, s, &f, s, &c, n, &v, n, &t));
-  for (PetscInt i = 0; i < s; i++) M[i + i * s] = 1.0;
   PetscCall(PetscArrayzero(x, n));
   history->its = history->enlarged = history->minimised = 0;
-  if (!Report(history, n, r, tolerance)) goto done;
-  while (1) {
+  PetscCall(TextbookStart(n, A, s, P, kappa, tolerance, M, G, U, r, x, history, &goeson));
+  if (!goeson) goto done;
+  for (PetscBool start = PETSC_TRUE;; start = PETSC_FALSE) {
     PetscReal   tnorm, rnorm, rho;
     PetscScalar tr;
 
     for (PetscInt i = 0; i < s; i++) f[i] = Dot(n, P + i * n, r);
-    for (PetscInt k = 0; k < s; k++) {
+    for (PetscInt k = 0; !start && k < s; k++) {
       PetscScalar *g = G + k * n, *u = U + k * n, beta;
 
       /* Solve c from M c = f */
@@ -113,14 +179,7 @@ static PetscErrorCode Textbook(PetscInt n, const PetscScalar *A, PetscInt s, con
       for (PetscInt i = k + 1; i < s; i++) Axpy(n, u, c[i], U + i * n);
       Axpy(n, u, omega, v);
       Multiply(n, A, u, g);
-      /* Make g_k orthogonal to p_0 ... p_{k-1} */
-      for (PetscInt i = 0; i < k; i++) {
-        const PetscScalar alpha = Dot(n, P + i * n, g) / M[i + i * s];
-
-        Axpy(n, g, -alpha, G + i * n);
-        Axpy(n, u, -alpha, U + i * n);
-      }
-      for (PetscInt i = k; i < s; i++) M[i + k * s] = Dot(n, P + i * n, g);
+      (void)TextbookOrthogonalize(n, s, k, P, M, G, U);
       /* Make r orthogonal to p_0 ... p_k */
       beta = f[k] / M[k + k * s];
       Axpy(n, r, -beta, g);
@@ -295,7 +354,7 @@ static PetscErrorCode Solve(const System *system, KSP ksp, PetscInt rhs, History
    difference, a hundredth of the one that is tolerated, or until the last norm. They always reach into the second cycle,
    where all columns of the panels and an omega of the method's own are in use.
 */
-static PetscErrorCode CompareHistories(Check *check, const System *system, Method method, const History *expected, const History *nearby, const History *found)
+static PetscErrorCode CompareHistories(Check *check, const System *system, Method method, PetscInt from, const History *expected, const History *nearby, const History *found)
 {
   const PetscReal tolerance = 1e-6;
   const PetscInt  last      = PetscMin(5 * (method.s + 1), PetscMin(expected->its, nearby->its));
@@ -303,7 +362,7 @@ static PetscErrorCode CompareHistories(Check *check, const System *system, Metho
 
   PetscFunctionBegin;
   for (i = 0; i <= last && wrong < 0 && PetscAbsReal(nearby->norms[i] - expected->norms[i]) <= 1e-2 * tolerance * expected->norms[i]; i++) {
-    if (i > found->its || !(PetscAbsReal(found->norms[i] - expected->norms[i]) <= tolerance * expected->norms[i])) wrong = i;
+    if (i >= from && (i > found->its || !(PetscAbsReal(found->norms[i] - expected->norms[i]) <= tolerance * expected->norms[i]))) wrong = i;
   }
   PetscCall(Expect(check, (PetscBool)(wrong < 0), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d guess %d: norm %" PetscInt_FMT " is %g, not %g", system->n, method.s, method.seed, (double)method.cosine,
                    (int)method.jacobi, (int)method.side, (int)method.guess, wrong, wrong < 0 ? 0.0 : (double)found->norms[wrong], wrong < 0 ? 0.0 : (double)expected->norms[wrong]));
@@ -372,7 +431,7 @@ static PetscErrorCode Test(const System *system, Method method, Check *histories
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(Solve(system, ksp, 0, found));
-  PetscCall(CompareHistories(histories, system, method, expected, nearby, found));
+  PetscCall(CompareHistories(histories, system, method, 0, expected, nearby, found));
   PetscCall(CompareSolutions(solutions, system, method, ksp));
   PetscCall(KSPDestroy(&ksp));
   if (vectors) PetscCall(VecDestroyVecs(method.s, &vectors));
@@ -400,6 +459,7 @@ static PetscErrorCode RandomCreate(PetscRandom *random)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From the first omega step on the iterates are those of any first s steps, which span the same spaces */
 static PetscErrorCode TestPETSc(const System *system, PetscInt s, Check *histories)
 {
   const Method method = {.s = s, .seed = -1, .cosine = 0.7, .side = PC_RIGHT};
@@ -439,7 +499,7 @@ static PetscErrorCode TestPETSc(const System *system, PetscInt s, Check *histori
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(Solve(system, ksp, 0, found));
-  PetscCall(CompareHistories(histories, system, method, expected, nearby, found));
+  PetscCall(CompareHistories(histories, system, method, s + 1, expected, nearby, found));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroyVecs(s, &P));
   PetscCall(PetscFree3(expected, nearby, found));

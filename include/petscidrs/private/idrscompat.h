@@ -68,6 +68,18 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
 #endif
 
+/* How many solvers this one is inside of, from 3.20 on */
+static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
+{
+  PetscFunctionBegin;
+#if PETSC_VERSION_LT(3, 20, 0)
+  *level = 0;
+#else
+  PetscCall(KSPGetNestLevel(ksp, level));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, as its default */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {

@@ -4,19 +4,20 @@
    make the one reduction over processes; they call the back end of the space through IDRSOps.
 
    operation    computes                                                     reads                 writes
-   combine V    v   = r - G(:,k:e) c(k:e)                                    r, G(:,k:e)           v
-   combine U    U_k = omega v + U(:,k:e) c(k:e),  v = B^{-1}v by now         v, U(:,k:e)           U_k
-   combine VU   U_k = omega (r - G(:,k:e) c(k:e)) + U(:,k:e) c(k:e)          r, G(:,k:e), U(:,k:e) U_k
+   combine V    v   = r - G(:,k:s) c(k:s),  v = r too                        r, G(:,k:s)           v
+   combine U    U_k = omega v + U(:,k:s) c(k:s),  v = B^{-1}v by now         v, U(:,k:s)           U_k
+   combine VU   U_k = omega (r - G(:,k:s) c(k:s)) + U(:,k:s) c(k:s)          r, G(:,k:s), U(:,k:s) U_k
    project      P^H x, x^H x, and r^H r of the last update or advance        x                     -
-   project      P^H x, x^H x, r^H r, P^H y, x^H y,  y = r                    x, y                  -
+   project      P^H x, x^H x, that r^H r, P^H y, x^H y, y^H y                x, y                  -
    update       G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha,
                 r -= beta_k G_k,  partial r^H r                              G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
      k = 0      r -= beta_0 G_0,  partial r^H r                              G_0, r                r
+     start      the same, with G_k as it was in  r -= beta_k G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r,
                 p = B^{-1}r before, or r itself                              z, p, U, t, r         z, r
 
    v is scratch for combine VU. Update and advance may go straight on to combine V or combine VU of the next step (k+1, or 0 after advance): what they
-   hold already is not read again. Old columns are k:e; e = k in the first cycle, when G = U = 0 is not stored, else s.
+   hold already is not read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
 
    A back end on a device may go on with the algebra of idrssmall.h by itself, so that the host runs ahead of the device: the
    numbers are then there (IDRSSend()), and projections are given an IDRSNext. Their results are collected in order, one by one
@@ -58,6 +59,7 @@ typedef struct {
 /* What a projection on a device goes on with, and which results are for the host */
 typedef struct {
   PetscInt  k;         /* step, or s for the omega step */
+  PetscBool start;     /* in the start of the recurrence, or the omega step that ends it */
   PetscBool pending;   /* r^H r is that of an iteration */
   PetscReal low, high; /* if its root is not between these, the host is to see it */
   PetscReal cosine;    /* for omega */
@@ -80,15 +82,15 @@ typedef struct {
   PetscErrorCode (*connect)(IDRSSpace, const char *[]);    /* the devices of all processes, for reductions between them; or why that cannot be; NULL where there are none */
   PetscErrorCode (*lost)(IDRSSpace, PetscBool *);          /* have the devices lost each other since? Or NULL */
   PetscErrorCode (*destroy)(IDRSSpace);
-  PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, PetscInt e, Vec r, Vec v);
+  PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, Vec r, Vec v);
   PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */
-  PetscErrorCode (*update)(IDRSSpace, PetscInt k, Vec r, IDRSCombinePart, PetscInt e, Vec v);
-  PetscErrorCode (*advance)(IDRSSpace, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, PetscInt e, Vec v); /* p may be NULL: r itself */
-  PetscErrorCode (*order)(IDRSSpace);                                                                   /* work on other streams of the device before and after this call, or NULL */
-  PetscErrorCode (*send)(IDRSSpace);                                                                    /* the numbers to the device; NULL where the host does the algebra */
-  PetscErrorCode (*collect)(IDRSSpace, PetscReal *rnorm, PetscBool *stopped);                           /* result of the first projection that is outstanding, waiting for it */
-  PetscErrorCode (*fetch)(IDRSSpace);                                                                   /* the numbers back from the device, waiting for all that it does */
-  PetscErrorCode (*copyspeed)(IDRSSpace, PetscReal *);                                                  /* bytes a second, read and written, that the device copies; or NULL */
+  PetscErrorCode (*update)(IDRSSpace, PetscInt k, PetscBool start, Vec r, IDRSCombinePart, Vec v);
+  PetscErrorCode (*advance)(IDRSSpace, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, Vec v); /* p may be NULL: r itself */
+  PetscErrorCode (*order)(IDRSSpace);                                                       /* work on other streams of the device before and after this call, or NULL */
+  PetscErrorCode (*send)(IDRSSpace);                                                        /* the numbers to the device; NULL where the host does the algebra */
+  PetscErrorCode (*collect)(IDRSSpace, PetscReal *rnorm, PetscBool *stopped);               /* result of the first projection that is outstanding, waiting for it */
+  PetscErrorCode (*fetch)(IDRSSpace);                                                       /* the numbers back from the device, waiting for all that it does */
+  PetscErrorCode (*copyspeed)(IDRSSpace, PetscReal *);                                      /* bytes a second, read and written, that the device copies; or NULL */
 } IDRSOps;
 
 PETSC_INTERN const IDRSOps IDRSOps_Vec;
@@ -125,10 +127,10 @@ PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImpleme
 PETSC_EXTERN PetscErrorCode IDRSSpaceDestroy(IDRSSpace *);
 PETSC_EXTERN PetscErrorCode IDRSSpaceSetSeed(IDRSSpace, uint64_t);
 
-PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, PetscInt, Vec, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, Vec, Vec);
 PETSC_EXTERN PetscErrorCode    IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
-PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSSpace, PetscInt, Vec, IDRSCombinePart, PetscInt, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, PetscInt, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSSpace, PetscInt, PetscBool, Vec, IDRSCombinePart, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, Vec);
 PETSC_EXTERN PetscErrorCode    IDRSRide(IDRSSpace, Vec, Vec);
 PETSC_EXTERN PetscErrorCode    IDRSNorm(IDRSSpace, Vec, PetscReal *);
 PETSC_EXTERN PetscErrorCode    IDRSOrder(IDRSSpace);

@@ -3,8 +3,10 @@
 
      M    s x s, lower triangular, M_ij = p_i^H g_j, stored by columns;  inverse_i = 1 / M_ii
      f    f_i = p_i^H r
-     c    M(k:s,k:s) c(k:s) = f(k:s)
+     c    M(k:s,k:s) c(k:s) = f(k:s), but for most steps of the start
      alpha, beta, omega   coefficients of a step, see idrsops.h
+
+   The recurrence starts with s minimal residual steps, whose columns fill G, U and M: see IDRSSmallMinimize().
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work: each calls the functions,
    and between two uses of an entry by different lanes they meet.
@@ -16,17 +18,17 @@
 
 /* Sums that one projection of x (and y) leaves behind; s = number of shadow vectors */
 #define IDRS_SUM_XX(s) (s)           /* x^H x; the s entries before it are P^H x */
-#define IDRS_SUM_RR(s) ((s) + 1)     /* r^H r, of the previous update or of y */
+#define IDRS_SUM_RR(s) ((s) + 1)     /* r^H r, of the previous update or advance */
 #define IDRS_SUM_PY(s) ((s) + 2)     /* P^H y, s entries */
 #define IDRS_SUM_XY(s) (2 * (s) + 2) /* x^H y */
-#define IDRS_SUMS(s)   (2 * (s) + 3) /* length of the array */
+#define IDRS_SUM_YY(s) (2 * (s) + 3) /* y^H y */
 
-/* Those of them that the projection of step k has made, or with k = s that of the omega step; r^H r only where it is pending */
-#define IDRS_SUMS_OF_STEP(s, k, pending) ((k) == (s) ? IDRS_SUMS(s) : ((pending) ? (s) + 2 : (s) + 1))
+/* Length of the array, with a y or without */
+#define IDRS_SUMS(s, y) ((y) ? 2 * (s) + 4 : (s) + 2)
 
 /* All numbers are in one array, so that one copy takes them to a device or back */
 #define IDRS_FIRST_SUM(s) ((s) * (s) + 5 * (s) + 1)
-#define IDRS_NUMBERS(s)   (IDRS_FIRST_SUM(s) + IDRS_SUMS(s))
+#define IDRS_NUMBERS(s)   (IDRS_FIRST_SUM(s) + IDRS_SUMS(s, 1))
 
 typedef struct {
   PetscInt     s;
@@ -62,7 +64,7 @@ static inline IDRS_HOST_DEVICE void IDRSSmallPlace(IDRSSmall *small, PetscInt s,
   small->sums    = small->omega + 1;
 }
 
-/* The recurrence starts with G = U = 0, M = I, omega = 1 */
+/* Before the start: no column of M is there yet, and omega is the factor of the first directions */
 static inline void IDRSSmallStart(IDRSSmall *small)
 {
   const PetscInt s = small->s;
@@ -98,9 +100,9 @@ static inline IDRS_HOST_DEVICE void IDRSSmallCombine(IDRSSmall *small, PetscInt 
      alpha_i = (d_i - sum_{j<i} M_ij alpha_j) / M_ii, i < k;    M_ik = d_i - sum_{j<k} M_ij alpha_j, i >= k
 
    Returns whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the
-   difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN is no pivot either.
+   difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN is no pivot either. *share is what is left of these terms.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOrthogonalize(IDRSSmall *small, PetscInt k)
+static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOrthogonalize(IDRSSmall *small, PetscInt k, PetscReal *share)
 {
   const PetscInt     s     = small->s;
   const PetscScalar *d     = small->sums;
@@ -126,7 +128,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOrthogonalize(IDRSSmall *small
   }
   IDRS_MEET();
   for (PetscInt i = IDRS_LANE; i < k; i += IDRS_LANES) alpha[i] *= small->inverse[i];
-  pivot = PetscAbsScalar(Mk[k]);
+  pivot  = PetscAbsScalar(Mk[k]);
+  *share = pivot / terms;
   return pivot > 64 * PETSC_MACHINE_EPSILON * terms && pivot > PETSC_MACHINE_EPSILON * small->shadownorm * PetscSqrtReal(gg) ? PETSC_TRUE : PETSC_FALSE;
 }
 
@@ -145,52 +148,134 @@ static inline IDRS_HOST_DEVICE void IDRSSmallStep(IDRSSmall *small, PetscInt k)
 }
 
 /*
-   The omega step, from the sums of x = t = A B^{-1} r and y = r: omega minimises ||r - omega t||, but where the angle
-   between t and r is wide it is enlarged to the length that it would have at the angle with this cosine. Written
-   without a division by the cosine of the angle, it stands for t^H r = 0 too (skew-symmetric A):
+   The omega for which r - omega t has the smallest norm, from the sums of x = t and y = r, and the one that it is enlarged to where the
+   angle between t and r is wide: to the length that it would have at the angle with this cosine. Written without a
+   division by the cosine of the angle, it stands for t^H r = 0 too (skew-symmetric A):
 
-     omega = t^H r / t^H t, or cosine (||r|| / ||t||) sign(t^H r) where |t^H r| < cosine ||t|| ||r||, sign(0) = 1
-     f     = P^H r - omega P^H t
-     *rr   = ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t
+     minimal  = t^H r / t^H t
+     enlarged = minimal, or cosine (||r|| / ||t||) sign(t^H r) where |t^H r| < cosine ||t|| ||r||, sign(0) = 1
 
-   P^H r is zero on paper; leaving it out lets rounding errors build up until the method diverges.
-
-   Returns whether omega is usable: not for t = 0, nor when it is zero, infinite or not a number.
+   Returns whether they are usable: not for t = 0, nor when the enlarged one is infinite or not a number.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOmega(IDRSSmall *small, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimal(const IDRSSmall *small, PetscReal cosine, PetscScalar *minimal, PetscScalar *enlarged)
 {
-  const PetscInt     s     = small->s;
-  const PetscScalar *Pt    = small->sums;
-  const PetscScalar *Pr    = small->sums + IDRS_SUM_PY(s);
-  const PetscScalar  tr    = small->sums[IDRS_SUM_XY(s)];
-  const PetscReal    tt    = PetscRealPart(small->sums[IDRS_SUM_XX(s)]);
-  const PetscReal    rr0   = PetscRealPart(small->sums[IDRS_SUM_RR(s)]);
-  const PetscReal    tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(rr0), size = PetscAbsScalar(tr);
-  PetscScalar        omega;
+  const PetscInt    s     = small->s;
+  const PetscScalar tr    = small->sums[IDRS_SUM_XY(s)];
+  const PetscReal   tt    = PetscRealPart(small->sums[IDRS_SUM_XX(s)]);
+  const PetscReal   tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_YY(s)])), size = PetscAbsScalar(tr);
 
   if (!(tt > 0.0)) return PETSC_FALSE;
-  if (size < cosine * tnorm * rnorm) omega = (size > 0.0 ? tr / size : (PetscScalar)1.0) * (cosine * rnorm / tnorm);
-  else omega = tr / tt;
-  if (!(PetscAbsScalar(omega) > 0.0 && PetscAbsScalar(omega) <= PETSC_MAX_REAL)) return PETSC_FALSE;
+  *minimal = *enlarged = tr / tt;
+  if (size < cosine * tnorm * rnorm) *enlarged = (size > 0.0 ? tr / size : (PetscScalar)1.0) * (cosine * rnorm / tnorm);
+  return PetscAbsScalar(*enlarged) <= PETSC_MAX_REAL ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t, from the same sums */
+static inline IDRS_HOST_DEVICE PetscReal IDRSSmallSquare(const IDRSSmall *small, PetscScalar omega)
+{
+  const PetscInt s = small->s;
+
+  return PetscRealPart(small->sums[IDRS_SUM_YY(s)]) - 2.0 * PetscRealPart(PetscConj(omega) * small->sums[IDRS_SUM_XY(s)]) + PetscRealPart(PetscConj(omega) * omega) * PetscRealPart(small->sums[IDRS_SUM_XX(s)]);
+}
+
+/* f = P^H (r - omega t). P^H r is zero on paper before an omega step; leaving it out there lets rounding errors build up until the method diverges */
+static inline IDRS_HOST_DEVICE void IDRSSmallProjected(IDRSSmall *small, PetscScalar omega)
+{
+  const PetscInt     s  = small->s;
+  const PetscScalar *Pt = small->sums, *Pr = small->sums + IDRS_SUM_PY(s);
+
   for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) small->f[i] = Pr[i] - omega * Pt[i];
+}
+
+/* The direction after a column is chosen in another way if this is left of M_kk: the columns come near to each other */
+#define IDRS_SMALL_PIVOT ((PetscReal)0.01)
+
+/*
+   Step k of the start, from the sums of x = g = A u and y = r, u = B^{-1}v:  r - omega g has the smallest norm, and g is made orthogonal to
+   p_0 ... p_{k-1} afterwards, as in every step. In terms of the columns that come of it, the step omega u is U(:,0:k+1) times
+
+     omega alpha_j, j < k,  and omega,   which are added to beta.
+
+   The next direction is v = r - G(:,0:k+1) c. It is r itself, c = 0, but
+
+   - where the angle of g and r is wide, as r hardly changes then, and A r would be g once more: there it is the r that the enlarged omega
+     would have made, r - (enlarged - minimal) g;
+   - where so many directions have come near to each other that little is left of M_kk, and after the last step: there M(0:k+1,0:k+1) c = f(0:k+1),
+     P^H v = 0 as far as there are columns, as in the steps after the start. Any c gives the same spaces.
+*/
+static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimize(IDRSSmall *small, PetscInt k, PetscReal cosine, PetscReal *rr)
+{
+  const PetscInt s = small->s;
+  PetscScalar    minimal, enlarged;
+  PetscReal      share;
+
+  if (!IDRSSmallMinimal(small, cosine, &minimal, &enlarged) || !IDRSSmallOrthogonalize(small, k, &share)) return PETSC_FALSE;
+  IDRS_MEET();
+  IDRSSmallProjected(small, minimal);
+  for (PetscInt j = IDRS_LANE; j < k; j += IDRS_LANES) {
+    small->beta[j] += minimal * small->alpha[j];
+    small->c[j] = (enlarged - minimal) * small->alpha[j];
+  }
+  if (IDRS_LANE == 0) {
+    small->inverse[k] = (PetscScalar)1.0 / small->M[k + k * s];
+    small->beta[k]    = minimal;
+    small->c[k]       = enlarged - minimal;
+  }
+  IDRS_MEET();
+  if (k + 1 == s || share < IDRS_SMALL_PIVOT) IDRSSmallCombine(small, 0); /* its first entries need no other column */
+  *rr = IDRSSmallSquare(small, minimal);
+  return PETSC_TRUE;
+}
+
+/* Ends the start: r has become r - G c, and beta is that of this r */
+static inline IDRS_HOST_DEVICE void IDRSSmallAddStart(IDRSSmall *small, PetscInt columns)
+{
+  for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) small->beta[j] += small->c[j];
+  IDRS_MEET();
+}
+
+/* The omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns whether omega is usable: not when it is zero either */
+static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOmega(IDRSSmall *small, PetscReal cosine, PetscReal *rr)
+{
+  PetscScalar minimal, omega;
+
+  if (!IDRSSmallMinimal(small, cosine, &minimal, &omega) || !(PetscAbsScalar(omega) > 0.0)) return PETSC_FALSE;
+  IDRSSmallProjected(small, omega);
   if (IDRS_LANE == 0) small->omega[0] = omega;
-  *rr = rr0 - 2.0 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(PetscConj(omega) * omega) * tt;
+  *rr = IDRSSmallSquare(small, omega);
   IDRS_MEET();
   return PETSC_TRUE;
 }
 
+/* Whether no sum is infinite or not a number; r^H r counts only if it is asked for. On a device, those of this lane */
+static inline IDRS_HOST_DEVICE PetscBool IDRSSmallFinite(const IDRSSmall *small, PetscBool y, PetscBool rr)
+{
+  PetscBool finite = PETSC_TRUE;
+
+  for (PetscInt i = IDRS_LANE; i < IDRS_SUMS(small->s, y); i += IDRS_LANES) {
+    if ((rr || i != IDRS_SUM_RR(small->s)) && !(PetscAbsScalar(small->sums[i]) <= PETSC_MAX_REAL)) finite = PETSC_FALSE;
+  }
+  return finite;
+}
+
 /*
    All that follows from the sums of step k, or of the omega step, k = s: the coefficients of its update, and the c of the step
-   after it. Returns whether the recurrence goes on; *rr is r^H r after an omega step.
+   after it. start: the first s steps, and the omega step after them. Returns whether the recurrence goes on; *rr is r^H r after a step of the start or an omega step.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallNext(IDRSSmall *small, PetscInt k, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSSmallNext(IDRSSmall *small, PetscInt k, PetscBool start, PetscReal cosine, PetscReal *rr)
 {
   const PetscInt s = small->s;
 
+  if (start && k < s) return IDRSSmallMinimize(small, k, cosine, rr);
   if (k < s) {
-    if (!IDRSSmallOrthogonalize(small, k)) return PETSC_FALSE;
+    PetscReal share;
+
+    if (!IDRSSmallOrthogonalize(small, k, &share)) return PETSC_FALSE;
     IDRSSmallStep(small, k);
-  } else if (!IDRSSmallOmega(small, cosine, rr)) return PETSC_FALSE;
+  } else {
+    if (!IDRSSmallOmega(small, cosine, rr)) return PETSC_FALSE;
+    if (start) IDRSSmallAddStart(small, s);
+  }
   if (k + 1 != s) IDRSSmallCombine(small, k < s ? k + 1 : 0);
   return PETSC_TRUE;
 }

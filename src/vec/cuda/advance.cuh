@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSPan
       if (j < panels.s) {
         const IDRSPack<W> uj = IDRSLoad<W>(panels.U + j * ld, i, n);
 
-        IDRSAdd<W>(s, c.beta[zero + j], uj);
+        IDRSAdd<W>(s, c.b[zero + j], uj);
         if (j < e) {
           if (first) IDRSAdd<W>(y, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
           if (second) IDRSAdd<W>(u, c.a[zero + j], uj);

@@ -13,8 +13,8 @@
 template <int S>
 struct IDRSCoefficients {
   PetscScalar omega;
-  PetscScalar a[S ? S : IDRS_CUDA_MAX_S];    /* alpha(0:k) and c(k+1:s) for update, c for combine and advance */
-  PetscScalar beta[S ? S : IDRS_CUDA_MAX_S]; /* for advance all of it, for update beta_k in the first place */
+  PetscScalar a[S ? S : IDRS_CUDA_MAX_S]; /* alpha(0:k) and c(k:s) for update, c for combine and advance */
+  PetscScalar b[S ? S : IDRS_CUDA_MAX_S]; /* c(0:k) and beta_k for update, beta for advance */
 };
 
 /* What came of a projection: the norm of r, and whether the device has stopped there */
@@ -40,11 +40,8 @@ template <int S>
 static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSSmall *small, PetscInt k, PetscInt j, IDRSCoefficients<S> *c)
 {
   c->a[j] = j < k ? small->alpha[j] : small->c[j];
-  if (k < 0) c->beta[j] = small->beta[j];
-  if (j == 0) {
-    c->omega = small->omega[0];
-    if (k >= 0) c->beta[0] = small->beta[k];
-  }
+  c->b[j] = j < k ? small->c[j] : small->beta[j];
+  if (j == 0) c->omega = small->omega[0];
 }
 
 /* Into shared memory, by all threads of a block; false if there is nothing to do any more */
@@ -61,8 +58,8 @@ static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> 
     stopped = resident.result->stopped; /* on its way together with the coefficients */
     if (j < s) IDRSGetCoefficient<S>(&small, k, j, c);
   } else if (j < s) {
-    c->a[j]    = given.a[j];
-    c->beta[j] = given.beta[j];
+    c->a[j] = given.a[j];
+    c->b[j] = given.b[j];
     if (j == 0) c->omega = given.omega;
   }
   __syncthreads();

@@ -143,10 +143,10 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * blocks, &cuda->squares));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->rr));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_NUMBERS(s), &cuda->numbers));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s), &cuda->own));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->own));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->ticket));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s), &cuda->sums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s, 1), &cuda->sums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_RESULTS, &cuda->passedon));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->arrived));
   *cuda->arrived = 0;
@@ -332,7 +332,7 @@ static IDRSResident IDRSGetResident(IDRSSpace space, bool follows)
   return {cuda->numbers, cuda->result, follows ? cuda->passedon + cuda->sequence % IDRS_RESULTS : nullptr, cuda->arrived, cuda->sequence};
 }
 
-static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
   IDRS_CUDA         *cuda  = (IDRS_CUDA *)space->data;
   const bool         first = part != IDRS_COMBINE_U, second = part != IDRS_COMBINE_V;
@@ -348,7 +348,7 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   if (!second) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}),
-                             [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, false), first, second, (int)k, (int)e, x, y); }));
+                             [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, false), first, second, (int)k, (int)space->s, x, y); }));
   PetscCall(PetscLogGpuTimeEnd());
   if (!second) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
@@ -356,7 +356,7 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
   IDRS_CUDA   *cuda  = (IDRS_CUDA *)space->data;
   const bool   first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
@@ -370,7 +370,8 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) {
-    cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, k), IDRSGetResident(space, true), first, second, (int)k, (int)(first ? e : k + 1), x, y, cuda->rr);
+    cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, k), IDRSGetResident(space, true), start == PETSC_TRUE, first, second, (int)k, (int)(first && !start ? space->s : k + 1), x, y,
+                                                        cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
@@ -383,7 +384,7 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
   IDRS_CUDA         *cuda  = (IDRS_CUDA *)space->data;
   const bool         first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
@@ -401,7 +402,7 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &varray));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {parray, tarray, zarray, rarray, varray}), [&](auto S, auto W) {
-    cuda->rrblocks = IDRSLaunch<IDRSAdvanceKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, true), first, second, (int)(first ? e : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
+    cuda->rrblocks = IDRSLaunch<IDRSAdvanceKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, true), first, second, (int)(first ? space->s : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &varray));
@@ -486,7 +487,7 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
     }));
   }
   if (next && cuda->devices) {
-    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.numbers + IDRS_FIRST_SUM(s), y ? IDRS_SUMS(s) : s + 2, stream));
+    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.numbers + IDRS_FIRST_SUM(s), IDRS_SUMS(s, y), stream));
     if (s <= 8) IDRSNextKernel<8><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
     else IDRSNextKernel<16><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
     PetscCallCUDA(cudaGetLastError());
@@ -497,7 +498,7 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
   for (PetscInt j = 0; space->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(space->P[j], &P[j]));
   if (!next) {
     PetscCall(IDRSWait_CUDA(space, cuda->sequence));
-    PetscCall(PetscArraycpy(space->small.sums, cuda->sums, y ? IDRS_SUMS(s) : s + 2));
+    PetscCall(PetscArraycpy(space->small.sums, cuda->sums, IDRS_SUMS(s, y)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -21,16 +21,15 @@ typedef struct {
 /* Called by a warp: whether the recurrence goes on, with coefficients for the kernels that follow */
 static __device__ __forceinline__ bool IDRSContinue(IDRSSmall *small, const IDRSNext &next, PetscReal *rnorm)
 {
-  const PetscInt s     = small->s;
-  const PetscInt count = IDRS_SUMS_OF_STEP(s, next.k, next.pending);
-  bool           valid = true;
-  PetscReal      rr;
+  const PetscInt  s = small->s;
+  const PetscBool y = next.start || next.k == s ? PETSC_TRUE : PETSC_FALSE;
+  PetscReal       rr;
 
-  *rnorm = PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_RR(s)]));
-  for (PetscInt j = IDRS_LANE; j < count; j += IDRS_LANES) valid = valid && PetscAbsScalar(small->sums[j]) <= PETSC_MAX_REAL;
-  if (!__all_sync(0xffffffffu, valid)) return false;
+  /* in the start there is a norm to tell before any is pending */
+  *rnorm = PetscSqrtReal(PetscRealPart(small->sums[next.pending || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  if (!__all_sync(0xffffffffu, IDRSSmallFinite(small, y, next.pending))) return false;
   if (next.pending && !(*rnorm > next.low && *rnorm < next.high)) return false;
-  return IDRSSmallNext(small, next.k, next.cosine, &rr);
+  return IDRSSmallNext(small, next.k, next.start, next.cosine, &rr);
 }
 
 /* The numbers into room in shared memory, where they fit, by all threads of a block; what it returns is where they and the sums are to be */

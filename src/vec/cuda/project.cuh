@@ -1,5 +1,5 @@
 /*
-   project:  P^H x, x^H x and, with a y, P^H y, y^H y, x^H y; the block that finishes last adds the sums of all blocks, and
+   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y; the block that finishes last adds the sums of all blocks, and
    those of r^H r that the last update or advance left behind, and writes them where the host can read them, or goes on
    with the algebra that follows
 
@@ -150,15 +150,15 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     if (j < dots) {
       scalars = out.partials + (size_t)j * blocks;
       if (HASHED && j < 2 * S) scale = (PetscReal)IDRS_FIELD_SCALE;
-      if (Y && j == 2 * S) place = 2 * s + 2;
-      else if (j % S < columns) place = (j < S ? 0 : s + 2) + first + j % S;
+      if (Y && j == 2 * S) place = IDRS_SUM_XY(s);
+      else if (j % S < columns) place = (j < S ? 0 : IDRS_SUM_PY(s)) + first + j % S;
     } else if (j < dots + squares) {
       reals = out.squares + (size_t)(j - dots) * blocks;
-      place = s + (j - dots);
-    } else if (j == dots + squares && !Y) {
+      place = j == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s);
+    } else if (j == dots + squares) {
       reals  = out.rr;
       blocks = out.rrblocks;
-      place  = s + 1;
+      place  = IDRS_SUM_RR(s);
     }
     total = IDRSPartialSum(scalars, reals, place < 0 ? 0 : blocks);
     if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) out.sums[place] = scale * total;

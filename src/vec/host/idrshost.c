@@ -40,7 +40,8 @@ typedef struct {
   const IDRSPanels_Host *panels;
   const IDRSSmall       *small;
   IDRSCombinePart        part;
-  PetscInt               n, k, e; /* rows, column, end of the old columns for the combine */
+  PetscInt               n, k; /* rows, column */
+  PetscBool              start;
 } IDRSPass_Host;
 
 /* y -= X a (subtract) or y += X a, for the columns of X; four at a time, as y need not be read and written for each */
@@ -78,25 +79,31 @@ IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart par
 {
   const IDRSPanels_Host *panels = pass->panels;
   const IDRSSmall       *small  = pass->small;
+  const PetscInt         s      = small->s;
   const size_t           ld     = panels->ld;
-  const PetscScalar      omega  = small->omega[0];
 
   if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
-    IDRSAddBlock(m, v, -1.0, pass->e - k, small->c + k, panels->G + k * ld + b, ld);
+    IDRSAddBlock(m, v, -1.0, s - k, small->c + k, panels->G + k * ld + b, ld);
   }
   if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
-    PetscScalar *PETSC_RESTRICT u = panels->U + k * ld + b;
+    PetscScalar *PETSC_RESTRICT u     = panels->U + k * ld + b;
+    const PetscScalar           omega = small->omega[0], ck = small->c[k];
 
-    if (pass->e > k) {
-      const PetscScalar ck = small->c[k];
-
-      for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
-      IDRSAddBlock(m, u, 1.0, pass->e - k - 1, small->c + k + 1, panels->U + (k + 1) * ld + b, ld);
-    } else {
-      for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i];
-    }
+    for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
+    IDRSAddBlock(m, u, 1.0, s - k - 1, small->c + k + 1, panels->U + (k + 1) * ld + b, ld);
   }
+}
+
+/* The next direction in the start: r - G(:,0:k+1) c, in v or U_{k+1} */
+IDRS_INLINE void IDRSDirectionBlock(const IDRSPass_Host *pass, size_t b, PetscInt m, const PetscScalar *r, PetscScalar *v)
+{
+  const IDRSPanels_Host *panels    = pass->panels;
+  PetscScalar           *direction = pass->part == IDRS_COMBINE_VU ? panels->U + (pass->k + 1) * panels->ld + b : v;
+
+  if (pass->part == IDRS_COMBINE_NONE) return;
+  for (PetscInt i = 0; i < m; i++) direction[i] = r[i];
+  IDRSAddBlock(m, direction, -1.0, pass->k + 1, pass->small->c, panels->G + b, panels->ld);
 }
 
 IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const PetscScalar *r, PetscScalar *v)
@@ -123,11 +130,15 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, Petsc
     const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
     PetscScalar   *g = panels->G + k * ld + b;
 
+    if (pass->start) IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
     IDRSAddBlock(m, g, -1.0, k, small->alpha, panels->G + b, ld);
     IDRSAddBlock(m, panels->U + k * ld + b, -1.0, k, small->alpha, panels->U + b, ld);
-    IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
+    if (pass->start) IDRSDirectionBlock(pass, b, m, r + b, v ? v + b : scratch);
+    else {
+      IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
+      IDRSCombineBlock(pass, pass->part, k + 1, b, m, r + b, v ? v + b : scratch);
+    }
     rr += IDRSSquareBlock(m, r + b);
-    IDRSCombineBlock(pass, pass->part, k + 1, b, m, r + b, v ? v + b : scratch);
   }
   return rr;
 }
@@ -195,8 +206,8 @@ IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const Pet
 
 /*
    project: the sums laid out in idrssmall.h, over the rows of this process; explicit shadow vectors in P, or NULL for
-   the hashed space of this key, whose first row here is rstart. r^H r is left alone
-   without a y. Whether there is one does not show in its array, which is NULL where a process has no rows.
+   the hashed space of this key, whose first row here is rstart. r^H r is left alone.
+   Whether there is a y does not show in its array, which is NULL where a process has no rows.
 */
 IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart, const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
 {
@@ -243,7 +254,7 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
   }
   sums[IDRS_SUM_XX(s)] = xx;
   if (both) {
-    sums[IDRS_SUM_RR(s)] = yy;
+    sums[IDRS_SUM_YY(s)] = yy;
     sums[IDRS_SUM_XY(s)] = xy;
   }
 }
@@ -331,9 +342,9 @@ static PetscErrorCode IDRSDestroy_Host(IDRSSpace space)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static IDRSPass_Host IDRSPass(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e)
+static IDRSPass_Host IDRSPass(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscBool start)
 {
-  return (IDRSPass_Host){.panels = (IDRSPanels_Host *)space->data, .small = &space->small, .part = part, .n = space->n, .k = k, .e = e};
+  return (IDRSPass_Host){.panels = (IDRSPanels_Host *)space->data, .small = &space->small, .part = part, .n = space->n, .k = k, .start = start};
 }
 
 /* The array of v where the pass writes v; where it does not, v is not touched */
@@ -363,9 +374,9 @@ static PetscErrorCode IDRSChanged_Host(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
-  const IDRSPass_Host pass   = IDRSPass(space, part, k, e);
+  const IDRSPass_Host pass   = IDRSPass(space, part, k, PETSC_FALSE);
   const PetscScalar  *rarray = NULL;
   PetscScalar        *varray;
 
@@ -400,9 +411,9 @@ static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
-  const IDRSPass_Host pass = IDRSPass(space, part, k, e);
+  const IDRSPass_Host pass = IDRSPass(space, part, k, start);
   PetscScalar        *rarray, *varray;
 
   PetscFunctionBegin;
@@ -419,9 +430,9 @@ static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, Vec r, IDRSCo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
-  const IDRSPass_Host pass   = IDRSPass(space, part, 0, e);
+  const IDRSPass_Host pass   = IDRSPass(space, part, 0, PETSC_FALSE);
   const PetscScalar  *parray = NULL, *tarray;
   PetscScalar        *zarray, *rarray, *varray;
 

@@ -323,7 +323,7 @@ static PetscErrorCode IDRSLogEnd_Private(IDRSSpace space, IDRSOperation operatio
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of a combine of step k that follows an update or advance: what it reads and writes beyond the operands of these */
+/* What a combine with so many columns reads and writes beyond r or v, or beyond the operands of the update or advance before it */
 static PetscInt IDRSCombineVectors_Private(IDRSCombinePart part, PetscInt columns)
 {
   switch (part) {
@@ -351,22 +351,24 @@ static PetscInt IDRSCombineFlops_Private(IDRSCombinePart part, PetscInt columns)
   }
 }
 
-static PetscErrorCode IDRSCheck_Private(IDRSSpace space, PetscInt k, PetscInt e)
+static PetscErrorCode IDRSCheck_Private(IDRSSpace space, PetscInt k)
 {
   PetscFunctionBegin;
-  PetscCheck(0 <= k && k < space->s && (e == k || e == space->s), space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of column %" PetscInt_FMT " with old columns up to %" PetscInt_FMT " of %" PetscInt_FMT, k, e, space->s);
+  PetscCheck(0 <= k && k < space->s, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, k, space->s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* combine of step k, on its own: v and U_k as idrsops.h says; v holds B^{-1}v for IDRS_COMBINE_U, and is not used by IDRS_COMBINE_VU */
-PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
+  const PetscInt columns = space->s - k;
+
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_NONE, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
-  PetscCall(IDRSCheck_Private(space, k, e));
+  PetscCall(IDRSCheck_Private(space, k));
   PetscCall(IDRSLogBegin_Private(space, IDRS_COMBINE));
-  PetscCall((*space->backend->combine)(space, part, k, e, r, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(part, e - k), IDRSCombineFlops_Private(part, e - k)));
+  PetscCall((*space->backend->combine)(space, part, k, r, v));
+  PetscCall(IDRSLogEnd_Private(space, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(part, columns), IDRSCombineFlops_Private(part, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -418,39 +420,38 @@ PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext 
   PetscFunctionBegin;
   PetscCheck(!next == !space->ahead, space->comm, PETSC_ERR_ORDER, "A projection goes on by itself when the numbers are on the device, and only then");
   PetscCall(IDRSLogBegin_Private(space, IDRS_PROJECT));
-  if (!y) sums[IDRS_SUM_RR(s)] = space->rr;
+  sums[IDRS_SUM_RR(s)] = space->rr;
   PetscCall((*space->backend->project)(space, x, y, r, next));
   PetscCall(IDRSLogEnd_Private(space, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
   if (next) space->outstanding++;
-  else if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, y ? IDRS_SUMS(s) : s + 2, sums));
+  else if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, IDRS_SUMS(s, y), sums));
   space->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* update of step k, and combine of step k+1 */
-PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+/* update of step k, and combine of step k+1; start: of the first s steps, where r moves before G_k is made orthogonal */
+PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
-  const PetscInt columns = part == IDRS_COMBINE_NONE ? 0 : e - (k + 1);
+  const PetscInt columns = part == IDRS_COMBINE_NONE || start ? 0 : space->s - (k + 1);
 
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1, e));
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1));
   PetscCall(IDRSLogBegin_Private(space, IDRS_UPDATE));
-  PetscCall((*space->backend->update)(space, k, r, part, e, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + IDRSCombineFlops_Private(part, columns)));
+  PetscCall((*space->backend->update)(space, k, start, r, part, v));
+  PetscCall(IDRSLogEnd_Private(space, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + (start ? (part == IDRS_COMBINE_NONE ? 0 : 2 * (k + 1)) : IDRSCombineFlops_Private(part, columns))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* advance, and combine of step 0; the columns of U that the combine needs have been read for z */
-PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
-  const PetscInt s = space->s, columns = part == IDRS_COMBINE_NONE ? 0 : e;
+  const PetscInt s = space->s, columns = part == IDRS_COMBINE_NONE ? 0 : s;
 
   PetscFunctionBegin;
   PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, 0, e));
   PetscCall(IDRSLogBegin_Private(space, IDRS_ADVANCE));
-  PetscCall((*space->backend->advance)(space, p, t, z, r, part, e, v));
+  PetscCall((*space->backend->advance)(space, p, t, z, r, part, v));
   PetscCall(IDRSLogEnd_Private(space, IDRS_ADVANCE, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

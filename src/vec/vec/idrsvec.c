@@ -61,23 +61,19 @@ static PetscErrorCode IDRSAdd_Vec(IDRSSpace space, Vec y, PetscScalar scale, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscInt e, Vec r, Vec v)
+static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
   const IDRSSmall *small = &space->small;
+  const PetscInt   s     = space->s;
 
   PetscFunctionBegin;
   if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
     PetscCall(VecCopy(r, v));
-    PetscCall(IDRSAdd_Vec(space, v, -1.0, e - k, small->c + k, space->G + k));
+    PetscCall(IDRSAdd_Vec(space, v, -1.0, s - k, small->c + k, space->G + k));
   }
   if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
-    if (e > k) {
-      PetscCall(VecAXPBY(space->U[k], small->omega[0], small->c[k], v));
-      PetscCall(IDRSAdd_Vec(space, space->U[k], 1.0, e - k - 1, small->c + k + 1, space->U + k + 1));
-    } else {
-      PetscCall(VecCopy(v, space->U[k]));
-      PetscCall(VecScale(space->U[k], small->omega[0]));
-    }
+    PetscCall(VecAXPBY(space->U[k], small->omega[0], small->c[k], v));
+    PetscCall(IDRSAdd_Vec(space, space->U[k], 1.0, s - k - 1, small->c + k + 1, space->U + k + 1));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -103,6 +99,7 @@ static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, cons
     if (y) {
       PetscCall(VecMDotBegin(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
+      PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
     }
     PetscCall(VecMDotEnd(x, s, space->P, sums));
     PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
@@ -110,35 +107,46 @@ static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, cons
     if (y) {
       PetscCall(VecMDotEnd(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
+      PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
     }
   } else {
     PetscCall(VecMDot(x, s, space->P, sums));
     PetscCall(VecNorm(x, NORM_2, &xx));
     PetscCall(VecNorm(r, NORM_2, &rr));
     if (y) {
+      PetscReal yy;
+
       PetscCall(VecMDot(y, s, space->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
+      PetscCall(VecNorm(y, NORM_2, &yy));
+      sums[IDRS_SUM_YY(s)] = PetscSqr(yy);
     }
     sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
     sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
-    space->reductions += y ? 4 : 2; /* more than the one of a projection */
+    space->reductions += y ? 5 : 2; /* more than the one of a projection */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Vec(IDRSSpace space, PetscInt k, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode IDRSUpdate_Vec(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
   const IDRSSmall *small = &space->small;
 
   PetscFunctionBegin;
+  if (start) PetscCall(VecAXPY(r, -small->beta[k], space->G[k]));
   PetscCall(IDRSAdd_Vec(space, space->G[k], -1.0, k, small->alpha, space->G));
   PetscCall(IDRSAdd_Vec(space, space->U[k], -1.0, k, small->alpha, space->U));
-  PetscCall(VecAXPY(r, -small->beta[k], space->G[k]));
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, k + 1, e, r, v));
+  if (!start) PetscCall(VecAXPY(r, -small->beta[k], space->G[k]));
+  if (start && part != IDRS_COMBINE_NONE) {
+    Vec direction = part == IDRS_COMBINE_VU ? space->U[k + 1] : v;
+
+    PetscCall(VecCopy(r, direction));
+    PetscCall(IDRSAdd_Vec(space, direction, -1.0, k + 1, small->c, space->G));
+  } else if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, k + 1, r, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, PetscInt e, Vec v)
+static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
   const IDRSSmall *small = &space->small;
 
@@ -146,7 +154,7 @@ static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec 
   PetscCall(VecAXPY(z, small->omega[0], p ? p : r));
   PetscCall(IDRSAdd_Vec(space, z, 1.0, space->s, small->beta, space->U));
   PetscCall(VecAXPY(r, -small->omega[0], t));
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, 0, e, r, v));
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, 0, r, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,8 +18,8 @@ static void KSPIDRSZeroCounts(KSP_IDRS *idrs)
   idrs->stagnations   = 0;
 }
 
-/* Solves of this type that are under way, one inside the other: see KSPIDRSBegin_Private() */
-static PetscInt KSPIDRSDepth = 0;
+/* Solves of this type that are under way in this thread, one inside the other: see KSPIDRSBegin_Private() */
+static _Thread_local PetscInt KSPIDRSDepth = 0;
 
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
@@ -288,18 +288,18 @@ static PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
   ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   PetscCall(KSPIDRSBegin_Private(ksp));
-  ksp->its = 0;
-  PetscCall(KSPIDRSProject_Private(ksp));
-  if (!ksp->reason) PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->rnorm));
+  PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->rnorm));
 
   while (!ksp->reason) {
     if (idrs->brokendown) PetscCall(KSPIDRSRestart_Private(ksp));
     else if (idrs->k == 0 && !idrs->projected && !idrs->replaced && idrs->prepared == IDRS_COMBINE_NONE && KSPIDRSUpdateDue(idrs, idrs->rnorm)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
-    if (!ksp->reason && idrs->replaced && idrs->prepared != IDRS_COMBINE_VU) PetscCall(KSPIDRSProject_Private(ksp));
+    if (!ksp->reason && idrs->replaced && idrs->start) PetscCall(KSPIDRSBegin_Private(ksp));
+    else if (!ksp->reason && idrs->replaced && idrs->prepared != IDRS_COMBINE_VU) PetscCall(KSPIDRSProject_Private(ksp));
     if (!ksp->reason) PetscCall(KSPIDRSStep_Private(ksp));
   }
 
   PetscCall(IDRSFetch(idrs->space));
+  if (idrs->logged) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is that of b - A x */
   /* A recurrence in which something is not a number has no iterate: the last that has been tied to its residual is handed back */
   if (ksp->reason != KSP_DIVERGED_NANORINF) {
     PetscCall(KSPIDRSFold_Private(ksp));
@@ -310,7 +310,9 @@ static PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 
 static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt depth = KSPIDRSDepth;
+  PetscInt       level;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -318,9 +320,12 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
   PetscCall(KSPIDRSRenew_Private(ksp));
   PetscCall(KSPIDRSStart_Private(ksp));
   idrs->solving = PETSC_TRUE;
-  idrs->depth   = KSPIDRSDepth++;
-  ierr          = KSPIDRSIterate_Private(ksp);
-  KSPIDRSDepth  = idrs->depth; /* after an error, too */
+  /* PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of the user's */
+  PetscCall(IDRSGetNestLevel(ksp, &level));
+  idrs->depth  = PetscMax(level, depth);
+  KSPIDRSDepth = depth + 1;
+  ierr         = KSPIDRSIterate_Private(ksp);
+  KSPIDRSDepth = depth; /* after an error, too */
   PetscCall(ierr);
   idrs->solving = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);

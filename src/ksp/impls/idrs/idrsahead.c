@@ -52,15 +52,17 @@ static PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscBool *stopped)
   PetscCall(IDRSCollect(idrs->space, &rnorm, stopped));
   if (*stopped) {
     PetscCall(IDRSFetch(idrs->space));
-    idrs->k         = place.k;
-    idrs->columns   = place.k;
-    idrs->first     = place.first;
-    idrs->pending   = place.pending;
-    idrs->its       = ksp->its + (place.pending ? 1 : 0);
-    idrs->prepared  = IDRS_COMBINE_NONE;
-    idrs->projected = (PetscBool)(place.k < idrs->s);
+    idrs->k          = place.k;
+    idrs->columns    = place.k;
+    idrs->start      = place.start;
+    idrs->pending    = place.pending;
+    idrs->its        = ksp->its + (place.pending ? 1 : 0);
+    idrs->prepared   = IDRS_COMBINE_NONE;
+    idrs->projected  = (PetscBool)(place.k < idrs->s);
+    idrs->projectedr = (PetscBool)(place.start && place.k == idrs->s);
     if (!idrs->projected) PetscCall(KSPIDRSReportSums_Private(ksp));
   } else if (place.pending) PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, rnorm));
+  else KSPIDRSSetStartNorm(idrs, rnorm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -73,7 +75,7 @@ PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace space = idrs->space;
   PetscBool stopped;
-  IDRSNext  next = {.k = idrs->k, .pending = idrs->pending, .low = -1.0, .high = KSPIDRSFarthest(idrs, idrs->anchornorm), .cosine = idrs->cosine};
+  IDRSNext  next = {.k = idrs->k, .start = idrs->start, .pending = idrs->pending, .low = -1.0, .high = KSPIDRSFarthest(idrs, idrs->anchornorm), .cosine = idrs->cosine};
 
   PetscFunctionBegin;
   if (!space->ahead) PetscCall(IDRSSend(space));
@@ -81,7 +83,7 @@ PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
     next.low  = ksp->ttol;
     next.high = PetscMin(next.high, ksp->divtol * ksp->rnorm0);
   }
-  idrs->places[(idrs->oldest + space->outstanding) % (IDRS_AHEAD + 1)] = (KSPIDRSPlace){.k = idrs->k, .first = idrs->first, .pending = idrs->pending};
+  idrs->places[(idrs->oldest + space->outstanding) % (IDRS_AHEAD + 1)] = (KSPIDRSPlace){.k = idrs->k, .start = idrs->start, .pending = idrs->pending};
   PetscCall(IDRSProject(space, x, y, idrs->r, &next));
   while (!ksp->reason && space->ahead && space->outstanding > IDRS_AHEAD) PetscCall(KSPIDRSCollect_Private(ksp, &stopped));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -30,6 +30,22 @@
 
    A step that has begun to overwrite U_k is always finished, so that G = A U and M = P^H G stay true: when r has been
    replaced meanwhile, with beta_k = 0.
+
+   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, and a solve
+   that ends before its first omega step has got somewhere.
+
+     start step k = 0 ... s-1
+       U_k, G_k     B^{-1}v, A U_k,  v = r at first
+       reduction    d = P^H G_k,  G_k^H G_k,  P^H r,  G_k^H r,  r^H r
+       omega, f     omega = G_k^H r / G_k^H G_k,  f = P^H r - omega d
+       r            r - omega G_k,  x + omega U_k
+       alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha,  as above
+       v            r - G(:,0:k+1) c, most often with c = 0: see idrssmall.h
+
+     its omega step begins with
+       r            r - G c,  x + U c,  M c = f:  P^H r = 0, as after every other cycle
+
+   An r that replaces another one during the start has it begin anew.
 */
 #include "idrsimpl.h"
 
@@ -75,13 +91,15 @@ static IDRSCombinePart KSPIDRSPart_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSReport_Private - Tells the rest of PETSc about an iteration: history, monitors, convergence test. A residual norm
-   that meets the tolerance is verified; sets ksp->reason, or replaces r when b - A x does not keep what r promises. A recurrence that
-   has gone so far astray that nothing it finds would be more accurate than what it began with, or than the smoothed iterate, has broken down.
+   KSPIDRSReport_Private - Tells the rest of PETSc about an iteration: convergence test, history, monitors. A residual norm
+   that meets the tolerance is verified; sets ksp->reason, or replaces r when b - A x does not keep what r promises, and it is the norm of b - A x that is
+   told then. A recurrence that has gone so far astray that nothing it finds would be more accurate than what it began with, or than the smoothed iterate,
+   has broken down.
 */
 PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS  *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt64 length;
 
   PetscFunctionBegin;
   idrs->rnorm = rnorm;
@@ -91,12 +109,15 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   ksp->its   = its;
   ksp->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
   PetscCall(PetscObjectSAWsGrantAccess((PetscObject)ksp));
+  idrs->logged = PETSC_FALSE;
   KSPCheckNorm(ksp, rnorm);
-  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
-  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
   if (idrs->exact && its && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
   if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  length = (PetscInt64)ksp->res_hist_len;
+  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
+  idrs->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
+  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
   if (!ksp->reason && !idrs->replaced && !idrs->space->ahead && idrs->rnorm > KSPIDRSFarthest(idrs, idrs->d ? rnorm : idrs->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)idrs->rnorm));
     idrs->brokendown = idrs->astray = PETSC_TRUE;
@@ -105,16 +126,10 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 }
 
 /* A sum that is infinite or not a number ends the solve, with ksp->reason set */
-static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscInt count)
+static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscBool y, PetscBool rr)
 {
-  const PetscScalar *sums  = ((KSP_IDRS *)ksp->data)->space->small.sums;
-  PetscReal          worst = 0.0;
-
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) {
-    if (PetscIsInfOrNanScalar(sums[i])) worst = PetscAbsScalar(sums[i]);
-  }
-  KSPCheckNorm(ksp, worst);
+  if (!IDRSSmallFinite(&((KSP_IDRS *)ksp->data)->space->small, y, rr)) KSPCheckNorm(ksp, (PetscReal)INFINITY);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,12 +149,15 @@ static PetscErrorCode KSPIDRSReportPending_Private(KSP ksp, PetscReal rnorm)
 /* KSPIDRSReportSums_Private - The sums of a step have come to the host: are they numbers, and with them the norm that was pending */
 PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt s    = idrs->s;
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  const PetscScalar *sums = idrs->space->small.sums;
+  const PetscInt     s    = idrs->s;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckSums_Private(ksp, IDRS_SUMS_OF_STEP(s, idrs->k, idrs->pending)));
-  if (!ksp->reason) PetscCall(KSPIDRSReportPending_Private(ksp, PetscSqrtReal(PetscRealPart(idrs->space->small.sums[IDRS_SUM_RR(s)]))));
+  PetscCall(KSPIDRSCheckSums_Private(ksp, (PetscBool)(idrs->start || idrs->k == s), idrs->pending));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->start && idrs->k == 0) KSPIDRSSetStartNorm(idrs, PetscSqrtReal(PetscRealPart(sums[IDRS_SUM_YY(s)])));
+  PetscCall(KSPIDRSReportPending_Private(ksp, PetscSqrtReal(PetscRealPart(sums[IDRS_SUM_RR(s)]))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,43 +167,49 @@ PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
 */
 PetscErrorCode KSPIDRSProject_Private(KSP ksp)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
-  PetscReal rnorm;
+  KSP_IDRS       *idrs     = (KSP_IDRS *)ksp->data;
+  IDRSSpace       space    = idrs->space;
+  const PetscReal promised = idrs->rnorm;
+  PetscReal       rnorm;
 
   PetscFunctionBegin;
   PetscCall(IDRSProject(space, idrs->r, NULL, idrs->r, NULL));
-  PetscCall(KSPIDRSCheckSums_Private(ksp, idrs->s + 1));
+  PetscCall(KSPIDRSCheckSums_Private(ksp, PETSC_FALSE, PETSC_FALSE));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscArraycpy(space->small.f, space->small.sums, idrs->s));
-  rnorm = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
-  if (rnorm == 0.0) PetscCall(VecNorm(idrs->r, NORM_2, &rnorm)); /* the squares of very small numbers vanish; their norm, where PETSc scales it, does not */
+  rnorm            = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
   idrs->k          = 0;
   idrs->replaced   = PETSC_FALSE;
   idrs->rnorm      = rnorm;
   idrs->anchornorm = rnorm;
   idrs->peak       = rnorm;
   PetscCall(KSPIDRSReportPending_Private(ksp, rnorm));
-  if (!ksp->reason && idrs->updated) PetscCall(KSPIDRSProgress_Private(ksp, rnorm));
+  /* Where an update confirms the norm of the recurrence it says nothing of the attainable accuracy */
+  if (!ksp->reason && idrs->updated && rnorm > 2.0 * promised) PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_UPDATE));
   idrs->updated = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c, from where the last pass left it */
+/* The direction of step k, from where the last pass left it: U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c, or B^{-1}v in the start */
 static PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace      space = idrs->space;
-  const PetscInt k = idrs->k, e = idrs->first ? k : idrs->s;
+  const PetscInt k     = idrs->k;
 
   PetscFunctionBegin;
-  if (idrs->prepared == IDRS_COMBINE_NONE) {
-    IDRSSmallCombine(&space->small, k);
-    PetscCall(IDRSCombine(space, KSPIDRSPart_Private(ksp), k, e, idrs->r, idrs->v));
-  }
-  if (idrs->preconditioned) {
-    PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->v, idrs->t));
-    PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, e, NULL, idrs->t));
+  if (idrs->start) {
+    if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, k ? idrs->v : idrs->r, space->U[k]));
+    else if (!k) PetscCall(VecCopy(idrs->r, space->U[0]));
+  } else {
+    if (idrs->prepared == IDRS_COMBINE_NONE) {
+      IDRSSmallCombine(&space->small, k);
+      PetscCall(IDRSCombine(space, KSPIDRSPart_Private(ksp), k, idrs->r, idrs->v));
+    }
+    if (idrs->preconditioned) {
+      PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->v, idrs->t));
+      PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, NULL, idrs->t));
+    }
   }
   idrs->prepared = IDRS_COMBINE_NONE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -202,22 +226,25 @@ static PetscErrorCode KSPIDRSBeginStep_Private(KSP ksp)
   if (idrs->k < idrs->s) {
     PetscCall(KSPIDRSDirection_Private(ksp));
     x = space->G[idrs->k];
+    if (idrs->start) y = idrs->r;
     PetscCall(KSPIDRSProduct_Private(ksp, space->U[idrs->k], x, idrs->t));
   } else {
     y = idrs->r;
+    if (idrs->start && !idrs->projectedr) PetscCall(IDRSCombine(space, IDRS_COMBINE_V, 0, idrs->r, idrs->r));
+    idrs->projectedr = PETSC_TRUE;
     if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->r, idrs->v));
     PetscCall(KSPIDRSProduct_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, x, idrs->v));
   }
   idrs->projected = PETSC_TRUE;
   /* An omega step whose norm is not pending is one where the device has stopped */
-  if (idrs->ahead && !idrs->replaced && (idrs->pending || !y)) PetscCall(KSPIDRSProjectAhead_Private(ksp, x, y));
+  if (idrs->ahead && !idrs->replaced && (idrs->pending || idrs->k < idrs->s)) PetscCall(KSPIDRSProjectAhead_Private(ksp, x, y));
   else PetscCall(IDRSProject(space, x, y, idrs->r, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    What the sums of a projection say, where they have come to the host: the norm that was pending, and the numbers that follow.
-   The rest of the step is off with ksp->reason or idrs->brokendown, and that of an omega step with idrs->replaced.
+   The rest of the step is off with ksp->reason or idrs->brokendown, and that of an omega step, or in the start, with idrs->replaced.
 */
 static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
 {
@@ -227,8 +254,9 @@ static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSReportSums_Private(ksp));
-  if (ksp->reason || (idrs->replaced && k == s)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!IDRSSmallNext(small, k, idrs->cosine, rr)) {
+  if (ksp->reason || (idrs->replaced && (k == s || idrs->start))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, small->c, idrs->space->U, idrs->space->G));
+  if (!IDRSSmallNext(small, k, idrs->start, idrs->cosine, rr)) {
     if (k < s) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(small->M[k + k * s]), k));
     else PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_XX(s)]))));
     idrs->brokendown = PETSC_TRUE;
@@ -236,18 +264,31 @@ static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An iteration whose norm cannot wait for the next projection, and is known or computed from r; unless the device has stopped before it */
+/*
+   Is ||r - omega t||^2 = rr, which is a difference, good for the norm? If it keeps half of its digits at least, as it does not where r has hardly
+   any component but that along t
+*/
+static PetscBool KSPIDRSIsSharp(const KSP_IDRS *idrs, PetscReal rr)
+{
+  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->space->small.sums[IDRS_SUM_YY(idrs->s)]));
+}
+
+/*
+   An iteration whose norm cannot wait for the next projection, and is known or computed from r; unless the device has stopped before it. With
+   KSP_NORM_NONE no reduction is made for a norm that nothing but the next step would need.
+*/
 static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, PetscBool known, PetscReal rnorm)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool stopped;
+  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
+  const PetscBool off  = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
+  PetscBool       stopped;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCatchUp_Private(ksp, &stopped));
   if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!known) PetscCall(IDRSNorm(idrs->space, idrs->r, &rnorm));
+  if (!known && !off) PetscCall(IDRSNorm(idrs->space, idrs->r, &rnorm));
   idrs->pending = PETSC_FALSE;
-  PetscCall(KSPIDRSReport_Private(ksp, idrs->its, rnorm));
+  PetscCall(KSPIDRSReport_Private(ksp, idrs->its, known || !off ? rnorm : idrs->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,23 +299,27 @@ static PetscErrorCode KSPIDRSEndStep_Private(KSP ksp)
   IDRSSpace       space = idrs->space;
   const PetscInt  s     = idrs->s;
   IDRSCombinePart part  = IDRS_COMBINE_NONE;
+  PetscReal       rr    = 0.0;
   PetscInt        k;
-  PetscBool       last;
+  PetscBool       last, known;
 
   PetscFunctionBegin;
-  if (!space->ahead) PetscCall(KSPIDRSNext_Private(ksp, NULL));
-  if (ksp->reason || idrs->brokendown) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!space->ahead) PetscCall(KSPIDRSNext_Private(ksp, &rr));
+  if (ksp->reason || idrs->brokendown || (idrs->replaced && idrs->start)) PetscFunctionReturn(PETSC_SUCCESS);
   last = (PetscBool)(++idrs->its >= ksp->max_it);
   k    = idrs->k++;
   if (idrs->k < s && !idrs->replaced && !last) part = KSPIDRSPart_Private(ksp);
-  PetscCall(IDRSUpdate(space, k, idrs->r, part, idrs->first ? idrs->k : s, idrs->v));
-  PetscCall(KSPIDRSSmoothMove_Private(ksp, space->small.beta[k], space->U[k], space->G[k]));
+  if (idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.beta + k, space->U + k, space->G + k));
+  PetscCall(IDRSUpdate(space, k, idrs->start, idrs->r, part, idrs->v));
+  if (!idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.beta + k, space->U + k, space->G + k));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   idrs->prepared = part;
   idrs->pending  = PETSC_TRUE;
   if (idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->columns = idrs->k;
-  if (last || !idrs->lagged) PetscCall(KSPIDRSReportNow_Private(ksp, PETSC_FALSE, 0.0));
+  /* The omega step that ends the start changes r before its reduction, with which the norm would come */
+  known = (PetscBool)(idrs->start && !space->ahead && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr));
+  if (last || !idrs->lagged || (idrs->start && idrs->k == s && !space->ahead)) PetscCall(KSPIDRSReportNow_Private(ksp, known, known ? PetscSqrtReal(rr) : 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -284,7 +329,8 @@ static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   IDRSSpace       space = idrs->space;
   IDRSCombinePart part  = IDRS_COMBINE_NONE;
-  PetscReal       rr    = 0.0, rnorm;
+  PetscReal       rr    = 0.0;
+  Vec             p     = idrs->preconditioned ? idrs->v : idrs->r;
   PetscBool       sharp = PETSC_FALSE, due, later = (PetscBool)(space->ahead || (idrs->lagged && idrs->d)); /* is the norm known only with the next reduction? */
 
   PetscFunctionBegin;
@@ -292,21 +338,20 @@ static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
   else {
     PetscCall(KSPIDRSNext_Private(ksp, &rr));
     if (ksp->reason || idrs->brokendown || idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
-    /* The difference that gives the new norm keeps half of its digits at least, or the norm is computed from r */
-    sharp = (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(space->small.sums[IDRS_SUM_RR(idrs->s)]));
+    sharp = KSPIDRSIsSharp(idrs, rr);
     due   = (PetscBool)(!sharp || KSPIDRSUpdateDue(idrs, PetscSqrtReal(rr)));
   }
-  rnorm = sharp ? PetscSqrtReal(rr) : 0.0;
   if (++idrs->its < ksp->max_it && !due) part = KSPIDRSPart_Private(ksp);
-  PetscCall(KSPIDRSSmoothMove_Private(ksp, space->small.omega[0], idrs->preconditioned ? idrs->v : idrs->r, idrs->t));
-  PetscCall(IDRSAdvance(space, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->s, idrs->v));
+  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.omega, &p, &idrs->t));
+  PetscCall(IDRSAdvance(space, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->v));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  idrs->prepared = part;
-  idrs->columns  = 0;
-  idrs->first    = PETSC_FALSE;
-  idrs->k        = 0;
-  idrs->pending  = PETSC_TRUE;
-  if (!later || part == IDRS_COMBINE_NONE) PetscCall(KSPIDRSReportNow_Private(ksp, (PetscBool)(sharp && idrs->lagged && !idrs->d), rnorm));
+  idrs->prepared   = part;
+  idrs->columns    = 0;
+  idrs->start      = PETSC_FALSE;
+  idrs->projectedr = PETSC_FALSE;
+  idrs->k          = 0;
+  idrs->pending    = PETSC_TRUE;
+  if (!later || part == IDRS_COMBINE_NONE) PetscCall(KSPIDRSReportNow_Private(ksp, (PetscBool)(sharp && idrs->lagged && !idrs->d), sharp ? PetscSqrtReal(rr) : 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,16 +11,24 @@
 /* Largest number of shadow vectors: s x s numbers are kept */
 #define IDRS_MAX_S 1024
 
-/* When r has been replaced this often in a row without b - A x being half of what it was, that is the attainable accuracy */
-#define IDRS_MAX_STAGNATIONS 15
+/*
+   When r has been replaced so often in a row without b - A x being half of what it was, that is the attainable accuracy. A verification counts for
+   three reliable updates, as the recurrence has gone all the way to the tolerance
+*/
+#define IDRS_MAX_STAGNATIONS   15
+#define IDRS_STAGNATION_UPDATE 1
+#define IDRS_STAGNATION_VERIFY 3
 
 /* Projections that the host is ahead of a device, at most: enough to hide the time it takes to launch the next */
 #define IDRS_AHEAD 2
 
+/* The squares of smaller norms lose digits, or vanish */
+#define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
+
 /* Where the recurrence was when a projection was launched whose result is outstanding */
 typedef struct {
   PetscInt  k;
-  PetscBool first, pending;
+  PetscBool start, pending;
 } KSPIDRSPlace;
 
 typedef struct {
@@ -59,7 +67,8 @@ typedef struct {
   PetscInt        k;              /* step of the cycle, s for the omega step */
   PetscBool       projected;      /* the sums of that step are there, the rest of it is still to be done */
   PetscBool       pending;        /* the norm of iteration its is to be reported */
-  PetscBool       first;          /* first cycle: there are no old columns */
+  PetscBool       start;          /* the recurrence starts: steps of the first cycle, up to its omega step */
+  PetscBool       projectedr;     /* r is r - G c already, in the omega step that ends the start */
   PetscBool       replaced;       /* r has been replaced by b - A x, f is to be computed afresh */
   PetscBool       updated;        /* by a reliable update */
   PetscBool       brokendown;     /* the recurrence cannot go on, */
@@ -68,7 +77,8 @@ typedef struct {
   PetscInt        columns;        /* columns of U whose beta is not in z yet */
   PetscScalar     sigma, folded;  /* of the smoothed iterate; what it was when that was folded into vec_sol */
   PetscReal       rnorm;          /* of r, at the last report */
-  PetscReal       anchornorm;     /* of the residual of vec_sol */
+  PetscBool       logged;         /* that is the last entry of the history */
+  PetscReal       anchornorm;     /* of the residual of vec_sol; PETSC_MAX_REAL while it is not known */
   PetscReal       restartnorm;    /* smallest norm of b - A x at a restart, or at the beginning */
   PetscInt        fruitless;      /* restarts in a row that did not lower it much */
   PetscReal       peak;           /* largest norm of r since the last reliable update */
@@ -95,13 +105,20 @@ static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
   return (PetscBool)(idrs->anchor && rnorm < idrs->updatetol * idrs->peak && rnorm < idrs->anchornorm);
 }
 
+/* The norm of the r that the recurrence starts from, where none was computed before, with KSP_NORM_NONE */
+static inline void KSPIDRSSetStartNorm(KSP_IDRS *idrs, PetscReal rnorm)
+{
+  if (idrs->anchornorm < PETSC_MAX_REAL) return;
+  idrs->rnorm = idrs->anchornorm = idrs->peak = rnorm;
+}
+
 /*
    The norm beyond which r is too large for a recurrence that began with a residual of this one: few digits of the x it began with would be left in any other.
    None where a restart would go the same way again, with explicit shadow vectors
 */
 static inline PetscReal KSPIDRSFarthest(const KSP_IDRS *idrs, PetscReal begin)
 {
-  return idrs->maxrestarts && !idrs->P ? begin * PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+  return idrs->maxrestarts && !idrs->P && begin < PETSC_MAX_REAL ? begin * PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
 }
 
 /* In lockstep the sums of several processes pass through the hosts, also where there is a way from device to device */
@@ -134,7 +151,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSCatchUp_Private(KSP, PetscBool *);
 
 /* idrssmooth.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscInt, const PetscScalar[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, PetscReal *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
@@ -144,9 +161,10 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothUnfold_Private(KSP, Vec);
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSResidual_Private(KSP, PetscBool, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSNorm_Private(KSP, Vec, PetscReal *);
 PETSC_INTERN PetscErrorCode KSPIDRSFold_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal);
+PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP);

@@ -10,16 +10,18 @@
 */
 #include "idrsimpl.h"
 
-/* x has moved by step u, and r by -step g */
-PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscScalar step, Vec u, Vec g)
+/* x has moved by U a, and r by -G a, with so many columns */
+PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscScalar a[], Vec U[], Vec G[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecAXPBY(idrs->d, -step, idrs->sigma, u));
-  PetscCall(VecAXPBY(idrs->e, step, idrs->sigma, g));
-  idrs->sigma = 1.0;
+  for (PetscInt j = 0; j < columns; j++) {
+    PetscCall(VecAXPBY(idrs->d, -a[j], idrs->sigma, U[j]));
+    PetscCall(VecAXPBY(idrs->e, a[j], idrs->sigma, G[j]));
+    idrs->sigma = 1.0;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -94,6 +94,31 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   ||v||, of a v whose squares may vanish as well. Overwrites t
+*/
+PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscReal largest;
+
+  PetscFunctionBegin;
+  PetscCall(VecNorm(v, NORM_2, norm));
+  idrs->space->reductions++;
+  if (*norm >= IDRS_SMALLEST_NORM || PetscIsInfOrNanReal(*norm)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecNorm(v, NORM_INFINITY, &largest));
+  idrs->space->reductions++;
+  if (largest > 0.0) {
+    PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
+    PetscCall(VecCopy(v, idrs->t));
+    PetscCall(VecScale(idrs->t, 1.0 / largest));
+    PetscCall(VecNorm(idrs->t, NORM_2, norm));
+    idrs->space->reductions++;
+    *norm *= largest;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* r and vec_sol belong together from now on: the next reliable update starts here */
 static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
 {
@@ -107,7 +132,7 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSBegin_Private - Starts the recurrence from vec_sol, with G = U = 0; r is its residual.
+   KSPIDRSBegin_Private - Starts the recurrence from vec_sol; r is its residual, whose norm is computed unless nobody asks for it.
 
    A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it would hand back u
    with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but for rounding.
@@ -119,11 +144,23 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
   PetscFunctionBegin;
   PetscCall(IDRSSpaceSetSeed(idrs->space, (uint64_t)idrs->seed + (uint64_t)idrs->restarts + ((uint64_t)idrs->depth << 32)));
   IDRSSmallStart(&idrs->space->small);
-  idrs->first      = PETSC_TRUE;
+  PetscCall(KSPIDRSAnchor_Private(ksp));
+  idrs->start      = PETSC_TRUE;
+  idrs->projectedr = PETSC_FALSE;
+  idrs->k          = 0;
+  idrs->replaced   = PETSC_FALSE;
+  idrs->updated    = PETSC_FALSE;
   idrs->brokendown = PETSC_FALSE;
   idrs->astray     = PETSC_FALSE;
   idrs->prepared   = IDRS_COMBINE_NONE;
-  PetscCall(KSPIDRSAnchor_Private(ksp));
+  idrs->rnorm = idrs->peak = 0.0;
+  idrs->anchornorm         = PETSC_MAX_REAL;
+  if (ksp->normtype != KSP_NORM_NONE) {
+    PetscReal rnorm;
+
+    PetscCall(KSPIDRSNorm_Private(ksp, idrs->r, &rnorm));
+    KSPIDRSSetStartNorm(idrs, rnorm);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,8 +171,7 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
   PetscCall(KSPIDRSFold_Private(ksp));
   PetscCall(KSPIDRSSmoothFold_Private(ksp));
   PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, y));
-  PetscCall(VecNorm(y, NORM_2, rnorm));
-  ((KSP_IDRS *)ksp->data)->space->reductions++;
+  PetscCall(KSPIDRSNorm_Private(ksp, y, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,7 +179,7 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
    KSPIDRSProgress_Private - r has been replaced by what x really has, after the recurrence had promised less: ends the solve when
    this does not get smaller any more. What is far above the smallest is on its way down from a peak, and says nothing.
 */
-PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm)
+PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
@@ -151,7 +187,7 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm)
   if (rnorm <= 0.5 * idrs->floor) {
     idrs->stagnations = 0;
     idrs->floor       = rnorm;
-  } else if (rnorm <= 1e3 * idrs->floor) idrs->stagnations++;
+  } else if (rnorm <= 1e3 * idrs->floor) idrs->stagnations += weight;
   if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
     PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
@@ -174,7 +210,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProgress_Private(ksp, rnorm));
+  PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSSmoothUnfold_Private(ksp, idrs->v));
   if (idrs->prepared == IDRS_COMBINE_V) idrs->prepared = IDRS_COMBINE_NONE; /* v was overwritten here, and belonged to the old r */
@@ -198,6 +234,35 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 }
 
 /*
+   A start that has broken down after so many steps: where the columns that are there span a Krylov space that A leaves as it is, the residual
+   vanishes for the x + U c with P^H (r - G c) = 0
+*/
+static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
+{
+  KSP_IDRS  *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSSmall *small = &idrs->space->small;
+
+  PetscFunctionBegin;
+  if (idrs->k < idrs->s) {
+    IDRSSmallCombine(small, 0); /* its first entries need no other column */
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, idrs->k, small->c, idrs->space->U, idrs->space->G));
+  }
+  IDRSSmallAddStart(small, idrs->k);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Else it is the x of the last step that is taken: y = b - A x, and its norm */
+static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < idrs->k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->space->small.c[j], idrs->space->U[j]));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, y, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    KSPIDRSRestart_Private - After a breakdown: from the present x, with the next seed, unless x is good enough or too many
    restarts have been made; that of a recurrence that took its time to go astray is not counted. A recurrence that breaks down because nothing is left of r has
    found the solution; one that breaks down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x. The smoothed
@@ -209,7 +274,8 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  if (idrs->rnorm > idrs->anchornorm) {
+  if (idrs->start) PetscCall(KSPIDRSFinishStart_Private(ksp));
+  else if (idrs->rnorm > idrs->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
       PetscCall(KSPIDRSAddPending_Private(ksp, idrs->d));
@@ -219,6 +285,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     idrs->columns = 0;
   }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
+  if (idrs->start && !idrs->d && !(rnorm <= idrs->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   if (ksp->normtype != KSP_NORM_NONE) {
     ksp->rnorm = rnorm;

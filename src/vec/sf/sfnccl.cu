@@ -21,7 +21,7 @@
 
 /* The roots of this process that others have leaves of, or its leaves. The first four belong to the graph */
 typedef struct {
-  PetscMPIInt        nranks;
+  IDRSRankCount      nranks;
   const PetscMPIInt *ranks;
   const PetscInt    *offset; /* [nranks+1] of the items of a process */
   const PetscInt    *index;  /* where the items are in the array */
@@ -85,7 +85,7 @@ static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
   PetscFunctionBegin;
   end->items  = n;
   end->direct = PETSC_TRUE;
-  for (PetscMPIInt p = 0; p < end->nranks; p++) {
+  for (IDRSRankCount p = 0; p < end->nranks; p++) {
     for (PetscInt i = end->offset[p] + 1; i < end->offset[p + 1]; i++) {
       if (end->index[i] != end->index[i - 1] + 1) end->direct = PETSC_FALSE;
     }
@@ -223,7 +223,7 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
 static PetscErrorCode SFMessages_NCCL(const SFEnd *end, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
 {
   PetscFunctionBegin;
-  for (PetscMPIInt p = 0; p < end->nranks; p++) {
+  for (IDRSRankCount p = 0; p < end->nranks; p++) {
     const PetscInt first = end->offset[p], count = end->offset[p + 1] - first;
 
     messages[p].rank  = end->ranks[p];

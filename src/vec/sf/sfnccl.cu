@@ -72,7 +72,7 @@ static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
 static PetscErrorCode SFCopyToDevice_NCCL(PetscInt n, const PetscInt *from, PetscInt **to)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMalloc((void **)to, (n + 1) * sizeof(PetscInt)));
+  PetscCallCUDA(cudaMalloc((void **)to, ((size_t)n + 1) * sizeof(PetscInt)));
   PetscCallCUDA(cudaMemcpy(*to, from, n * sizeof(PetscInt), cudaMemcpyHostToDevice));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -137,8 +137,8 @@ static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange 
     PetscCall(PetscNew(&exchange));
     exchange->next  = nccl->exchanges;
     nccl->exchanges = exchange;
-    PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, (nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
-    PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, (nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, ((size_t)nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, ((size_t)nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
     PetscCall(PetscMalloc2(nccl->roots.nranks, &exchange->rootmessages, nccl->leaves.nranks, &exchange->leafmessages));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->packed, cudaEventDisableTiming));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->arrived, cudaEventDisableTiming));
@@ -160,7 +160,7 @@ static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, c
 }
 
 /* Pinned memory beside a buffer of the device */
-static PetscErrorCode SFHostBuffer_NCCL(PetscInt n, PetscScalar **host)
+static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 {
   PetscFunctionBegin;
   if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
@@ -228,7 +228,7 @@ static PetscErrorCode SFMessages_NCCL(const SFEnd *end, PetscInt bs, PetscScalar
 
     messages[p].rank  = end->ranks[p];
     messages[p].bytes = (size_t)count * bs * sizeof(PetscScalar);
-    messages[p].data  = array ? array + (count ? end->index[first] : 0) * bs : buffer + first * bs;
+    messages[p].data  = array ? array + (size_t)(count ? end->index[first] : 0) * bs : buffer + (size_t)first * bs;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,8 +284,8 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
 
 static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange, MPI_Op op, PetscBool reverse, void *todata)
 {
-  const SFEnd    *to       = reverse ? &nccl->roots : &nccl->leaves;
-  const size_t    n        = (size_t)to->places * exchange->bs;
+  const SFEnd    *to = reverse ? &nccl->roots : &nccl->leaves;
+  const size_t    n = (size_t)to->places * exchange->bs, items = (size_t)to->items * exchange->bs;
   PetscScalar    *received = reverse ? exchange->rootbuffer : exchange->leafbuffer, **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
   const PetscBool add = op == MPI_REPLACE ? PETSC_FALSE : PETSC_TRUE;
   cudaStream_t    stream;
@@ -295,8 +295,8 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
   PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(exchange->to)) {
-    PetscCall(SFHostBuffer_NCCL(to->items * exchange->bs, host));
-    PetscCallCUDA(cudaMemcpyAsync(*host, received, (size_t)to->items * exchange->bs * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    PetscCall(SFHostBuffer_NCCL(items, host));
+    PetscCallCUDA(cudaMemcpyAsync(*host, received, items * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
   } else if (!exchange->received && n) {

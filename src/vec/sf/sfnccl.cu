@@ -25,6 +25,7 @@ typedef struct {
   const PetscMPIInt *ranks;
   const PetscInt    *offset; /* [nranks+1] of the items of a process */
   const PetscInt    *index;  /* where the items are in the array */
+  PetscInt          *known;  /* index[] as the following was made of it */
   PetscInt           items;
   PetscBool          direct; /* do those of each process lie one after another? */
   PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
@@ -91,10 +92,10 @@ static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
     }
   }
   PetscCall(PetscMalloc1(n, &sorted));
-  PetscCall(PetscMalloc3(n, &end->place, n + 1, &end->first, n, &end->item));
+  PetscCall(PetscMalloc4(n, &end->known, n, &end->place, n + 1, &end->first, n, &end->item));
   for (PetscInt i = 0; i < n; i++) {
-    sorted[i]    = end->index[i];
-    end->item[i] = i;
+    end->known[i] = sorted[i] = end->index[i];
+    end->item[i]              = i;
   }
   PetscCall(PetscSortIntWithArray(n, sorted, end->item));
   end->places   = 0;
@@ -116,12 +117,34 @@ static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
 static PetscErrorCode SFEndDestroy_NCCL(SFEnd *end)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree3(end->place, end->first, end->item));
+  PetscCall(PetscFree4(end->known, end->place, end->first, end->item));
   PetscCallCUDA(cudaFree(end->index_d));
   PetscCallCUDA(cudaFree(end->place_d));
   PetscCallCUDA(cudaFree(end->first_d));
   PetscCallCUDA(cudaFree(end->item_d));
   PetscCall(PetscMemzero(end, sizeof(*end)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFRootsCreate_NCCL(PetscSF sf, SF_NCCL *nccl)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
+  PetscCall(SFEndCreate_NCCL(&nccl->roots));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The roots are made anew where VecScatterRemap() has changed index[] in place, which takes the graph from the scatter */
+static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
+{
+  PetscBool same = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (!sf->remote) PetscCall(PetscArraycmp(nccl->roots.index, nccl->roots.known, nccl->roots.items, &same));
+  if (!same) {
+    PetscCall(SFEndDestroy_NCCL(&nccl->roots));
+    PetscCall(SFRootsCreate_NCCL(sf, nccl));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -207,15 +230,15 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
       PetscCall(IDRSDevicesGet(comm, &nccl->devices, &why));
       PetscCheck(nccl->devices, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
-      PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
+      PetscCall(SFRootsCreate_NCCL(sf, nccl));
       PetscCall(PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
-      PetscCall(SFEndCreate_NCCL(&nccl->roots));
       PetscCall(SFEndCreate_NCCL(&nccl->leaves));
     }
     nccl->agreed = PETSC_TRUE;
     PetscCall(PetscInfo(sf, states[0] ? "scatters go from GPU to GPU\n" : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
   }
-  if (!nccl->devices) *bs = 0;
+  if (nccl->devices) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
+  else *bs = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,14 +385,11 @@ static PetscErrorCode PetscSFReduceEnd_NCCL(PetscSF sf, MPI_Datatype unit, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the graph is of type basic, the only one that PETSc can remap, as scatters between local vectors of a DMDA need it */
+/* PETSc makes a copy of the type that is named: see PetscSFCreate_NCCL() */
 static PetscErrorCode PetscSFDuplicate_NCCL(PetscSF sf, PetscSFDuplicateOption option, PetscSF copy)
 {
   PetscFunctionBegin;
-  if (option == PETSCSF_DUPLICATE_GRAPH) {
-    PetscCall(PetscSFSetType(copy, PETSCSFBASIC));
-    PetscCall(PetscInfo(sf, "a copy of this is of type basic\n"));
-  }
+  PetscCall(PetscSFSetType(copy, PETSCSFNCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -449,7 +469,9 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    collective; after that, arrays of processes that do have theirs on the host go through the device. Sums are in a fixed order: the results are the same
    bits each time.
 
-   Each process needs a GPU of its own; where two share one, the first scatter is an error that says so. A copy by `VecScatterCopy()` is of type basic.
+   Each process needs a GPU of its own; where two share one, the first scatter is an error that says so.
+
+   `PetscSFGetType()` returns `PETSCSFBASIC`, which `VecScatterRemap()` asks for, and `PetscSFView()` says how the scatters go.
 
    A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others wait for its messages, as they do
    with the type basic; `KSPIDRS` gives up after `KSPIDRSSetTimeout()` where its reductions go by NCCL, other solvers wait on.
@@ -462,8 +484,7 @@ PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
   PetscContainer container;
 
   PetscFunctionBegin;
-  PetscCall(PetscSFSetType(sf, PETSCSFBASIC));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)sf, PETSCSFNCCL));
+  PetscCall(PetscSFSetType(sf, PETSCSFBASIC)); /* keeps this name: VecScatterRemap() refuses others */
   PetscCall(PetscNew(&nccl));
   nccl->basic = *sf->ops;
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
@@ -478,5 +499,10 @@ PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
   sf->ops->BcastEnd    = PetscSFBcastEnd_NCCL;
   sf->ops->ReduceBegin = PetscSFReduceBegin_NCCL;
   sf->ops->ReduceEnd   = PetscSFReduceEnd_NCCL;
+  if (sf->setupcalled) { /* as another type, or as this one, which PETSc does not know by its name */
+    PetscCall(PetscFree4(sf->ranks, sf->roffset, sf->rmine, sf->rremote));
+    sf->setupcalled = PETSC_FALSE;
+    PetscCall(PetscSFSetUp(sf));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

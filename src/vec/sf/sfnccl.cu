@@ -182,6 +182,25 @@ static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   A scatter that has begun with these arrays and not ended, as after an error, must not be found by the end of the next one. Its buffers are free once its
+   messages have arrived. Of arrays that are both empty there may be several under way, in which this process has no part
+*/
+static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata)
+{
+  SFExchange   exchange = NULL;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  if (rootdata || leafdata) PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
+  if (exchange) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
+    exchange->inuse = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Pinned memory beside a buffer of the device */
 static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 {
@@ -341,6 +360,7 @@ static PetscErrorCode PetscSFBcastBegin_NCCL(PetscSF sf, MPI_Datatype unit, Pets
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
+  PetscCall(SFExchangeAbandon_NCCL(nccl, rootdata, leafdata));
   if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_FALSE, rootmtype, rootdata, leafmtype, leafdata));
   else PetscCall((*nccl->basic.BcastBegin)(sf, unit, rootmtype, rootdata, leafmtype, leafdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -367,6 +387,7 @@ static PetscErrorCode PetscSFReduceBegin_NCCL(PetscSF sf, MPI_Datatype unit, Pet
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
+  PetscCall(SFExchangeAbandon_NCCL(nccl, rootdata, leafdata));
   if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_TRUE, leafmtype, leafdata, rootmtype, rootdata));
   else PetscCall((*nccl->basic.ReduceBegin)(sf, unit, leafmtype, leafdata, rootmtype, rootdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);

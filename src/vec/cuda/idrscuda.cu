@@ -182,8 +182,13 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
   PetscDeviceContext dctx;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
+  if (cuda && cuda->devices) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCall(IDRSDevicesFinish(cuda->devices, stream, space->timeout));
+  }
   PetscCall(IDRSColumnsDestroy(space->s, &space->G));
   PetscCall(IDRSColumnsDestroy(space->s, &space->U));
   if (cuda) {

@@ -1,9 +1,17 @@
-static char help[] = "A process that leaves a solve with an error, between GPUs that NCCL connects: the others end with an error within the time that is set, and\n\
-afterwards all of them solve again.\n\n";
+static char help[] = "A process that leaves a solve with an error, between GPUs that NCCL connects: the others end with an error within the time that is set, or they\n\
+leave with one of their own in other products. Afterwards all of them solve again.\n\n";
 
 #include <petscidrs.h>
 #include "system.h"
 #include "listen.h"
+
+typedef enum {
+  LEAVE_LAST,       /* the last process leaves; after it the solver is reset */
+  LEAVE_ALL,        /* all leave, the last one a product earlier; after it the solver is reset */
+  LEAVE_ALL_AND_GO, /* all leave, and solve again with what they have */
+  LEAVES
+} Leaves;
+static const char *const leaves[] = {"the last leaves", "all leave", "all leave and go on"};
 
 #define TIMEOUT 2.0  /* seconds */
 #define SLACK   20.0 /* to give up and to come back */
@@ -30,12 +38,12 @@ static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last process leaves in this product; then a solve by the same solver, and by a new one */
-static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt product)
+/* The last process leaves in this product, and the others, if they do, in the next one; then a solve by the same solver, and by a new one */
+static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt product, Leaves who)
 {
   const char    *expected;
-  char           what[64], *found;
-  PetscBool      right, everywhere;
+  char           what[80], *found;
+  PetscBool      leaving, right, everywhere;
   PetscMPIInt    rank, size;
   PetscErrorCode ierr, code;
   PetscLogDouble begin;
@@ -44,27 +52,30 @@ static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt pro
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT, s, product));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT ", %s", s, product, leaves[who]));
   PetscCall(SolverCreate(S, s, PCNONE, &ksp));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
   PetscCall(KSPIDRSSetTimeout(ksp, TIMEOUT));
-  left     = rank == size - 1 ? product : 0;
-  code     = left ? PETSC_ERR_USER : PETSC_ERR_LIB;
-  expected = left ? "leaves" : "-ksp_idrs_timeout";
+  leaving  = rank == size - 1 || who != LEAVE_LAST ? PETSC_TRUE : PETSC_FALSE;
+  left     = rank == size - 1 ? product : leaving ? product + 1 : 0;
+  code     = leaving ? PETSC_ERR_USER : PETSC_ERR_LIB;
+  expected = leaving ? "leaves" : "-ksp_idrs_timeout";
   begin    = MPI_Wtime();
   PetscCall(Listen());
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   begin = MPI_Wtime() - begin;
   PetscCall(PetscStrstr(message, expected, &found));
-  right = ierr == code && found && begin < TIMEOUT + SLACK && (rank == size - 1 || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
+  right = ierr == code && found && begin < TIMEOUT + SLACK && (leaving || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
   if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin, (int)ierr, message));
   PetscCall(Everywhere(right, &everywhere));
   if (!everywhere) PetscCall(Complain("%s", what));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, S, S));
+  if (who != LEAVE_ALL_AND_GO) {
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, S, S));
+  }
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved(what, ksp, A, b, x));
@@ -118,7 +129,9 @@ int main(int argc, char **argv)
   PetscCall(Connected(S, &connected));
   if (connected) {
     for (size_t is = 0; is < SIZES; is += 2) {
-      for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(products); ip++) PetscCall(Leave(A, S, b, x, sizes[is], products[ip]));
+      for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(products); ip++) {
+        for (Leaves who = LEAVE_LAST; who < LEAVES; who++) PetscCall(Leave(A, S, b, x, sizes[is], products[ip], who));
+      }
     }
     PetscCall(Verdict("a process that leaves"));
   } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a process that leaves: left out, the processes have no GPU each that NCCL connects\n"));

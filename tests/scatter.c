@@ -211,6 +211,9 @@ static PetscErrorCode TestGraphs(PetscInt n)
       for (PetscInt t = 0; t < 2; t++) {
         PetscCall(PetscSFReset(sf[t]));
         PetscCall(GraphSet(sf[t], (Graph)graph, n, &nroots, &nleaves));
+        if (place != PLACE_HOST) continue;
+        PetscCall(PetscSFSetUp(sf[t])); /* and given its type once more, as PetscSFSetFromOptions() does with -sf_type */
+        PetscCall(PetscSFSetType(sf[t], t ? "nccl" : PETSCSFBASIC));
       }
       for (PetscInt c = 0; c < 2 * 2 * 3; c++) {
         const PetscInt  bs      = sizes[c % 2];
@@ -231,6 +234,60 @@ static PetscErrorCode TestGraphs(PetscInt n)
     for (PetscInt t = 0; t < 2; t++) PetscCall(PetscSFDestroy(&sf[t]));
   }
   PetscCall(Verdict("graphs"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A scatter that has begun does not end, as after an error between the two; a scatter that began before it does. Then the same arrays have other
+   entries, and a scatter that ends. The type basic, which has an error of its own for this, is given the last scatter alone
+*/
+static PetscErrorCode TestLeft(PetscInt n)
+{
+  PetscMemType       memtype;
+  PetscMPIInt        size, device;
+  const PetscScalar *array;
+  Vec                result[2];
+  PetscReal          difference;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt t = 0; t < 2; t++) {
+    PetscSF  sf;
+    PetscInt nroots, nleaves;
+    Under    under[UNITS];
+
+    PetscCall(PetscSFCreate(PETSC_COMM_WORLD, &sf));
+    PetscCall(PetscSFSetType(sf, t ? "nccl" : PETSCSFBASIC));
+    PetscCall(GraphSet(sf, GRAPH_MANY, n, &nroots, &nleaves));
+    for (PetscInt u = 0; u < UNITS; u++) {
+      PetscCall(ArrayCreate(nroots, 17 * u, PLACE_OPTIONS, &under[u].roots));
+      PetscCall(ArrayCreate(nleaves, 29 * u + 500, PLACE_OPTIONS, &under[u].leaves));
+    }
+    PetscCall(VecGetArrayReadAndMemType(under[1].leaves, &array, &memtype));
+    PetscCall(VecRestoreArrayReadAndMemType(under[1].leaves, &array));
+    device = PetscMemTypeDevice(memtype) ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, &device, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+    if (t && device && size > 1) {
+      for (PetscInt u = 0; u < UNITS; u++) PetscCall(Begin(sf, MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[u]));
+      PetscCall(End(sf, MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[0]));
+      PetscCall(VecRestoreArrayAndMemType(under[1].leaves, &under[1].to));
+      PetscCall(VecRestoreArrayReadAndMemType(under[1].roots, &under[1].from));
+    }
+    PetscCall(VecShift(under[1].roots, 3.0));
+    PetscCall(Begin(sf, MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[1]));
+    PetscCall(End(sf, MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[1]));
+    result[t] = under[1].leaves;
+    PetscCall(PetscObjectReference((PetscObject)result[t]));
+    for (PetscInt u = 0; u < UNITS; u++) {
+      PetscCall(VecDestroy(&under[u].roots));
+      PetscCall(VecDestroy(&under[u].leaves));
+    }
+    PetscCall(PetscSFDestroy(&sf));
+  }
+  PetscCall(Difference(result[0], result[1], &difference));
+  if (!(difference == 0.0)) PetscCall(Complain("differs by %g", (double)difference));
+  for (PetscInt t = 0; t < 2; t++) PetscCall(VecDestroy(&result[t]));
+  PetscCall(Verdict("after a scatter that did not end"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,10 +326,74 @@ static PetscErrorCode TestOthers(PetscInt n)
   PetscCall(PetscSFSetUp(sf));
   PetscCall(PetscSFCreateInverseSF(sf, &inverse));
   PetscCall(PetscSFDestroy(&inverse));
-  PetscCall(PetscSFSetType(sf, PETSCSFBASIC)); /* away from the type, and back, with what it had */
-  PetscCall(PetscSFSetType(sf, "nccl"));
   PetscCall(PetscSFDestroy(&sf));
   PetscCall(Verdict("what is left to the type basic"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Some entries of a vector go to another one and are added to it on the way back, three times over. Between these what is sent is taken from other
+   places of the same process. Leaves the sum of all that arrives in the vector
+*/
+static PetscErrorCode Remapped(const char type[], PetscInt n, Vec *result)
+{
+  VecScatter   scatter;
+  Vec          x, y;
+  IS           from;
+  PetscInt     begin, end, N, *index, *tomap;
+  PetscScalar *array;
+  PetscMPIInt  rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsSetValue(NULL, "-sf_type", type));
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &x));
+  PetscCall(VecSetSizes(x, LocalSize(rank, n), PETSC_DECIDE));
+  PetscCall(VecSetFromOptions(x));
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecDuplicate(x, result));
+  PetscCall(VecSet(*result, 0.0));
+  PetscCall(VecGetArrayWrite(x, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = (PetscReal)Some(i, 101);
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscCall(PetscMalloc2(end - begin, &index, end - begin, &tomap));
+  for (PetscInt i = begin; i < end; i++) index[i - begin] = i % 3 ? (i + N / 2) % N : Some(i, N);
+  PetscCall(ISCreateGeneral(PETSC_COMM_WORLD, end - begin, index, PETSC_COPY_VALUES, &from));
+  PetscCall(VecScatterCreate(x, from, y, NULL, &scatter));
+  for (PetscInt repeat = 0; repeat < 3; repeat++) {
+    PetscCall(VecScatterBegin(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecAYPX(*result, 3.0, y));
+    PetscCall(VecScatterBegin(scatter, y, x, ADD_VALUES, SCATTER_REVERSE));
+    PetscCall(VecScatterEnd(scatter, y, x, ADD_VALUES, SCATTER_REVERSE));
+    for (PetscInt i = 0; i < end - begin; i++) tomap[i] = (i + 5 + repeat) % (end - begin);
+    PetscCall(VecScatterRemap(scatter, tomap, NULL));
+  }
+  PetscCall(PetscFree2(index, tomap));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscCall(ISDestroy(&from));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(PetscOptionsClearValue(NULL, "-sf_type"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestRemap(PetscInt n)
+{
+  Vec       result[2];
+  PetscReal difference, norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(Remapped(PETSCSFBASIC, n, &result[0]));
+  PetscCall(Remapped("nccl", n, &result[1]));
+  PetscCall(Difference(result[0], result[1], &difference));
+  PetscCall(VecNorm(result[0], NORM_2, &norm));
+  if (!(difference == 0.0) || !(norm > 1.0)) PetscCall(Complain("differs by %g, norm %g", (double)difference, (double)norm));
+  PetscCall(VecDestroy(&result[0]));
+  PetscCall(VecDestroy(&result[1]));
+  PetscCall(Verdict("scatters from other places"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -399,6 +520,8 @@ int main(int argc, char **argv)
   if (can) {
     PetscCall(TestGraphs(n));
     PetscCall(TestOthers(n));
+    PetscCall(TestLeft(n));
+    PetscCall(TestRemap(n));
     PetscCall(TestGrids(12));
   } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "graphs, grids and products: left out, the processes have no GPU each that NCCL connects\n"));
   PetscCall(PetscFinalize());

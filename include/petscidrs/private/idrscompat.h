@@ -28,6 +28,13 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSCallAllreduce(...) PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
 #endif
 
+/* Number of processes in PetscSFGetRootRanks() and PetscSFGetLeafRanks() */
+#if PETSC_VERSION_LT(3, 22, 0)
+typedef PetscInt IDRSRankCount;
+#else
+typedef PetscMPIInt IDRSRankCount;
+#endif
+
 /* Diagonal scaling of the system inside the PC, which Krylov methods had to support or refuse, is gone from 3.26 on */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSCheckDiagonalScale(ksp) \

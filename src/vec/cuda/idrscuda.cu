@@ -182,8 +182,13 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
   PetscDeviceContext dctx;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
+  if (cuda && cuda->devices) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCall(IDRSDevicesFinish(cuda->devices, stream, space->timeout));
+  }
   PetscCall(IDRSColumnsDestroy(space->s, &space->G));
   PetscCall(IDRSColumnsDestroy(space->s, &space->U));
   if (cuda) {
@@ -431,20 +436,17 @@ static PetscErrorCode IDRSWait_CUDA(IDRSSpace space, uint64_t sequence)
 {
   const IDRS_CUDA *cuda  = (const IDRS_CUDA *)space->data;
   PetscLogDouble   began = 0;
+  PetscBool        idle;
   cudaStream_t     stream;
 
   PetscFunctionBegin;
   for (unsigned int polls = 1; *(volatile uint64_t *)cuda->arrived < sequence; polls++) {
     if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
-      cudaError_t error;
-
       if (began == 0) began = MPI_Wtime();
       if (cuda->devices) PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
       PetscCall(IDRSStream_CUDA(&stream));
-      error = cudaStreamQuery(stream);
-      if (error == cudaErrorNotReady) continue;
-      PetscCallCUDA(error);
-      PetscCheck(*(volatile uint64_t *)cuda->arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
+      PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+      PetscCheck(!idle || *(volatile uint64_t *)cuda->arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
     }
   }
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -535,11 +537,16 @@ static PetscErrorCode IDRSFetch_CUDA(IDRSSpace space)
 {
   const IDRS_CUDA     *cuda  = (IDRS_CUDA *)space->data;
   const PetscLogDouble began = MPI_Wtime();
+  PetscBool            idle;
   cudaStream_t         stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  while (cuda->devices && cudaStreamQuery(stream) == cudaErrorNotReady) PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
+  PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+  while (cuda->devices && !idle) {
+    PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
+    PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+  }
   PetscCallCUDA(cudaMemcpyAsync(space->numbers, cuda->numbers, (size_t)IDRS_NUMBERS(space->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,6 +4,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
+#include "stream.h"
 
 #if defined(PETSCIDRS_HAVE_NCCL)
   #include <nccl.h>
@@ -231,6 +232,24 @@ PetscErrorCode IDRSDevicesCheck(IDRSDevices devices, PetscLogDouble seconds, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Called before memory of the device is freed, which waits for all that is under way there. After an error these may be sums and messages in which no other
+   process takes part any more: what has not come within the time is given up.
+*/
+PetscErrorCode IDRSDevicesFinish(IDRSDevices devices, cudaStream_t stream, PetscReal timeout)
+{
+  const PetscLogDouble began = MPI_Wtime();
+  PetscBool            idle  = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  while (devices->comm && !idle) {
+    PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+    if (idle) PetscCall(IDRSStreamIdle_CUDA(devices->stream, &idle));
+    if (!idle && MPI_Wtime() - began > timeout) PetscCall(IDRSDevicesAbort_Private(devices));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #else
 
 PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
@@ -260,6 +279,12 @@ PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
 }
 
 PetscErrorCode IDRSDevicesLost(IDRSDevices devices, PetscBool *lost)
+{
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+}
+
+PetscErrorCode IDRSDevicesFinish(IDRSDevices devices, cudaStream_t stream, PetscReal timeout)
 {
   PetscFunctionBegin;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");

@@ -21,4 +21,5 @@ PETSC_INTERN PetscErrorCode IDRSDevicesAllreduce(IDRSDevices, const PetscScalar 
 PETSC_INTERN PetscErrorCode IDRSDevicesExchange(IDRSDevices, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[]);
 PETSC_INTERN PetscErrorCode IDRSDevicesGetStream(IDRSDevices, cudaStream_t *);
 PETSC_INTERN PetscErrorCode IDRSDevicesLost(IDRSDevices, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSDevicesFinish(IDRSDevices, cudaStream_t, PetscReal);
 PETSC_INTERN PetscErrorCode IDRSDevicesCheck(IDRSDevices, PetscLogDouble, PetscReal);

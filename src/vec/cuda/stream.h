@@ -1,5 +1,5 @@
 /*
-   The stream that PETSc works on at this moment
+   The stream that PETSc works on at this moment, and whether a stream has done its work
 */
 #pragma once
 
@@ -15,5 +15,17 @@ static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
   *stream = *(cudaStream_t *)handle;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* That the stream still works must not be what the next cudaGetLastError() returns */
+static inline PetscErrorCode IDRSStreamIdle_CUDA(cudaStream_t stream, PetscBool *idle)
+{
+  const cudaError_t error = cudaStreamQuery(stream);
+
+  PetscFunctionBegin;
+  *idle = error == cudaErrorNotReady ? PETSC_FALSE : PETSC_TRUE;
+  if (*idle) PetscCallCUDA(error);
+  else (void)cudaGetLastError();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -21,10 +21,11 @@
 
 /* The roots of this process that others have leaves of, or its leaves. The first four belong to the graph */
 typedef struct {
-  PetscMPIInt        nranks;
+  IDRSRankCount      nranks;
   const PetscMPIInt *ranks;
   const PetscInt    *offset; /* [nranks+1] of the items of a process */
   const PetscInt    *index;  /* where the items are in the array */
+  PetscInt          *known;  /* index[] as the following was made of it */
   PetscInt           items;
   PetscBool          direct; /* do those of each process lie one after another? */
   PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
@@ -72,7 +73,7 @@ static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
 static PetscErrorCode SFCopyToDevice_NCCL(PetscInt n, const PetscInt *from, PetscInt **to)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMalloc((void **)to, (n + 1) * sizeof(PetscInt)));
+  PetscCallCUDA(cudaMalloc((void **)to, ((size_t)n + 1) * sizeof(PetscInt)));
   PetscCallCUDA(cudaMemcpy(*to, from, n * sizeof(PetscInt), cudaMemcpyHostToDevice));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -85,16 +86,16 @@ static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
   PetscFunctionBegin;
   end->items  = n;
   end->direct = PETSC_TRUE;
-  for (PetscMPIInt p = 0; p < end->nranks; p++) {
+  for (IDRSRankCount p = 0; p < end->nranks; p++) {
     for (PetscInt i = end->offset[p] + 1; i < end->offset[p + 1]; i++) {
       if (end->index[i] != end->index[i - 1] + 1) end->direct = PETSC_FALSE;
     }
   }
   PetscCall(PetscMalloc1(n, &sorted));
-  PetscCall(PetscMalloc3(n, &end->place, n + 1, &end->first, n, &end->item));
+  PetscCall(PetscMalloc4(n, &end->known, n, &end->place, n + 1, &end->first, n, &end->item));
   for (PetscInt i = 0; i < n; i++) {
-    sorted[i]    = end->index[i];
-    end->item[i] = i;
+    end->known[i] = sorted[i] = end->index[i];
+    end->item[i]              = i;
   }
   PetscCall(PetscSortIntWithArray(n, sorted, end->item));
   end->places   = 0;
@@ -116,12 +117,34 @@ static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
 static PetscErrorCode SFEndDestroy_NCCL(SFEnd *end)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree3(end->place, end->first, end->item));
+  PetscCall(PetscFree4(end->known, end->place, end->first, end->item));
   PetscCallCUDA(cudaFree(end->index_d));
   PetscCallCUDA(cudaFree(end->place_d));
   PetscCallCUDA(cudaFree(end->first_d));
   PetscCallCUDA(cudaFree(end->item_d));
   PetscCall(PetscMemzero(end, sizeof(*end)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SFRootsCreate_NCCL(PetscSF sf, SF_NCCL *nccl)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
+  PetscCall(SFEndCreate_NCCL(&nccl->roots));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The roots are made anew where VecScatterRemap() has changed index[] in place, which takes the graph from the scatter */
+static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
+{
+  PetscBool same = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (!sf->remote) PetscCall(PetscArraycmp(nccl->roots.index, nccl->roots.known, nccl->roots.items, &same));
+  if (!same) {
+    PetscCall(SFEndDestroy_NCCL(&nccl->roots));
+    PetscCall(SFRootsCreate_NCCL(sf, nccl));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,8 +160,8 @@ static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange 
     PetscCall(PetscNew(&exchange));
     exchange->next  = nccl->exchanges;
     nccl->exchanges = exchange;
-    PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, (nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
-    PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, (nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, ((size_t)nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, ((size_t)nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
     PetscCall(PetscMalloc2(nccl->roots.nranks, &exchange->rootmessages, nccl->leaves.nranks, &exchange->leafmessages));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->packed, cudaEventDisableTiming));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->arrived, cudaEventDisableTiming));
@@ -159,8 +182,27 @@ static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   A scatter that has begun with these arrays and not ended, as after an error, must not be found by the end of the next one. Its buffers are free once its
+   messages have arrived. Of arrays that are both empty there may be several under way, in which this process has no part
+*/
+static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata)
+{
+  SFExchange   exchange = NULL;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  if (rootdata || leafdata) PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
+  if (exchange) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
+    exchange->inuse = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Pinned memory beside a buffer of the device */
-static PetscErrorCode SFHostBuffer_NCCL(PetscInt n, PetscScalar **host)
+static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 {
   PetscFunctionBegin;
   if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
@@ -207,15 +249,15 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
       PetscCall(IDRSDevicesGet(comm, &nccl->devices, &why));
       PetscCheck(nccl->devices, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
-      PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
+      PetscCall(SFRootsCreate_NCCL(sf, nccl));
       PetscCall(PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
-      PetscCall(SFEndCreate_NCCL(&nccl->roots));
       PetscCall(SFEndCreate_NCCL(&nccl->leaves));
     }
     nccl->agreed = PETSC_TRUE;
     PetscCall(PetscInfo(sf, states[0] ? "scatters go from GPU to GPU\n" : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
   }
-  if (!nccl->devices) *bs = 0;
+  if (nccl->devices) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
+  else *bs = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,12 +265,12 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
 static PetscErrorCode SFMessages_NCCL(const SFEnd *end, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
 {
   PetscFunctionBegin;
-  for (PetscMPIInt p = 0; p < end->nranks; p++) {
+  for (IDRSRankCount p = 0; p < end->nranks; p++) {
     const PetscInt first = end->offset[p], count = end->offset[p + 1] - first;
 
     messages[p].rank  = end->ranks[p];
     messages[p].bytes = (size_t)count * bs * sizeof(PetscScalar);
-    messages[p].data  = array ? array + (count ? end->index[first] : 0) * bs : buffer + first * bs;
+    messages[p].data  = array ? array + (size_t)(count ? end->index[first] : 0) * bs : buffer + (size_t)first * bs;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,8 +326,8 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
 
 static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange, MPI_Op op, PetscBool reverse, void *todata)
 {
-  const SFEnd    *to       = reverse ? &nccl->roots : &nccl->leaves;
-  const size_t    n        = (size_t)to->places * exchange->bs;
+  const SFEnd    *to = reverse ? &nccl->roots : &nccl->leaves;
+  const size_t    n = (size_t)to->places * exchange->bs, items = (size_t)to->items * exchange->bs;
   PetscScalar    *received = reverse ? exchange->rootbuffer : exchange->leafbuffer, **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
   const PetscBool add = op == MPI_REPLACE ? PETSC_FALSE : PETSC_TRUE;
   cudaStream_t    stream;
@@ -295,8 +337,8 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
   PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(exchange->to)) {
-    PetscCall(SFHostBuffer_NCCL(to->items * exchange->bs, host));
-    PetscCallCUDA(cudaMemcpyAsync(*host, received, (size_t)to->items * exchange->bs * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    PetscCall(SFHostBuffer_NCCL(items, host));
+    PetscCallCUDA(cudaMemcpyAsync(*host, received, items * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
   } else if (!exchange->received && n) {
@@ -318,6 +360,7 @@ static PetscErrorCode PetscSFBcastBegin_NCCL(PetscSF sf, MPI_Datatype unit, Pets
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
+  PetscCall(SFExchangeAbandon_NCCL(nccl, rootdata, leafdata));
   if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_FALSE, rootmtype, rootdata, leafmtype, leafdata));
   else PetscCall((*nccl->basic.BcastBegin)(sf, unit, rootmtype, rootdata, leafmtype, leafdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -344,6 +387,7 @@ static PetscErrorCode PetscSFReduceBegin_NCCL(PetscSF sf, MPI_Datatype unit, Pet
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
+  PetscCall(SFExchangeAbandon_NCCL(nccl, rootdata, leafdata));
   if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_TRUE, leafmtype, leafdata, rootmtype, rootdata));
   else PetscCall((*nccl->basic.ReduceBegin)(sf, unit, leafmtype, leafdata, rootmtype, rootdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -362,14 +406,11 @@ static PetscErrorCode PetscSFReduceEnd_NCCL(PetscSF sf, MPI_Datatype unit, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the graph is of type basic, the only one that PETSc can remap, as scatters between local vectors of a DMDA need it */
+/* PETSc makes a copy of the type that is named: see PetscSFCreate_NCCL() */
 static PetscErrorCode PetscSFDuplicate_NCCL(PetscSF sf, PetscSFDuplicateOption option, PetscSF copy)
 {
   PetscFunctionBegin;
-  if (option == PETSCSF_DUPLICATE_GRAPH) {
-    PetscCall(PetscSFSetType(copy, PETSCSFBASIC));
-    PetscCall(PetscInfo(sf, "a copy of this is of type basic\n"));
-  }
+  PetscCall(PetscSFSetType(copy, PETSCSFNCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -449,7 +490,9 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    collective; after that, arrays of processes that do have theirs on the host go through the device. Sums are in a fixed order: the results are the same
    bits each time.
 
-   Each process needs a GPU of its own; where two share one, the first scatter is an error that says so. A copy by `VecScatterCopy()` is of type basic.
+   Each process needs a GPU of its own; where two share one, the first scatter is an error that says so.
+
+   `PetscSFGetType()` returns `PETSCSFBASIC`, which `VecScatterRemap()` asks for, and `PetscSFView()` says how the scatters go.
 
    A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others wait for its messages, as they do
    with the type basic; `KSPIDRS` gives up after `KSPIDRSSetTimeout()` where its reductions go by NCCL, other solvers wait on.
@@ -462,8 +505,7 @@ PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
   PetscContainer container;
 
   PetscFunctionBegin;
-  PetscCall(PetscSFSetType(sf, PETSCSFBASIC));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)sf, PETSCSFNCCL));
+  PetscCall(PetscSFSetType(sf, PETSCSFBASIC)); /* keeps this name: VecScatterRemap() refuses others */
   PetscCall(PetscNew(&nccl));
   nccl->basic = *sf->ops;
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
@@ -478,5 +520,10 @@ PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
   sf->ops->BcastEnd    = PetscSFBcastEnd_NCCL;
   sf->ops->ReduceBegin = PetscSFReduceBegin_NCCL;
   sf->ops->ReduceEnd   = PetscSFReduceEnd_NCCL;
+  if (sf->setupcalled) { /* as another type, or as this one, which PETSc does not know by its name */
+    PetscCall(PetscFree4(sf->ranks, sf->roffset, sf->rmine, sf->rremote));
+    sf->setupcalled = PETSC_FALSE;
+    PetscCall(PetscSFSetUp(sf));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

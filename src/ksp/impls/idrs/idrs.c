@@ -208,6 +208,7 @@ static PetscErrorCode KSPIDRSRenew_Private(KSP ksp)
     PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
     if (states[1]) {
       PetscCall(PetscInfo(ksp, "The solution has moved between host and device, or there has been an error: set up again\n"));
+      if (idrs->solving) idrs->space->timeout = 0.0; /* all processes have left that solve: sums that have not come do not come any more */
       PetscCall(KSPIDRSSetUpAgain_Private(ksp));
     }
   } else if (idrs->solving) {

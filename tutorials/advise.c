@@ -1,19 +1,31 @@
-static char help[] = "Which Krylov method and preconditioner for this linear system: tries them, prints a table, the fastest first, and the options to paste.\n\
+static char help[] = "Which Krylov method for this linear system with one preconditioner: tries them. make advise calls it for each preconditioner.\n\
   -f file, -b file, -column j, -rhs kind   the system, as in linearsystem.h\n\
   -solvers a,b:s,...        methods, some with their s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, and idr:4 where PETSc has it)\n\
-  -preconditioners a,b,...  their types (default none,jacobi,bjacobi,sor,asm,gamg)\n\
-  -limit seconds            of one solve (default 10); the set-up of a preconditioner cannot be interrupted\n\
+  -preconditioners a,b,...  of make advise: their types (default none,jacobi,bjacobi,sor,asm,gamg)\n\
+  -limit seconds            of one solve or set-up (default 10); what takes twice that and five seconds more is killed\n\
   -total seconds            after which no other run begins (default 300)\n\
 Tolerance, iterations and more as always, for all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
 On a GPU: -mat_type aijcusparse -vec_type cuda. Runs in parallel too.\n\n";
 
 /*
-   make advise MATRIX=file [RHS=file] calls this program.
+   tools/advise, which make advise MATRIX=file [RHS=file] calls, starts this program for each preconditioner and makes a table of
+   what it prints. A preconditioner that crashes, or that some processes wait in for one that has failed, takes no other with it.
 
-   All methods are preconditioned from the right and so test the norm of the same residual. A preconditioner is set up once and
+   All methods are preconditioned from the right and so test the norm of the same residual. The preconditioner is set up once and
    serves all methods. Each run begins with a few iterations that are not counted: they warm up, and tell how many iterations
    fit into the limit of time, so that the run itself is not disturbed by a clock.
+
+   It prints lines of fields, with tabs between them:
+
+     system  what was read, the number of methods, a note on memory
+     begin   what is tried now
+     run     0 if it is right, else 1, or 2 if there is no solution; seconds, or the residual norm; options; the same with those
+             that go with them; the other columns of the table
+     ended   why the step that was begun last has been killed
+     left    the number of runs that there was no time for
 */
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <petscksp.h>
 #include <petsctime.h>
@@ -23,10 +35,10 @@ On a GPU: -mat_type aijcusparse -vec_type cuda. Runs in parallel too.\n\n";
 #define TRIAL 30 /* iterations that are not counted: as many as GMRES makes before it restarts */
 
 typedef struct {
-  char      options[256], reason[96];
+  char      options[256], reason[sizeof(attempt.text) + 32];
   PetscInt  its, vectors; /* vectors is 0 where it is not known */
   PetscReal products, setup, solve, residual;
-  PetscBool right, idrs; /* right: converged, and the true residual is as small as was asked for */
+  PetscBool right; /* converged, and the true residual is as small as was asked for */
 } Run;
 
 typedef struct {
@@ -35,8 +47,7 @@ typedef struct {
   Vec            b, x, r;
   PetscReal      limit, total, bnorm, rtol;
   PetscLogDouble begin;
-  PetscInt       planned, made;
-  Run           *runs;
+  char           pctype[64];
 } Advice;
 
 /* Events so far: products with a matrix, applications of a preconditioner */
@@ -103,20 +114,39 @@ static PetscErrorCode WorkVectors(KSP ksp, const char type[], PetscInt s, PetscI
   PetscFunctionReturn(0);
 }
 
-/* What goes on, on a terminal only; a line that the next one overwrites, and NULL wipes out */
-static PetscErrorCode Progress(const Advice *advice, const char text[])
+/* Where a process has failed and the others wait for it, it says why; they give it the time to */
+static void WatchEnd(int number)
 {
-  char line[128] = "";
+  char line[sizeof(attempt.text) + 8] = "ended\t";
+
+  if (!attempt.code) (void)sleep(1);
+  strcat(line, attempt.code ? attempt.text : "out of time");
+  strcat(line, "\n");
+  _exit(write(STDOUT_FILENO, line, strlen(line)) < 0 ? 2 : 1);
+}
+
+/* All that comes before WatchStop() must end in time, or all processes do */
+static PetscErrorCode WatchStart(const Advice *advice)
+{
+  double           seconds = PetscMin(2.0 * (double)advice->limit + 5.0, 1e9);
+  struct itimerval timer   = {.it_value.tv_sec = (time_t)seconds};
 
   PetscFunctionBeginUser;
-  if (!isatty(STDERR_FILENO)) PetscFunctionReturn(0);
-  if (text) PetscCall(PetscSNPrintf(line, sizeof(line), "%" PetscInt_FMT " of %" PetscInt_FMT ": %s", advice->made, advice->planned, text));
-  PetscCall(PetscFPrintf(advice->comm, PETSC_STDERR, "\r%-78.78s\r", line));
+  PetscCheck(signal(SIGALRM, WatchEnd) != SIG_ERR && !setitimer(ITIMER_REAL, &timer, NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "no timer of %g s", seconds);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode WatchStop(void)
+{
+  struct itimerval none = {.it_value.tv_sec = 0};
+
+  PetscFunctionBeginUser;
+  PetscCheck(!setitimer(ITIMER_REAL, &none, NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "the timer cannot be stopped");
   PetscFunctionReturn(0);
 }
 
 /* Sets up a preconditioner and applies it once, which may fail, on some processes only; usage is what one application takes */
-static PetscErrorCode PreconditionerTry(Advice *advice, const char type[], PC *newpc, PetscReal *seconds, Events *usage, PetscBool *failed)
+static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, Events *usage, PetscBool *failed)
 {
   enum {
     CREATE,
@@ -134,6 +164,7 @@ static PetscErrorCode PreconditionerTry(Advice *advice, const char type[], PC *n
   PetscCall(PCSetOperators(pc, advice->A, advice->A));
   PetscCall(PetscTime(&start));
   *failed = PETSC_FALSE;
+  PetscCall(WatchStart(advice));
   for (int step = 0; step < STEPS && !*failed; step++) {
     PetscErrorCode ierr = 0;
 
@@ -141,7 +172,7 @@ static PetscErrorCode PreconditionerTry(Advice *advice, const char type[], PC *n
     PetscCall(AttemptBegin());
     switch (step) {
     case CREATE:
-      ierr = PCSetType(pc, type);
+      ierr = PCSetType(pc, advice->pctype);
       if (!ierr) ierr = PCSetFromOptions(pc);
       break;
     case SET_UP:
@@ -157,6 +188,7 @@ static PetscErrorCode PreconditionerTry(Advice *advice, const char type[], PC *n
     PetscCall(AttemptEnd(advice->comm, ierr, failed));
     if (step != APPLY) PetscCall(SecondsSince(advice->comm, start, seconds));
   }
+  PetscCall(WatchStop());
   PetscCall(EventsSince(&before, usage));
   *newpc = pc;
   PetscFunctionReturn(0);
@@ -169,38 +201,40 @@ static PetscErrorCode TimedSolve(Advice *advice, KSP ksp, PetscReal *seconds, Pe
   PetscLogDouble start;
 
   PetscFunctionBeginUser;
+  PetscCall(WatchStart(advice));
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&start));
   PetscCall(AttemptBegin());
   ierr = KSPSolve(ksp, advice->b, advice->x);
   PetscCall(AttemptEnd(advice->comm, ierr, failed));
   PetscCall(SecondsSince(advice->comm, start, seconds));
+  PetscCall(WatchStop());
   PetscFunctionReturn(0);
 }
 
 /* The solve, after some iterations that show how many of them the limit of time allows */
-static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage, Run *run)
+static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage, Run *run, PetscBool *failed)
 {
   PetscReal          rtol, atol, dtol, rnorm, allowed;
   PetscInt           maxits, its;
-  PetscBool          failed, limited = PETSC_FALSE;
+  PetscBool          limited = PETSC_FALSE;
   Events             before, events;
   KSPConvergedReason reason;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetTolerances(ksp, &rtol, &atol, &dtol, &maxits));
   PetscCall(KSPSetTolerances(ksp, rtol, atol, dtol, PetscMin(TRIAL, maxits)));
-  PetscCall(TimedSolve(advice, ksp, &run->solve, &failed));
-  if (!failed) {
+  PetscCall(TimedSolve(advice, ksp, &run->solve, failed));
+  if (!*failed) {
     PetscCall(KSPGetIterationNumber(ksp, &its));
     allowed = run->solve > 0.0 ? advice->limit / run->solve * PetscMax(its, 1) : maxits;
     limited = (PetscBool)(allowed < maxits);
     PetscCall(KSPSetTolerances(ksp, rtol, atol, dtol, limited ? PetscMax((PetscInt)allowed, 1) : maxits));
     PetscCall(EventsCount(&before));
-    PetscCall(TimedSolve(advice, ksp, &run->solve, &failed));
+    PetscCall(TimedSolve(advice, ksp, &run->solve, failed));
     PetscCall(EventsSince(&before, &events));
   }
-  if (failed) {
+  if (*failed) {
     PetscCall(PetscSNPrintf(run->reason, sizeof(run->reason), "failed: %s", attempt.text));
     PetscFunctionReturn(0);
   }
@@ -219,28 +253,68 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   PetscFunctionReturn(0);
 }
 
-/* One method with a preconditioner that has been set up */
-static PetscErrorCode SolverTry(Advice *advice, const char solver[], const char pctype[], PC pc, PetscReal setup, const Events *usage)
+/* Those of a run and its tolerance, and those that the user gave for all runs */
+static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
 {
-  Run     *run        = &advice->runs[advice->made++];
-  char     option[80] = "", **parts;
-  int      count;
-  PetscInt s = 0;
-  KSP      ksp;
+  const char *const given[] = {"-mat_type", "-vec_type", "-ksp_gmres_restart"};
+  char              value[PETSC_MAX_PATH_LEN], *idrs;
+  PetscBool         set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrstr(run->options, "-ksp_type idrs", &idrs));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", value, sizeof(value), &set));
+  if (set && idrs) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", value));
+  PetscCall(PetscPrintf(advice->comm, "%s -ksp_pc_side right -ksp_rtol %g", run->options, (double)advice->rtol));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(given); k++) {
+    PetscCall(PetscOptionsGetString(NULL, NULL, given[k], value, sizeof(value), &set));
+    if (set) PetscCall(PetscPrintf(advice->comm, " %s %s", given[k], value));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* The number by which runs are sorted: those that are right by time, others that have a solution by what is left of the residual */
+static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
+{
+  PetscInt  n;
+  PetscBool solved = (PetscBool)(run->products > 0 && !PetscIsInfOrNanReal(run->residual));
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(advice->b, &n));
+  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2), run->right ? (double)(run->setup + run->solve) : (solved ? (double)run->residual : 0.0), run->options));
+  PetscCall(PrintOptions(advice, run));
+  PetscCall(PetscPrintf(advice->comm, "\t"));
+  if (run->products > 0) {
+    char work[16] = "?";
+
+    if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", 1e-6 * (double)n * sizeof(PetscScalar) * (double)run->vectors));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.4f %9.4f %11.2e %9s  ", run->its, (double)run->products, (double)run->setup, (double)run->solve, (double)run->residual, work));
+  }
+  PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
+  PetscFunctionReturn(0);
+}
+
+/* One method with the preconditioner, which has been set up */
+static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, const Events *usage)
+{
+  Run       run        = {.setup = setup};
+  char      option[80] = "", **parts;
+  int       count;
+  PetscInt  s = 0;
+  PetscBool failed;
+  KSP       ksp;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrToArray(solver, ':', &count, &parts));
-  PetscCall(PetscStrcmp(parts[0], "idrs", &run->idrs));
-  PetscCall(PetscSNPrintf(run->options, sizeof(run->options), "-ksp_type %s", parts[0]));
+  PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s", parts[0]));
   if (count > 1) {
     PetscCall(PetscOptionsStringToInt(parts[1], &s));
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_s", parts[0]));
     PetscCall(PetscOptionsSetValue(NULL, option, parts[1]));
-    PetscCall(PetscSNPrintf(run->options, sizeof(run->options), "-ksp_type %s %s %s", parts[0], option, parts[1]));
+    PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s", parts[0], option, parts[1]));
   }
-  PetscCall(PetscStrlcat(run->options, " -pc_type ", sizeof(run->options)));
-  PetscCall(PetscStrlcat(run->options, pctype, sizeof(run->options)));
-  PetscCall(Progress(advice, run->options));
+  PetscCall(PetscStrlcat(run.options, " -pc_type ", sizeof(run.options)));
+  PetscCall(PetscStrlcat(run.options, advice->pctype, sizeof(run.options)));
+  PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
 
   PetscCall(KSPCreate(advice->comm, &ksp));
   PetscCall(KSPSetType(ksp, parts[0]));
@@ -250,111 +324,50 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], const char 
   PetscCall(KSPSetTolerances(ksp, advice->rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPSetSkipPCSetFromOptions(ksp, PETSC_TRUE));
   PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(WorkVectors(ksp, parts[0], s, &run->vectors));
-  run->setup = setup;
-  PetscCall(LimitedSolve(advice, ksp, usage, run));
-  PetscCall(KSPDestroy(&ksp));
+  PetscCall(WorkVectors(ksp, parts[0], s, &run.vectors));
+  PetscCall(LimitedSolve(advice, ksp, usage, &run, &failed));
+  PetscCall(PrintRun(advice, &run));
+  if (!failed) PetscCall(KSPDestroy(&ksp)); /* else the preconditioner may hold work vectors of the method, which it would free */
   if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
   PetscCall(PetscStrToArrayDestroy(count, parts));
   PetscFunctionReturn(0);
 }
 
-/* All methods with one preconditioner */
-static PetscErrorCode PreconditionerRuns(Advice *advice, const char pctype[], int count, char *solvers[])
+static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solvers[])
 {
   PC        pc;
-  PetscReal setup = 0.0, elapsed = 0.0;
-  char      step[80];
+  PetscReal setup = 0.0, elapsed;
+  int       made  = 0;
+  Run       run   = {.right = PETSC_FALSE};
   Events    usage;
   PetscBool failed;
 
   PetscFunctionBeginUser;
   PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
-  if (elapsed > advice->total) PetscFunctionReturn(0);
-  PetscCall(PetscSNPrintf(step, sizeof(step), "set-up of -pc_type %s", pctype));
-  PetscCall(Progress(advice, step));
-  PetscCall(PreconditionerTry(advice, pctype, &pc, &setup, &usage, &failed));
-  if (failed) {
-    Run *run = &advice->runs[advice->made++];
-
-    PetscCall(PetscSNPrintf(run->options, sizeof(run->options), "-pc_type %s", pctype));
-    PetscCall(PetscSNPrintf(run->reason, sizeof(run->reason), "set-up failed: %s", attempt.text));
-    run->setup = setup;
-    advice->planned -= count - 1;
+  if (elapsed <= advice->total) {
+    PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pctype));
+    PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
+    PetscCall(PreconditionerTry(advice, &pc, &setup, &usage, &failed));
+    if (failed) { /* PCDestroy() might free b, which a PC that failed in PCApply() may still hold */
+      PetscCall(PetscSNPrintf(run.reason, sizeof(run.reason), "set-up failed: %s", attempt.text));
+      PetscCall(PrintRun(advice, &run));
+      made = count;
+    } else {
+      for (; made < count && elapsed <= advice->total; made++) {
+        PetscCall(SolverTry(advice, solvers[made], pc, setup, &usage));
+        PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
+      }
+      PetscCall(PCDestroy(&pc));
+    }
   }
-  for (int i = 0; i < count && !failed; i++) {
-    PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
-    if (elapsed <= advice->total) PetscCall(SolverTry(advice, solvers[i], pctype, pc, setup, &usage));
-  }
-  PetscCall(PCDestroy(&pc));
+  PetscCall(PetscPrintf(advice->comm, "left\t%d\n", count - made));
   PetscFunctionReturn(0);
 }
 
-/* Those that are right come first, the fastest of them before the others; then those that got furthest */
-static int RunCompare(const void *one, const void *other)
-{
-  const Run *a = (const Run *)one, *b = (const Run *)other;
-
-  if (a->right != b->right) return a->right ? -1 : 1;
-  if (a->right) return a->setup + a->solve < b->setup + b->solve ? -1 : 1;
-  if ((a->products > 0) != (b->products > 0)) return a->products > 0 ? -1 : 1;
-  return a->residual < b->residual ? -1 : 1;
-}
-
-static PetscErrorCode PrintTable(const Advice *advice)
-{
-  PetscInt  n;
-  PetscReal megabytes;
-
-  PetscFunctionBeginUser;
-  PetscCall(Progress(advice, NULL));
-  PetscCall(VecGetSize(advice->b, &n));
-  megabytes = 1e-6 * n * sizeof(PetscScalar);
-  PetscCall(PetscPrintf(advice->comm, "%-46s %7s %9s %9s %9s %11s %9s  %s\n", "options", "its", "products", "set-up s", "solve s", "|b-Ax|/|b|", "work MB", "reason"));
-  for (PetscInt i = 0; i < advice->made; i++) {
-    const Run *run      = &advice->runs[i];
-    char       work[16] = "?";
-
-    if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", (double)(run->vectors * megabytes)));
-    if (run->products > 0)
-      PetscCall(PetscPrintf(advice->comm, "%-46s %7" PetscInt_FMT " %9.0f %9.4f %9.4f %11.2e %9s  %s\n", run->options, run->its, (double)run->products, (double)run->setup, (double)run->solve, (double)run->residual, work, run->reason));
-    else PetscCall(PetscPrintf(advice->comm, "%-46s %s\n", run->options, run->reason));
-  }
-  PetscCall(PetscPrintf(advice->comm, "\nwork: vectors of the method besides x and b; idrs with s = 16 would take %d, %.3g MB, and is worth a try where nothing else converges\n", 2 * 16 + 5, (double)((2 * 16 + 5) * megabytes)));
-  if (advice->made < advice->planned) PetscCall(PetscPrintf(advice->comm, "%" PetscInt_FMT " runs left out, after the %g s of -total\n", advice->planned - advice->made, (double)advice->total));
-  PetscFunctionReturn(0);
-}
-
-/* The options of the first run that is right, with idrs or any method; those that the user gave for all runs belong to them */
-static PetscErrorCode PrintOptions(const Advice *advice, PetscBool idrs, const char what[])
-{
-  const char *const given[] = {"-mat_type", "-vec_type", "-ksp_gmres_restart"};
-  char              value[PETSC_MAX_PATH_LEN];
-  PetscInt          i = 0;
-  PetscBool         set;
-
-  PetscFunctionBeginUser;
-  while (i < advice->made && idrs && !advice->runs[i].idrs) i++;
-  if (i == advice->made || !advice->runs[i].right) {
-    PetscCall(PetscPrintf(advice->comm, "\n%s: none; try -solvers idrs:16, more time with -limit, or a stronger preconditioner\n", what));
-    PetscFunctionReturn(0);
-  }
-  PetscCall(PetscPrintf(advice->comm, "\n%s:\n ", what));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", value, sizeof(value), &set));
-  if (set && advice->runs[i].idrs) PetscCall(PetscPrintf(advice->comm, " -dll_append %s", value));
-  PetscCall(PetscPrintf(advice->comm, " %s -ksp_pc_side right -ksp_rtol %g", advice->runs[i].options, (double)advice->rtol));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(given); k++) {
-    PetscCall(PetscOptionsGetString(NULL, NULL, given[k], value, sizeof(value), &set));
-    if (set) PetscCall(PetscPrintf(advice->comm, " %s %s", given[k], value));
-  }
-  PetscCall(PetscPrintf(advice->comm, "\n"));
-  PetscFunctionReturn(0);
-}
-
-/* Types of method or preconditioner are what the program varies */
+/* What the program or tools/advise varies */
 static PetscErrorCode OptionsCheck(MPI_Comm comm, PetscBool *usable)
 {
-  const char *const chosen[] = {"-ksp_type", "-pc_type", "-ksp_pc_side"};
+  const char *const chosen[] = {"-ksp_type", "-ksp_pc_side"};
   PetscBool         set;
 
   PetscFunctionBeginUser;
@@ -369,37 +382,33 @@ static PetscErrorCode OptionsCheck(MPI_Comm comm, PetscBool *usable)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
+static PetscErrorCode PrintSystem(const Advice *advice, int count)
 {
-  char        file[PETSC_MAX_PATH_LEN], types[256] = "none,jacobi,bjacobi,sor,asm,gamg", **preconditioners;
-  int         kinds;
+  char        file[PETSC_MAX_PATH_LEN];
   PetscInt    n;
   PetscMPIInt size;
   MatInfo     info;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-limit", &advice->limit, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-total", &advice->total, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-preconditioners", types, sizeof(types), NULL));
-  PetscCall(PetscStrToArray(types, ',', &kinds, &preconditioners));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
   PetscCall(MatGetSize(advice->A, &n, NULL));
   PetscCall(MatGetInfo(advice->A, MAT_GLOBAL_SUM, &info));
   PetscCallMPI(MPI_Comm_size(advice->comm, &size));
-  PetscCall(PetscPrintf(advice->comm, "%s: %" PetscInt_FMT " rows, %.0f nonzeros, processes: %d; at most %.4g s per solve, %.4g s in total\n\n", file, n, info.nz_used, size, (double)advice->limit, (double)advice->total));
+  PetscCall(PetscPrintf(advice->comm, "system\t%s: %" PetscInt_FMT " rows, %.0f nonzeros, processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t", file, n, info.nz_used, size, (double)advice->limit, (double)advice->total, count));
+  PetscCall(PetscPrintf(advice->comm, "work: vectors of the method besides x and b; idrs with s = 16 would take %d, %.3g MB, and is worth a try where nothing else converges\n", 2 * 16 + 5, (2 * 16 + 5) * 1e-6 * (double)n * sizeof(PetscScalar)));
+  PetscFunctionReturn(0);
+}
 
+static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-limit", &advice->limit, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-total", &advice->total, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
+  PetscCall(PrintSystem(advice, count));
   PetscCall(VecNorm(advice->b, NORM_2, &advice->bnorm));
   PetscCall(MatCreateVecs(advice->A, &advice->x, &advice->r));
-  advice->planned = count * kinds;
-  PetscCall(PetscCalloc1(advice->planned, &advice->runs));
-  PetscCall(PetscTime(&advice->begin));
-  for (int i = 0; i < kinds; i++) PetscCall(PreconditionerRuns(advice, preconditioners[i], count, solvers));
-  qsort(advice->runs, (size_t)advice->made, sizeof(Run), RunCompare);
-  PetscCall(PrintTable(advice));
-  PetscCall(PrintOptions(advice, PETSC_FALSE, "The fastest"));
-  if (advice->made && !advice->runs[0].idrs) PetscCall(PrintOptions(advice, PETSC_TRUE, "The fastest with idrs"));
-  PetscCall(PetscFree(advice->runs));
-  PetscCall(PetscStrToArrayDestroy(kinds, preconditioners));
+  PetscCall(PreconditionerRuns(advice, count, solvers));
   PetscCall(VecDestroy(&advice->x));
   PetscCall(VecDestroy(&advice->r));
   PetscFunctionReturn(0);
@@ -407,7 +416,7 @@ static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
 
 int main(int argc, char **argv)
 {
-  Advice    advice        = {.limit = 10.0, .total = 300.0, .rtol = 1e-8};
+  Advice    advice        = {.limit = 10.0, .total = 300.0, .rtol = 1e-8, .pctype = PCNONE};
   char      defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", **solvers;
   int       count;
   PetscBool usable;
@@ -415,6 +424,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscLogDefaultBegin()); /* counts products */
+  PetscCall(PetscTime(&advice.begin));
   advice.comm = PETSC_COMM_WORLD;
   PetscCall(SolverExists("idr", &usable)); /* came with 3.26 */
   if (usable) PetscCall(PetscStrlcat(defaults, ",idr:4", sizeof(defaults)));
@@ -433,11 +443,18 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  # the times, and so the order, vary; what failed is last
-  test:
+  testset:
     requires: double
     nsize: {{1 2}}
-    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz -rhs random -solvers idrs:2,idrs:4 -preconditioners jacobi,none,nosuch
-    filter: sed -n -e "s|.* failed: .*|failed|p" -e "s|.*idrs_s [24].* CONVERGED_RTOL|converged|p" -e "/^The fastest/p" -e "s|^  .*-ksp_type idrs -ksp_idrs_s [24] .*-ksp_pc_side right -ksp_rtol 1e-08.*|options|p"
+    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz -rhs random -solvers idrs:2,idrs:4
+    filter: sed -n -e "s|^run.*failed: .*|failed|p" -e "s|^run.0.*-ksp_type idrs -ksp_idrs_s [24] .*-ksp_pc_side right -ksp_rtol 1e-08.*CONVERGED_RTOL|converged|p" -e "/^begin/p" -e "/^left/p"
+
+    test:
+      suffix: 1
+      args: -pc_type jacobi
+
+    test:
+      suffix: failed
+      args: -pc_type nosuch
 
 TEST*/

@@ -191,8 +191,10 @@ int main(int argc, char **argv)
 
 /*TEST
 
+  build:
+    requires: cuda
+
   test:
     suffix: 1
-    requires: cuda
 
 TEST*/

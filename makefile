@@ -20,7 +20,7 @@
 #   make memcheck      the programs of the test suite on the GPU, in compute-sanitizer; also make racecheck
 #   make test-types    the programs of the test suite with 64-bit integers and single precision, see tools/test-types
 #   make check-source  format and source checks
-#   make check-releases compile with the headers of every minor release of PETSc from 3.18 on
+#   make nightly       the checks that take hours, see tools/nightly
 #   make docs          the manual pages for a browser, in build/docs
 #   make clean         remove what was built for this PETSc; make distclean for all
 #   make help          print this
@@ -47,7 +47,13 @@ ifneq ($(found),)
   ours := $(CFLAGS)
   include $(PETSC_DIR)/lib/petsc/conf/variables
   CFLAGS  := $(if $(ours),$(ours),-O3 -g -Wall)
-  libpetsc = $(C_SH_LIB_PATH) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) -lm
+  # Debian's makefiles name no run path. That of its PETSc with debugging is not where the loader looks, and where it does is another of that name
+  ifeq ($(CC_LINKER_SLFLAG),-L)
+    ifeq ($(dir $(realpath $(PETSC_LIB_DIR)/$(patsubst -l%,lib%.so,$(firstword $(PETSC_LIB_BASIC))))),$(realpath $(PETSC_LIB_DIR))/)
+      runpath := -Wl,-rpath,$(PETSC_LIB_DIR)
+    endif
+  endif
+  libpetsc = $(C_SH_LIB_PATH) $(runpath) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) -lm
   petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
 endif
 .DEFAULT_GOAL := all
@@ -176,8 +182,8 @@ deb:
 check-source:
 	@tools/check-source
 
-check-releases:
-	@tools/check-releases
+nightly:
+	@tools/nightly
 
 docs:
 	@tools/manualpages --html build/docs
@@ -192,5 +198,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install uninstall petsc test-types deb check-source check-releases docs help clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install uninstall petsc test-types deb check-source nightly docs help clean distclean
 .SECONDARY:

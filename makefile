@@ -20,6 +20,7 @@
 #   make memcheck      the programs of the test suite on the GPU, in compute-sanitizer; also make racecheck
 #   make test-types    the programs of the test suite with 64-bit integers and single precision, see tools/test-types
 #   make check-source  format and source checks
+#   make nightly       the checks that take hours, see tools/nightly
 #   make docs          the manual pages for a browser, in build/docs
 #   make clean         remove what was built for this PETSc; make distclean for all
 #   make help          print this
@@ -46,10 +47,18 @@ ifneq ($(found),)
   ours := $(CFLAGS)
   include $(PETSC_DIR)/lib/petsc/conf/variables
   CFLAGS  := $(if $(ours),$(ours),-O3 -g -Wall)
-  libpetsc = $(C_SH_LIB_PATH) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) -lm
+  # Debian's makefiles name no run path. That of its PETSc with debugging is not where the loader looks, and where it does is another of that name
+  ifeq ($(CC_LINKER_SLFLAG),-L)
+    ifeq ($(dir $(realpath $(PETSC_LIB_DIR)/$(patsubst -l%,lib%.so,$(firstword $(PETSC_LIB_BASIC))))),$(realpath $(PETSC_LIB_DIR))/)
+      runpath := -Wl,-rpath,$(PETSC_LIB_DIR)
+    endif
+  endif
+  libpetsc = $(C_SH_LIB_PATH) $(runpath) -L$(PETSC_LIB_DIR) $(PETSC_LIB_BASIC) -lm
   petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
 endif
 .DEFAULT_GOAL := all
+# A function that this PETSc does not have is an error when the plugin is compiled, not when it is loaded
+IDRS_CFLAGS := -Werror=implicit-function-declaration
 quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 
 # One directory for each PETSc, named after it
@@ -57,15 +66,19 @@ BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(a
 PLUGIN := $(BUILD)/libpetscidrs.so
 
 sources := $(wildcard src/*/*/*.c src/*/*/*/*.c)
-# CUDA where this PETSc was built with it: nvcc compiles, the C compiler links
+# CUDA where this PETSc was built with it and is not older than idrscompat.h says: nvcc compiles, the C compiler links
 ifneq ($(CUDA_LIB),)
-  sources  += $(wildcard src/*/*/*.cu)
-  cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
-  # NCCL where the compilers find it; NCCL= (nothing) for none
-  NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)
-  ifneq ($(NCCL),)
-    CUDAFLAGS += -DPETSCIDRS_HAVE_NCCL
-    cudalibs  += $(NCCL)
+  ifneq ($(shell grep -E 'PETSC_VERSION_MINOR +1[89]$$' $(PETSC_DIR)/include/petscversion.h),)
+    remark := Without back end cuda and -sf_type nccl, which need PETSc 3.20 or newer
+  else
+    sources  += $(wildcard src/*/*/*.cu)
+    cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+    # NCCL where the compilers find it; NCCL= (nothing) for none
+    NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)
+    ifneq ($(NCCL),)
+      CUDAFLAGS += -DPETSCIDRS_HAVE_NCCL
+      cudalibs  += $(NCCL)
+    endif
   endif
 endif
 objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
@@ -86,6 +99,7 @@ $(PLUGIN): $(objects)
 	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ $(libpetsc) $(cudalibs)
 	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
+	@$(if $(remark),echo '$(remark)',:)
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -168,6 +182,9 @@ deb:
 check-source:
 	@tools/check-source
 
+nightly:
+	@tools/nightly
+
 docs:
 	@tools/manualpages --html build/docs
 	@echo $(CURDIR)/build/docs/index.html
@@ -181,5 +198,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install uninstall petsc test-types deb check-source docs help clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install uninstall petsc test-types deb check-source nightly docs help clean distclean
 .SECONDARY:

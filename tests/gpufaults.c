@@ -244,8 +244,10 @@ int main(int argc, char **argv)
 
 /*TEST
 
+  build:
+    requires: cuda
+
   test:
     suffix: 1
-    requires: cuda
 
 TEST*/

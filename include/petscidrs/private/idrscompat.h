@@ -6,7 +6,13 @@
 #include <petsc/private/kspimpl.h>
 
 #if PETSC_VERSION_LT(3, 18, 0)
+  #pragma message("This is PETSc " PETSC_VERSION_GIT)
   #error "libpetscidrs needs PETSc 3.18 or newer"
+#endif
+
+/* Is back end cuda compiled in? It asks for the stream, which PetscDeviceContextGetStreamHandle() tells from 3.20 on; the makefile leaves out the same */
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  #define PETSCIDRS_HAVE_CUDA 1
 #endif
 
 /* PETSC_SUCCESS came with 3.19, when PetscErrorCode became an enum */
@@ -49,8 +55,8 @@ typedef PetscMPIInt IDRSRankCount;
     } while (0)
 #endif
 
-/* Infinity in the part of this process, where the flag is set */
-#if PETSC_VERSION_LT(3, 20, 0)
+/* Infinity in the part of this process, where the flag is set; VecFlag() came with 3.22 */
+#if PETSC_VERSION_LT(3, 22, 0)
   #define IDRSVecFlag(v, flag) \
     do { \
       if (flag) PetscCall(VecSetInf(v)); \
@@ -66,8 +72,8 @@ typedef PetscMPIInt IDRSRankCount;
   #define IDRSMinimumIterations(ksp) (ksp)->min_it
 #endif
 
-/* KSPMatSolveTranspose() came with 3.20; before there is one direction only */
-#if PETSC_VERSION_LT(3, 20, 0)
+/* KSPMatSolveTranspose() came with 3.19; before there is one direction only */
+#if PETSC_VERSION_LT(3, 19, 0)
   #define IDRS_MATSOLVE_DIRECTIONS         1
   #define IDRSMatSolveTranspose(ksp, B, X) PETSC_ERR_SUP
 #else
@@ -87,12 +93,12 @@ static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, as its default */
+/* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, from 3.22 on, as its default */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {
   PetscFunctionBegin;
   if (ksp->divtol == from) ksp->divtol = to;
-#if PETSC_VERSION_GE(3, 23, 0)
+#if PETSC_VERSION_GE(3, 22, 0)
   ksp->default_divtol = to;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

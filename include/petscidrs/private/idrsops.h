@@ -95,9 +95,7 @@ typedef struct {
 
 PETSC_INTERN const IDRSOps IDRSOps_Vec;
 PETSC_INTERN const IDRSOps IDRSOps_Host;
-#if PetscDefined(HAVE_CUDA)
-PETSC_INTERN const IDRSOps IDRSOps_CUDA;
-#endif
+PETSC_INTERN const IDRSOps IDRSOps_CUDA; /* where PETSCIDRS_HAVE_CUDA says so */
 
 struct _n_IDRSSpace {
   const IDRSOps *backend;

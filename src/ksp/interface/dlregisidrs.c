@@ -3,8 +3,12 @@
    that calls KSPIDRSRegister()
 */
 #include "../impls/idrs/idrsimpl.h"
-#if PetscDefined(HAVE_CUDA)
+#if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../vec/sf/sfnccl.h"
+#endif
+
+#if PETSC_VERSION_GE(3, 27, 0)
+  #pragma message("libpetscidrs has been tested with the releases of PETSc up to 3.26; this is " PETSC_VERSION_GIT)
 #endif
 
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
@@ -38,7 +42,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS` with PETSc, and `PETSCSFNCCL` where it has CUDA
+  KSPIDRSRegister - Registers `KSPIDRS` with PETSc, and `PETSCSFNCCL` where back end `cuda` is there
 
   Not Collective
 
@@ -61,7 +65,7 @@ PetscErrorCode KSPIDRSRegister(void)
   KSPIDRSRegistered = PETSC_TRUE;
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(IDRSRegisterEvents());
-#if PetscDefined(HAVE_CUDA)
+#if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(PetscSFRegister(PETSCSFNCCL, PetscSFCreate_NCCL));
 #endif
   PetscCall(PetscRegisterFinalize(KSPIDRSFinalize));

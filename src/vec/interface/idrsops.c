@@ -60,7 +60,7 @@ PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
 static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
 {
   const IDRSOps *candidates[] = {
-#if PetscDefined(HAVE_CUDA)
+#if defined(PETSCIDRS_HAVE_CUDA)
     &IDRSOps_CUDA,
 #endif
     &IDRSOps_Host, &IDRSOps_Vec};
@@ -83,7 +83,7 @@ static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImple
     if (why) *slower = why;
     else *ops = candidates[i];
   }
-  PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it", KSPIDRSImplementations[implementation]);
+  PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA", KSPIDRSImplementations[implementation]);
   trouble[0] = *ops ? 0 : 1;
   trouble[1] = *ops && (*ops)->composed ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);

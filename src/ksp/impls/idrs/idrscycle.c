@@ -98,8 +98,9 @@ static IDRSCombinePart KSPIDRSPart_Private(KSP ksp)
 */
 PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
-  KSP_IDRS  *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt64 length;
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPConvergedReason reason;
+  PetscInt64         length;
 
   PetscFunctionBegin;
   idrs->rnorm = rnorm;
@@ -114,10 +115,13 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
   if (idrs->exact && its && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
   if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  length = (PetscInt64)ksp->res_hist_len;
+  reason      = ksp->reason;
+  ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
+  length      = (PetscInt64)ksp->res_hist_len;
   PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
   idrs->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
   PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
+  ksp->reason = reason;
   if (!ksp->reason && !idrs->replaced && !idrs->space->ahead && idrs->rnorm > KSPIDRSFarthest(idrs, idrs->d ? rnorm : idrs->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)idrs->rnorm));
     idrs->brokendown = idrs->astray = PETSC_TRUE;

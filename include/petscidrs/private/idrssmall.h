@@ -64,14 +64,13 @@ static inline IDRS_HOST_DEVICE void IDRSSmallPlace(IDRSSmall *small, PetscInt s,
   small->sums    = small->omega + 1;
 }
 
-/* Before the start: no column of M is there yet, and omega is the factor of the first directions */
+/* No column of M is there yet: to IDRSSmallCombine() those are columns of the identity */
 static inline void IDRSSmallStart(IDRSSmall *small)
 {
   const PetscInt s = small->s;
 
   for (PetscInt i = 0; i < s * s; i++) small->M[i] = 0.0;
   for (PetscInt i = 0; i < s; i++) small->M[i + i * s] = small->inverse[i] = 1.0;
-  small->omega[0] = 1.0;
 }
 
 /* Solves M(k:s,k:s) c = f(k:s), column by column: c_i is scaled by 1 / M_ii when nobody needs it as it was */

@@ -50,7 +50,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
     IDRSStore<W>(r, i, n, x);
     IDRSAdd<W>(x, -1.0, y);
     if (second) {
-      IDRSAdd<W>(z, c.omega, x);
+      IDRSAdd<W>(z, start ? (PetscScalar)1.0 : c.omega, x);
       IDRSStore<W>(panels.U + (k + 1) * ld, i, n, z);
     } else if (first) IDRSStore<W>(v, i, n, x);
   }

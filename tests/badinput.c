@@ -538,19 +538,24 @@ static PetscErrorCode TestFaults(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NaN and Inf in one entry of b and of x0; KSPSetErrorIfNotConverged() makes it an error, after which nothing leaks */
+/*
+   NaN and Inf in one entry of b and of x0; KSPSetErrorIfNotConverged() makes it an error, after which nothing leaks. PETSc with debugging sees the entry before
+   the solver does, and the error is one of that process only, for which the others wait: left out.
+*/
 static PetscErrorCode TestNotANumber(void)
 {
   const PetscInt sizes[] = {1, 4};
   const PCSide   sides[] = {PC_RIGHT, PC_LEFT};
   PetscReal      zero    = 0.0;
+  PetscMPIInt    size;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt where = 0; where < 2; where++) {
     for (PetscInt infinite = 0; infinite < 2; infinite++) {
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
         for (size_t iside = 0; iside < 2; iside++) {
-          for (PetscInt mode = 0; mode < 3; mode++) {
+          for (PetscInt mode = 0; mode < (PetscDefined(USE_DEBUG) && size > 1 ? 2 : 3); mode++) {
             KSPConvergedReason reason;
             PetscErrorCode     ierr;
             Mat                A;

@@ -229,6 +229,10 @@ static PetscErrorCode TestMixed(void)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (PetscDefined(USE_DEBUG) && size > 1) {
+    PetscCall(Verdict("mixed"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt late = 0; late < 2; late++) {
     for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
       PetscInt  its[2];

@@ -21,8 +21,34 @@ Options for the methods and the preconditioner as always, e.g. -ksp_rtol 1e-8 -k
 #include "linearsystem.h"
 #include "solvers.h"
 
+/* Sets up method and preconditioner, which a matrix may not be fit for: ILU needs all entries of the diagonal */
+static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
+{
+  MPI_Comm       comm = PetscObjectComm((PetscObject)ksp);
+  PetscErrorCode ierr;
+  PetscBool      failed;
+  PC             pc;
+  PCType         type;
+  char           why[sizeof(attempt.text)];
+
+  PetscFunctionBeginUser;
+  PetscCall(AttemptBegin());
+  ierr = KSPSetUp(ksp);
+  if (!ierr) ierr = KSPSetUpOnBlocks(ksp);
+  PetscCall(AttemptEnd(comm, ierr, &failed));
+  if (failed) {
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCGetType(pc, &type));
+    PetscCall(PetscStrncpy(why, attempt.text, sizeof(why)));
+    PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "the preconditioner %s cannot be set up for this matrix: %s; take another one, as with -pc_type jacobi", type, why));
+    PetscCall(AttemptPrint(comm));
+  }
+  *usable = (PetscBool)!failed;
+  PetscFunctionReturn(0);
+}
+
 /* Solves A x = b with one method from x = 0; prints a line of the table */
-static PetscErrorCode Solve(Mat A, Vec b, const char type[])
+static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
 {
   KSP                ksp;
   Vec                x, r;
@@ -32,15 +58,19 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[])
   KSPConvergedReason reason;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &r));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
   PetscCall(KSPSetType(ksp, type));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSetUp(ksp)); /* the preconditioner is not part of the time */
+  PetscCall(SetUp(ksp, usable)); /* the preconditioner is not part of the time */
+  if (!*usable) {
+    PetscCall(KSPDestroy(&ksp));
+    PetscFunctionReturn(0);
+  }
 
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&start));
   PetscCall(KSPSolve(ksp, b, x));
@@ -81,7 +111,7 @@ int main(int argc, char **argv)
     PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " rows, %.0f nonzeros\n", file, n, info.nz_used));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-8s %10s %12s %16s\n", "method", "iterations", "seconds", "|b-Ax|/|b|"));
-    for (int i = 0; i < count; i++) PetscCall(Solve(A, b, solvers[i]));
+    for (int i = 0; i < count && usable; i++) PetscCall(Solve(A, b, solvers[i], &usable));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
   }

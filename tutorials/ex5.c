@@ -100,27 +100,25 @@ static PetscErrorCode SolveAll(KSP ksp, Mat A, Mat B, Mat X, int way)
 /* The columns of the file as a dense matrix, whose columns are vectors of the type that A works with */
 static PetscErrorCode RightHandSides(Mat A, Mat *newmat)
 {
-  char         file[PETSC_MAX_PATH_LEN];
-  MatrixMarket mm;
-  PetscBool    set, cuda;
-  PetscInt     n, N;
-  Vec          b, column;
-  Mat          B;
+  char      file[PETSC_MAX_PATH_LEN];
+  PetscBool set, cuda;
+  PetscInt  n, N, columns = 0;
+  Vec       b, column;
+  Mat       B;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
   PetscCheck(set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "give right-hand sides with -b file, in Matrix Market format");
-  PetscCall(MatrixMarketOpen(&mm, file));
-  PetscCall(InputFileClose(&mm.file, NULL));
+  PetscCall(MatrixMarketColumns(file, &columns));
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(MatGetSize(A, &N, NULL));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
-  PetscCall(MatSetSizes(B, n, PETSC_DECIDE, N, mm.N));
+  PetscCall(MatSetSizes(B, n, PETSC_DECIDE, N, columns));
   PetscCall(MatSetType(B, cuda ? MATDENSECUDA : MATDENSE));
   PetscCall(MatSetUp(B));
-  for (PetscInt j = 0; j < mm.N; j++) {
+  for (PetscInt j = 0; j < columns; j++) {
     PetscCall(VecLoadMatrixMarket(b, file, j));
     PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
     PetscCall(VecCopy(b, column));

@@ -32,6 +32,14 @@ static PetscErrorCode InputFileOpen(InputFile *file, const char name[])
   PetscFunctionReturn(0);
 }
 
+/* After an error, which has been told: what is left does not matter */
+static PetscErrorCode InputFileDrop(InputFile *file)
+{
+  PetscFunctionBegin;
+  (void)(file->piped ? pclose(file->stream) : fclose(file->stream));
+  PetscFunctionReturn(0);
+}
+
 /* Reads to the end, where gzip finds out whether the file is whole; rest is the number of bytes that were left, or NULL */
 static PetscErrorCode InputFileClose(InputFile *file, PetscInt64 *rest)
 {

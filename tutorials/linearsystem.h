@@ -70,10 +70,16 @@ static PetscErrorCode LinearSystemLoad(MPI_Comm comm, Mat *A, Vec *b, PetscBool 
   PetscFunctionBeginUser;
   PetscCall(DeviceCheck(comm, loaded));
   if (!*loaded) PetscFunctionReturn(0);
+  *A = NULL;
+  *b = NULL;
   PetscCall(AttemptBegin());
   ierr = LinearSystemRead(comm, A, b);
   PetscCall(AttemptEnd(comm, ierr, &failed));
-  if (failed) PetscCall(AttemptPrint(comm));
+  if (failed) {
+    PetscCall(AttemptPrint(comm));
+    PetscCall(MatDestroy(A));
+    PetscCall(VecDestroy(b));
+  }
   *loaded = (PetscBool)!failed;
   PetscFunctionReturn(0);
 }

@@ -12,6 +12,8 @@ typedef struct {
   InputFile  file;
   int        width;      /* bytes of an integer */
   PetscInt64 numbers[3]; /* a matrix: rows, columns, nonzeros; a vector: length */
+  PetscInt64 rest;       /* bytes of the scalars and of what follows */
+  PetscInt64 next;       /* class of the object that follows, 0 at the end of the file */
 } BinaryFile;
 
 /* An integer of the header, which has its most significant byte first */
@@ -23,45 +25,168 @@ static PetscInt64 BinaryFileInteger(const unsigned char bytes[], int width)
   return width == 4 ? (PetscInt64)(int32_t)value : value;
 }
 
-/* Opens the file and reads the header of an object of this class with count numbers; is tells whether there is one */
-static PetscErrorCode BinaryFileOpen(BinaryFile *binary, const char name[], PetscInt classid, int count, PetscBool *is)
+/* The next integer; read is PETSC_FALSE if the file ends before */
+static PetscErrorCode BinaryFileNext(BinaryFile *binary, PetscInt64 *value, PetscBool *read)
 {
   unsigned char bytes[8];
-  size_t        length;
 
   PetscFunctionBegin;
-  PetscCall(InputFileOpen(&binary->file, name));
-  length        = fread(bytes, 1, 4, binary->file.stream);
+  *read  = (PetscBool)(fread(bytes, 1, (size_t)binary->width, binary->file.stream) == (size_t)binary->width);
+  *value = *read ? BinaryFileInteger(bytes, binary->width) : 0;
+  PetscFunctionReturn(0);
+}
+
+/* The header of an object of this class, with count numbers; is tells whether there is one */
+static PetscErrorCode BinaryFileHeader(BinaryFile *binary, PetscInt classid, int count, PetscBool *is)
+{
+  PetscInt64 value;
+
+  PetscFunctionBegin;
   binary->width = 4;
-  if (length == 4 && BinaryFileInteger(bytes, 4) == 0) { /* the upper half of one that is longer */
+  PetscCall(BinaryFileNext(binary, &value, is));
+  if (*is && value == 0) { /* the upper half of one that is longer */
+    PetscCall(BinaryFileNext(binary, &value, is));
     binary->width = 8;
-    length += fread(bytes + 4, 1, 4, binary->file.stream);
   }
-  *is = (PetscBool)(length == (size_t)binary->width && BinaryFileInteger(bytes, binary->width) == classid);
+  *is = (PetscBool)(*is && value == classid);
   for (int i = 0; i < count && *is; i++) {
-    PetscCheck(fread(bytes, 1, binary->width, binary->file.stream) == (size_t)binary->width, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", name);
-    binary->numbers[i] = BinaryFileInteger(bytes, binary->width);
+    PetscBool read;
+
+    PetscCall(BinaryFileNext(binary, &binary->numbers[i], &read));
+    PetscCheck(read, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
   }
   PetscFunctionReturn(0);
 }
 
-/* Compares what is left of the file with these integers and scalars */
-static PetscErrorCode BinaryFileClose(BinaryFile *binary, PetscInt64 integers, PetscInt64 scalars)
+/* The next count integers are from 0 to high; sum is that of them */
+static PetscErrorCode BinaryFileIntegers(BinaryFile *binary, PetscInt64 count, PetscInt64 high, const char what[], PetscInt64 *sum)
 {
-  const char *name = binary->file.name;
-  PetscInt64  rest;
+  PetscFunctionBegin;
+  *sum = 0;
+  for (PetscInt64 i = 0; i < count; i++) {
+    PetscInt64 value;
+    PetscBool  read;
+
+    PetscCall(BinaryFileNext(binary, &value, &read));
+    PetscCheck(read, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
+    PetscCheck(value >= 0 && value <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, %s %" PetscInt64_FMT " is not from 0 to %" PetscInt64_FMT, binary->file.name, what, value, high);
+    *sum += value;
+  }
+  PetscFunctionReturn(0);
+}
+
+/* What comes after the header, up to the scalars: how many entries each row has, and their columns */
+static PetscErrorCode BinaryFileRows(BinaryFile *binary)
+{
+  const char       *name  = binary->file.name;
+  const PetscInt64 *sizes = binary->numbers;
+  PetscInt64        sum, ignored;
 
   PetscFunctionBegin;
-  PetscCall(InputFileClose(&binary->file, &rest));
-  PetscCheck(binary->width == (int)sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: was written with %d-bit indices, and this PETSc has %d-bit ones; use one that fits (make INDICES=%d petsc) or save it in Matrix Market format", name, 8 * binary->width, 8 * (int)sizeof(PetscInt),
-             8 * binary->width);
-  rest -= integers * (PetscInt64)sizeof(PetscInt);
-  if (PetscDefined(USE_COMPLEX)) {
-    PetscCheck(scalars == 0 || rest != scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has the length of a file of real numbers, and this PETSc has complex scalars; use one with real scalars, or save it in Matrix Market format", name);
-  } else {
-    PetscCheck(scalars == 0 || rest != 2 * scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has the length of a file of complex numbers, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make SCALAR=complex petsc)", name);
+  PetscCheck(sizes[2] >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: is a dense matrix; convert it to MATAIJ with MatConvert() before MatView()", name);
+  PetscCheck(sizes[0] >= 0 && sizes[0] == sizes[1], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is %" PetscInt64_FMT " x %" PetscInt64_FMT ", the matrix of a linear system must be square; least squares are for KSPLSQR", name, sizes[0], sizes[1]);
+  PetscCall(BinaryFileIntegers(binary, sizes[0], sizes[1], "the number of entries of a row,", &sum));
+  PetscCheck(sum == sizes[2], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, its rows have %" PetscInt64_FMT " entries, and %" PetscInt64_FMT " are announced", name, sum, sizes[2]);
+  PetscCall(BinaryFileIntegers(binary, sizes[2], sizes[1] - 1, "the column of an entry,", &ignored));
+  PetscFunctionReturn(0);
+}
+
+/* Reads on to the end of the file; the class of what follows the scalars says whether they are as many as they should be */
+static PetscErrorCode BinaryFileRest(BinaryFile *binary, PetscInt64 scalars)
+{
+  char       buffer[sizeof(PetscScalar)];
+  PetscInt64 count = 0;
+  PetscBool  more;
+
+  PetscFunctionBegin;
+  while (count < scalars && fread(buffer, sizeof(buffer), 1, binary->file.stream) == 1) count++;
+  binary->rest = count * (PetscInt64)sizeof(buffer);
+  if (count == scalars) {
+    PetscCall(BinaryFileNext(binary, &binary->next, &more));
+    if (more) binary->rest += binary->width;
   }
-  PetscCheck(rest >= scalars * (PetscInt64)sizeof(PetscScalar), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, %" PetscInt64_FMT " bytes are missing; it is cut off (fetch it again) or of another precision", name, scalars * (PetscInt64)sizeof(PetscScalar) - rest);
+  PetscFunctionReturn(0);
+}
+
+/* Compares what there is with what there should be */
+static PetscErrorCode BinaryFileLength(const BinaryFile *binary, PetscInt64 scalars)
+{
+  const char *name = binary->file.name;
+
+  PetscFunctionBegin;
+  if (PetscDefined(USE_COMPLEX)) {
+    PetscCheck(scalars == 0 || binary->rest != scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has the length of a file of real numbers, and this PETSc has complex scalars; use one with real scalars, or save it in Matrix Market format", name);
+  } else {
+    PetscCheck(scalars == 0 || binary->rest != 2 * scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has the length of a file of complex numbers, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make SCALAR=complex petsc)", name);
+  }
+  PetscCheck(binary->rest >= scalars * (PetscInt64)sizeof(PetscScalar), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, %" PetscInt64_FMT " bytes are missing; it is cut off (fetch it again) or of another precision", name,
+             scalars * (PetscInt64)sizeof(PetscScalar) - binary->rest);
+  /* PETSc numbers its classes from that of vectors on */
+  PetscCheck(binary->rest == scalars * (PetscInt64)sizeof(PetscScalar) || (binary->next >= VEC_FILE_CLASSID && binary->next < VEC_FILE_CLASSID + 20), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: goes on with something that is no object of PETSc; it is damaged, or its scalars are real or complex and those of this PETSc are not", name);
+  PetscFunctionReturn(0);
+}
+
+/* The object, if is tells that there is one of this class */
+static PetscErrorCode BinaryFileBody(BinaryFile *binary, PetscInt classid, int count, PetscBool *is)
+{
+  PetscFunctionBegin;
+  PetscCall(BinaryFileHeader(binary, classid, count, is));
+  if (!*is) PetscFunctionReturn(0);
+  PetscCheck(binary->width == (int)sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: was written with %d-bit indices, and this PETSc has %d-bit ones; use one that fits (make INDICES=%d petsc) or save it in Matrix Market format", binary->file.name,
+             8 * binary->width, 8 * (int)sizeof(PetscInt), 8 * binary->width);
+  if (classid == MAT_FILE_CLASSID) PetscCall(BinaryFileRows(binary));
+  else PetscCheck(binary->numbers[0] >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, its length is %" PetscInt64_FMT, binary->file.name, binary->numbers[0]);
+  PetscCall(BinaryFileRest(binary, binary->numbers[count - 1]));
+  PetscFunctionReturn(0);
+}
+
+/* Opens and reads an object of this class, checks it, and closes the file; is tells whether there is one */
+static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], PetscInt classid, PetscBool *is)
+{
+  const int      count = classid == MAT_FILE_CLASSID ? 3 : 1;
+  PetscErrorCode ierr;
+  PetscInt64     rest;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(binary, sizeof(*binary)));
+  PetscCall(InputFileOpen(&binary->file, name));
+  ierr = BinaryFileBody(binary, classid, count, is);
+  if (ierr) {
+    PetscCall(InputFileDrop(&binary->file));
+    PetscFunctionReturn(ierr);
+  }
+  PetscCall(InputFileClose(&binary->file, &rest));
+  if (!*is) PetscFunctionReturn(0);
+  binary->rest += rest;
+  PetscCall(BinaryFileLength(binary, binary->numbers[count - 1]));
+  PetscFunctionReturn(0);
+}
+
+/* Numbers that are not finite would turn all into such */
+static PetscErrorCode BinaryFileFinite(Vec v, const char name[])
+{
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(VecNorm(v, NORM_1, &norm));
+  PetscCheck(!PetscIsInfOrNanReal(norm), PetscObjectComm((PetscObject)v), PETSC_ERR_FILE_UNEXPECTED, "%s: holds a number that is not finite", name);
+  PetscFunctionReturn(0);
+}
+
+/* To a file of its own in the directory for temporary ones */
+static PetscErrorCode BinaryFileUnpack(const char name[], const char directory[], char unpacked[], size_t length, PetscBool *done)
+{
+  char command[3 * PETSC_MAX_PATH_LEN];
+  int  descriptor;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(unpacked, length, "%s/unpackedXXXXXX", directory));
+  descriptor = mkstemp(unpacked);
+  *done      = (PetscBool)(descriptor >= 0);
+  if (!*done) PetscFunctionReturn(0);
+  PetscCall(PetscSNPrintf(command, sizeof(command), "gzip -dc '%s' 2>/dev/null > '%s'", name, unpacked));
+  *done = (PetscBool)(!close(descriptor) && !system(command));
+  if (!*done) (void)unlink(unpacked);
   PetscFunctionReturn(0);
 }
 
@@ -69,26 +194,22 @@ static PetscErrorCode BinaryFileClose(BinaryFile *binary, PetscInt64 integers, P
 static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const char name[], PetscViewer *viewer)
 {
   PetscMPIInt rank;
-  PetscBool   compressed;
-  char        directory[PETSC_MAX_PATH_LEN], unpacked[PETSC_MAX_PATH_LEN], command[3 * PETSC_MAX_PATH_LEN];
+  PetscBool   compressed, done = PETSC_TRUE;
+  char        directory[PETSC_MAX_PATH_LEN], unpacked[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(PetscStrendswith(name, ".gz", &compressed));
   PetscCall(PetscStrncpy(unpacked, name, sizeof(unpacked)));
-  if (compressed && rank == 0) {
-    int descriptor;
-
-    PetscCall(PetscGetTmp(PETSC_COMM_SELF, directory, sizeof(directory)));
-    PetscCall(PetscSNPrintf(unpacked, sizeof(unpacked), "%s/unpackedXXXXXX", directory));
-    descriptor = mkstemp(unpacked);
-    PetscCheck(descriptor >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be unpacked in %s; set PETSC_TMP to a directory to write to", name, directory);
-    PetscCall(PetscSNPrintf(command, sizeof(command), "gzip -dc '%s' > '%s'", name, unpacked));
-    PetscCheck(!close(descriptor) && !system(command), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be unpacked in %s; set PETSC_TMP to a directory with more room", name, directory);
+  if (compressed) {
+    PetscCall(PetscGetTmp(comm, directory, sizeof(directory)));
+    if (rank == 0) PetscCall(BinaryFileUnpack(name, directory, unpacked, sizeof(unpacked), &done));
+    PetscCallMPI(MPI_Bcast(&done, 1, MPIU_BOOL, 0, comm));
+    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be unpacked in %s; set PETSC_TMP to a directory to write to, with room for it", name, directory);
   }
   PetscCall(PetscViewerBinaryOpen(comm, unpacked, FILE_MODE_READ, viewer));
   PetscCall(PetscViewerSetUp(*viewer));
-  if (compressed && rank == 0) PetscCheck(!unlink(unpacked), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be removed", unpacked);
+  if (compressed && rank == 0) (void)unlink(unpacked);
   PetscFunctionReturn(0);
 }
 
@@ -97,25 +218,28 @@ static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const char name[], PetscVi
 */
 static PetscErrorCode MatLoadPetscBinary(MPI_Comm comm, const char name[], Mat *newmat, PetscBool *is)
 {
-  BinaryFile  binary;
-  PetscViewer viewer;
-  Mat         A;
+  BinaryFile     binary;
+  PetscViewer    viewer;
+  Mat            A;
+  Vec            ones, sums;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(BinaryFileOpen(&binary, name, MAT_FILE_CLASSID, 3, is));
-  if (!*is) {
-    PetscCall(InputFileClose(&binary.file, NULL));
-    PetscFunctionReturn(0);
-  }
-  PetscCheck(binary.numbers[2] >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: is a dense matrix; convert it to MATAIJ with MatConvert() before MatView()", name);
-  PetscCall(BinaryFileClose(&binary, binary.numbers[0] + binary.numbers[2], binary.numbers[2]));
-  PetscCheck(binary.numbers[0] == binary.numbers[1], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is %" PetscInt64_FMT " x %" PetscInt64_FMT ", the matrix of a linear system must be square; least squares are for KSPLSQR", name, binary.numbers[0],
-             binary.numbers[1]);
+  PetscCall(BinaryFileCheck(&binary, name, MAT_FILE_CLASSID, is));
+  if (!*is) PetscFunctionReturn(0);
   PetscCall(BinaryFileViewer(comm, name, &viewer));
   PetscCall(MatCreate(comm, &A));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatLoad(A, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(MatCreateVecs(A, &ones, &sums));
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(MatMult(A, ones, sums));
+  ierr = BinaryFileFinite(sums, name);
+  PetscCall(VecDestroy(&ones));
+  PetscCall(VecDestroy(&sums));
+  if (ierr) PetscCall(MatDestroy(&A));
+  PetscCall(ierr);
   *newmat = A;
   PetscFunctionReturn(0);
 }
@@ -130,16 +254,13 @@ static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscBool *is
   PetscInt    N;
 
   PetscFunctionBegin;
-  PetscCall(BinaryFileOpen(&binary, name, VEC_FILE_CLASSID, 1, is));
-  if (!*is) {
-    PetscCall(InputFileClose(&binary.file, NULL));
-    PetscFunctionReturn(0);
-  }
-  PetscCall(BinaryFileClose(&binary, 0, binary.numbers[0]));
+  PetscCall(BinaryFileCheck(&binary, name, VEC_FILE_CLASSID, is));
+  if (!*is) PetscFunctionReturn(0);
   PetscCall(VecGetSize(b, &N));
   PetscCheck(binary.numbers[0] == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt64_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name, binary.numbers[0], N);
   PetscCall(BinaryFileViewer(PetscObjectComm((PetscObject)b), name, &viewer));
   PetscCall(VecLoad(b, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(BinaryFileFinite(b, name));
   PetscFunctionReturn(0);
 }

@@ -390,12 +390,15 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   (s more with the implementation vec), however long it runs. Larger `s` needs fewer products, and more vectors each of them. The default suits many problems; try 8 where
   products are costly or the system is indefinite, 16 where nothing else converges.
 
+  A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
+  than the number of iterations.
+
   Preconditioning is from the right by default, with the norm of the true residual, and the preconditioner may change from one
   application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is that of the preconditioned
-  residual. `KSP_NORM_NONE` is supported with both.
+  residual. `KSP_NORM_NONE` is supported with both: no reduction is made for norms, and s iterations make s reductions then.
 
   A residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well; otherwise the solve goes
-  on from there. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
+  on from there. History and monitors are given the norm of b - A x for such an iteration. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
   tell that the attainable accuracy has been met. A convergence test of the user's is called twice for an iteration then, the second time with the norm of b - A x,
   and decides. Neither this nor reliable updating is done for operators whose products are
   inexact: those of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.

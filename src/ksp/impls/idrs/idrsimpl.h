@@ -13,11 +13,11 @@
 
 /*
    When r has been replaced so often in a row without b - A x being half of what it was, that is the attainable accuracy. A verification counts for
-   three reliable updates, as the recurrence has gone all the way to the tolerance
+   five reliable updates, as the recurrence has gone all the way to the tolerance
 */
 #define IDRS_MAX_STAGNATIONS   15
 #define IDRS_STAGNATION_UPDATE 1
-#define IDRS_STAGNATION_VERIFY 3
+#define IDRS_STAGNATION_VERIFY 5
 
 /* Projections that the host is ahead of a device, at most: enough to hide the time it takes to launch the next */
 #define IDRS_AHEAD 2

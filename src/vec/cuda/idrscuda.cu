@@ -375,8 +375,11 @@ static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, PetscBool sta
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) {
-    cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, k), IDRSGetResident(space, true), start == PETSC_TRUE, first, second, (int)k, (int)(first && !start ? space->s : k + 1), x, y,
-                                                        cuda->rr);
+    const IDRSCoefficients<S> c     = IDRSGetCoefficients<S>(space, k);
+    const IDRSResident        there = IDRSGetResident(space, true);
+
+    if (start) cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W, true>>(cuda, W, true, stream, cuda->panels, c, there, first, second, (int)k, (int)k + 1, x, y, cuda->rr);
+    else cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W, false>>(cuda, W, true, stream, cuda->panels, c, there, first, second, (int)k, (int)(first ? space->s : k + 1), x, y, cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));

@@ -18,18 +18,19 @@ typedef struct {
   PetscReal    shadownorm;
 } IDRSContinuation;
 
-/* Called by a warp: whether the recurrence goes on, with coefficients for the kernels that follow */
+/* Called by a warp: whether the recurrence goes on, with coefficients for the kernels that follow. Only a projection with a y may be one of the start */
+template <bool Y>
 static __device__ __forceinline__ bool IDRSContinue(IDRSSmall *small, const IDRSNext &next, PetscReal *rnorm)
 {
-  const PetscInt  s = small->s;
-  const PetscBool y = next.start || next.k == s ? PETSC_TRUE : PETSC_FALSE;
+  const PetscInt  s     = small->s;
+  const PetscBool start = Y ? next.start : PETSC_FALSE, y = Y ? PETSC_TRUE : PETSC_FALSE;
   PetscReal       rr;
 
   /* in the start there is a norm to tell before any is pending */
-  *rnorm = PetscSqrtReal(PetscRealPart(small->sums[next.pending || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  *rnorm = PetscSqrtReal(PetscRealPart(small->sums[next.pending || !Y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
   if (!__all_sync(0xffffffffu, IDRSSmallFinite(small, y, next.pending))) return false;
   if (next.pending && !(*rnorm > next.low && *rnorm < next.high)) return false;
-  return IDRSSmallNext(small, next.k, next.start, next.cosine, &rr);
+  return IDRSSmallNext(small, next.k, start, next.cosine, &rr);
 }
 
 /* The numbers into room in shared memory, where they fit, by all threads of a block; what it returns is where they and the sums are to be */
@@ -44,7 +45,7 @@ static __device__ __forceinline__ PetscScalar *IDRSGetNumbers(const IDRSContinua
 }
 
 /* The algebra, on numbers from there */
-template <int S>
+template <int S, bool Y>
 static __device__ __forceinline__ void IDRSGoOn(const IDRSContinuation &how, PetscInt s, PetscScalar *numbers)
 {
   __syncthreads();
@@ -55,7 +56,7 @@ static __device__ __forceinline__ void IDRSGoOn(const IDRSContinuation &how, Pet
 
     IDRSSmallPlace(&small, s, numbers);
     small.shadownorm = how.shadownorm;
-    stopped          = !IDRSContinue(&small, how.next, &rnorm);
+    stopped          = !IDRSContinue<Y>(&small, how.next, &rnorm);
     if (threadIdx.x == 0) *how.result = {rnorm, stopped};
   }
   __syncthreads();
@@ -75,5 +76,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSNextKernel(IDRSContin
   if (how.result->stopped) return;
   numbers = IDRSGetNumbers<S>(how, s, room);
   for (PetscInt i = IDRS_FIRST_SUM(s) + threadIdx.x; i < IDRS_NUMBERS(s); i += IDRS_THREADS) numbers[i] = how.numbers[i];
-  IDRSGoOn<S>(how, s, numbers);
+  if (how.next.start || how.next.k == s) IDRSGoOn<S, true>(how, s, numbers);
+  else IDRSGoOn<S, false>(how, s, numbers);
 }

@@ -164,7 +164,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) out.sums[place] = scale * total;
   }
   if (how.result) {
-    if (how.numbers && out.sequence) IDRSGoOn<S>(how, s, numbers);
+    if (how.numbers && out.sequence) IDRSGoOn<S, Y>(how, s, numbers);
     return;
   }
   __threadfence_system();

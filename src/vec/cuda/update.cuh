@@ -10,8 +10,8 @@
 #include "combine.cuh"
 #include "reduce.cuh"
 
-template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPanels panels, IDRSCoefficients<S> given, IDRSResident resident, bool start, bool first, bool second, int k, int e, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+template <int S, int W, bool START>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPanels panels, IDRSCoefficients<S> given, IDRSResident resident, bool first, bool second, int k, int e, PetscScalar *r, PetscScalar *v, PetscReal *partials)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
     IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), x = IDRSLoad<W>(r, i, n), y = IDRSZero<W>(), z = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
-    if (start) IDRSAdd<W>(x, -c.b[k], g);
+    if (START) IDRSAdd<W>(x, -c.b[k], g);
     /* one sweep over the columns: those before k for this step, those after it for the next; y = G c, z = U c */
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
@@ -34,13 +34,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
 
         IDRSAdd<W>(g, -c.a[zero + j], gj);
         IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
-        if (start) IDRSAdd<W>(y, c.b[zero + j], gj);
+        if (START) IDRSAdd<W>(y, c.b[zero + j], gj);
       } else if (j > k && j < e) {
         if (first) IDRSAdd<W>(y, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
         if (second) IDRSAdd<W>(z, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    if (start) IDRSAdd<W>(y, c.a[k], g);
+    if (START) IDRSAdd<W>(y, c.a[k], g);
     else IDRSAdd<W>(x, -c.b[k], g);
     rr[0] += IDRSSquare<W>(x);
     if (k > 0) {
@@ -50,7 +50,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSPane
     IDRSStore<W>(r, i, n, x);
     IDRSAdd<W>(x, -1.0, y);
     if (second) {
-      IDRSAdd<W>(z, start ? (PetscScalar)1.0 : c.omega, x);
+      IDRSAdd<W>(z, START ? (PetscScalar)1.0 : c.omega, x);
       IDRSStore<W>(panels.U + (k + 1) * ld, i, n, z);
     } else if (first) IDRSStore<W>(v, i, n, x);
   }

@@ -1,0 +1,783 @@
+static char help[] = "KSPIDRS stopped after a few iterations: solves that go on from the last solution, inner solves, smoothers of multigrid; no iteration or one;\n\
+and Krylov spaces that are smaller than the shadow space.\n\n";
+
+#include "system.h"
+#include <petscdmda.h>
+
+/* No solve is to end by this relative tolerance */
+#define UNREACHABLE ((PetscReal)1e-30)
+
+/* Convection and diffusion on m x m points by central differences, with this mesh Peclet number |w| h / epsilon in both directions */
+static PetscErrorCode GridCreate(PetscInt m, PetscReal peclet, PetscReal shift, Mat *A)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, m * m, m * m));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt  i = row % m, j = row / m;
+    const PetscBool there[]  = {(PetscBool)(i > 0), (PetscBool)(i < m - 1), (PetscBool)(j > 0), (PetscBool)(j < m - 1)};
+    const PetscInt  offset[] = {-1, 1, -m, m};
+    PetscScalar     diagonal = 4.0;
+
+#if PetscDefined(USE_COMPLEX)
+    diagonal += shift * PETSC_i;
+#endif
+    PetscCall(MatSetValue(*A, row, row, diagonal, INSERT_VALUES));
+    for (PetscInt k = 0; k < 4; k++) {
+      if (there[k]) PetscCall(MatSetValue(*A, row, row + offset[k], offset[k] < 0 ? -1.0 - 0.5 * peclet : -1.0 + 0.5 * peclet, INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver that makes so many iterations, preconditioned from the right, idrs or another for comparison */
+static PetscErrorCode SetShort(KSP ksp, KSPType type, PetscInt s, PetscInt its, const char pctype[])
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetType(ksp, type));
+  PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+  PetscCall(KSPIDRSSetShadowSize(ksp, s));
+  PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, its));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By which power of ten so many short solves, each from the last solution, lower the norm of b - A x */
+static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscInt its, PetscInt solves, PetscReal *digits)
+{
+  Vec       x;
+  KSP       ksp;
+  PetscInt  made;
+  PetscReal norm, bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecSet(x, 0.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(SetShort(ksp, type, s, its, PCJACOBI));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  for (PetscInt i = 0; i < solves; i++) {
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &made));
+    if (made != its) PetscCall(Complain("%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i, made, its));
+  }
+  PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+  *digits = PetscLog10Real(bnorm / norm);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* They lower the residual norm at least half as far as gmres, in orders of magnitude */
+static PetscErrorCode TestMany(void)
+{
+  const PetscInt lines[] = {24, 60}, s[] = {4, 8};
+
+  PetscFunctionBeginUser;
+  for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(lines); il++) {
+    Mat A;
+    Vec b, exact;
+
+    PetscCall(GridCreate(lines[il], 0.3, 0.1, &A));
+    PetscCall(MatCreateVecs(A, &exact, &b));
+    PetscCall(VecSetGeneral(exact, 1.0));
+    PetscCall(MatMult(A, exact, b));
+    for (PetscInt its = 2; its <= 4; its++) {
+      PetscReal best, digits;
+
+      PetscCall(ManySolves(A, b, KSPGMRES, 0, its, 30, &best));
+      for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
+        PetscCall(ManySolves(A, b, KSPIDRS, s[is], its, 30, &digits));
+        PetscCall(PetscInfo(NULL, "many: %" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g\n", lines[il], its, s[is], (double)digits, (double)best));
+        if (!(best > 0.5 && digits >= 0.5 * best)) PetscCall(Complain("%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
+      }
+    }
+    PetscCall(VecDestroy(&exact));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("many short solves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Outer iterations of richardson around so many iterations of a method, up to a solution with an error that small */
+static PetscErrorCode Richardson(Mat A, Vec b, Vec exact, KSPType type, PetscInt s, PetscInt inner, PetscInt *its)
+{
+  KSPConvergedReason reason;
+  PetscReal          error, norm;
+  Vec                x;
+  PC                 pc;
+  KSP                ksp, part;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(exact, &x));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPRICHARDSON));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 2000));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCKSP));
+  PetscCall(PCKSPGetKSP(pc, &part));
+  PetscCall(SetShort(part, type, s, inner, PCJACOBI));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(VecNorm(exact, NORM_2, &norm));
+  PetscCall(VecAXPY(x, -1.0, exact));
+  PetscCall(VecNorm(x, NORM_2, &error));
+  if (!(reason > 0 && error <= 100 * rtol * norm))
+    PetscCall(Complain("%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT ", relative error %g", type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestInside(void)
+{
+  Mat A;
+  Vec b, exact;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridCreate(10, 0.3, 0.1, &A));
+  PetscCall(MatCreateVecs(A, &exact, &b));
+  PetscCall(VecSetGeneral(exact, 1.0));
+  PetscCall(MatMult(A, exact, b));
+  for (PetscInt inner = 1; inner <= 2; inner++) {
+    PetscInt best, its;
+
+    PetscCall(Richardson(A, b, exact, KSPGMRES, 0, inner, &best));
+    for (size_t is = 0; is < SIZES; is++) {
+      if (sizes[is] < inner) continue; /* only the first s iterations are minimal residual steps */
+      PetscCall(Richardson(A, b, exact, KSPIDRS, sizes[is], inner, &its));
+      PetscCall(PetscInfo(NULL, "inside: s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT ", gmres %" PetscInt_FMT "\n", sizes[is], inner, its, best));
+      if (its > 2 * best) PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
+    }
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&exact));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("inside richardson"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operator on the finest grid; the others are Galerkin's */
+static PetscErrorCode MeshOperators(KSP ksp, Mat A, Mat P, void *ctx)
+{
+  const PetscReal peclet = *(const PetscReal *)ctx;
+  DM              da;
+  DMDALocalInfo   info;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetDM(ksp, &da));
+  PetscCall(DMDAGetLocalInfo(da, &info));
+  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
+      const PetscScalar values[] = {4.0, -1.0 - 0.5 * peclet, -1.0 + 0.5 * peclet, -1.0 - 0.5 * peclet, -1.0 + 0.5 * peclet};
+      const PetscInt    di[] = {0, -1, 1, 0, 0}, dj[] = {0, 0, 0, -1, 1};
+
+      for (PetscInt k = 0; k < 5; k++) {
+        MatStencil row = {0}, column = {0};
+
+        row.i    = i;
+        row.j    = j;
+        column.i = i + di[k];
+        column.j = j + dj[k];
+        if (column.i < 0 || column.j < 0 || column.i >= info.mx || column.j >= info.my) continue;
+        PetscCall(MatSetValuesStencil(P, 1, &row, 1, &column, &values[k], INSERT_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MeshRHS(KSP ksp, Vec b, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Iterations of an outer method with a V cycle of three levels, smoothed by so many iterations of a method without norms */
+static PetscErrorCode Multigrid(PetscReal peclet, KSPType outer, KSPType type, PetscInt s, PetscInt smoothings, PetscInt *its)
+{
+  const PetscInt levels = 3;
+  char           what[128];
+  Mat            A;
+  Vec            b, x;
+  DM             da;
+  PC             pc;
+  KSP            ksp, part;
+
+  PetscFunctionBeginUser;
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 33, 33, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMSetFromOptions(da));
+  PetscCall(DMSetUp(da));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetDM(ksp, da));
+  PetscCall(KSPSetComputeOperators(ksp, MeshOperators, &peclet));
+  PetscCall(KSPSetComputeRHS(ksp, MeshRHS, NULL));
+  PetscCall(KSPSetType(ksp, outer));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 300));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCMG));
+  PetscCall(PCMGSetLevels(pc, levels, NULL));
+  PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_BOTH));
+  for (PetscInt level = 1; level < levels; level++) {
+    PetscCall(PCMGGetSmoother(pc, level, &part));
+    PetscCall(SetShort(part, type, s, smoothings, PCJACOBI));
+    PetscCall(KSPSetNormType(part, KSP_NORM_NONE));
+    PetscCall(KSPSetConvergenceTest(part, KSPConvergedSkip, NULL, NULL));
+  }
+  PetscCall(KSPSolve(ksp, NULL, NULL));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(KSPGetSolution(ksp, &x));
+  PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "peclet %g, %s, %" PetscInt_FMT " iterations of %s", (double)peclet, outer, smoothings, type));
+  PetscCall(CheckSolved(what, ksp, A, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSmoother(void)
+{
+  const PetscReal peclets[] = {0.0, 0.3};
+  const KSPType   outer[]   = {KSPRICHARDSON, KSPFGMRES};
+  const PetscInt  s[]       = {4, 8};
+
+  PetscFunctionBeginUser;
+  for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(peclets); ip++) {
+    for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(outer); io++) {
+      for (PetscInt smoothings = 2; smoothings <= 3; smoothings++) {
+        PetscInt best, its;
+
+        PetscCall(Multigrid(peclets[ip], outer[io], KSPGMRES, 0, smoothings, &best));
+        for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
+          PetscCall(Multigrid(peclets[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
+          PetscCall(PetscInfo(NULL, "smoother: peclet %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " smoothings: %" PetscInt_FMT ", gmres %" PetscInt_FMT "\n", (double)peclets[ip], outer[io], s[is], smoothings, its, best));
+          if (its > 2 * best)
+            PetscCall(Complain("peclet %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)peclets[ip], outer[io], s[is], smoothings, its, best));
+        }
+      }
+    }
+  }
+  PetscCall(Verdict("as a smoother"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Numbers that follow no pattern, in (-1,1) */
+static PetscReal Number(PetscInt i, PetscInt j)
+{
+  const PetscReal x = PetscSinReal((PetscReal)(12.9898 * (i + 1) + 78.233 * (j + 1))) * 43.7585;
+
+  return 2.0 * (x - PetscFloorReal(x)) - 1.0;
+}
+
+/* Truly complex where there are complex numbers */
+static PetscScalar Random(PetscInt i, PetscInt j, PetscInt n)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(Number(i, j), Number(i + n, j));
+#else
+  return Number(i, j);
+#endif
+}
+
+/* All eigenvalues are imaginary, and r is at right angles to A r with real numbers */
+static PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i == j) return 0.0;
+  return i < j ? Number(i, j) : -Number(j, i);
+}
+
+/* Hermitian, with eigenvalues on both sides of zero */
+static PetscScalar Indefinite(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i == j) return i % 3 ? 2.0 + 0.1 * i : -1.0 - 0.1 * i;
+  return 0.1 * (i < j ? Random(i, j, n) : PetscConj(Random(j, i, n)));
+}
+
+/* What a monitor has seen, and what it needs to compare */
+typedef struct {
+  const char *what;
+  PetscInt    s;
+  PetscReal   first, last;
+  PetscInt    calls;
+} Watch;
+
+static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  Watch    *watch = (Watch *)ctx;
+  PetscReal found, rounding;
+  PCSide    side;
+  Vec       r, z;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  if (!its) watch->first = watch->last = norm;
+  watch->calls++;
+  rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first; /* some norms are differences of squares */
+  if (its <= watch->s && !(norm <= watch->last + rounding)) PetscCall(Complain("%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last, (double)norm));
+  watch->last = norm;
+  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(VecDuplicate(r, &z));
+  if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
+  else PetscCall(VecCopy(r, z));
+  PetscCall(VecNorm(z, NORM_2, &found));
+  if (its <= watch->s && !(PetscAbsReal(found - norm) <= rounding)) PetscCall(Complain("%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One matrix, with all sides, preconditioners, numbers of shadow vectors and some seeds */
+static PetscErrorCode CheckFirst(const char name[], Mat A)
+{
+  const PetscInt s[] = {1, 2, 4, 8};
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
+    for (PetscInt variant = 0; variant < 20; variant++) {
+      const PetscBool left = (PetscBool)(variant % 2), jacobi = (PetscBool)(variant / 2 % 2);
+      const PetscInt  seed = variant / 4;
+      char            what[128];
+      Watch           watch = {what, s[is], 0.0, 0.0, 0};
+      KSP             ksp;
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s %s", name, s[is], seed, left ? "left" : "right", jacobi ? PCJACOBI : PCNONE));
+      PetscCall(SolverCreate(A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
+      PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
+      PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, s[is] + 2));
+      PetscCall(KSPMonitorSet(ksp, CheckMonotone, &watch, NULL));
+      PetscCall(VecSetGeneral(b, 1.0 + 0.1 * seed));
+      PetscCall(VecSetGeneral(x, 2.0));
+      PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(seed % 2)));
+      PetscCall(KSPSolve(ksp, b, x));
+      if (watch.calls < s[is] + 3) PetscCall(Complain("%s: %" PetscInt_FMT " calls of the monitor", what, watch.calls));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The residual norm does not grow in the first s iterations, whatever the matrix, and it is that of b - A x */
+static PetscErrorCode TestFirst(void)
+{
+  const struct {
+    const char *name;
+    Entry      *entry;
+  } kinds[] = {
+    {"general",        Random    },
+    {"skew-symmetric", Skew      },
+    {"indefinite",     Indefinite}
+  };
+  Mat A;
+
+  PetscFunctionBeginUser;
+  for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(kinds); ik++) {
+    PetscCall(MatCreateEntries(kinds[ik].entry, 40, PETSC_FALSE, &A));
+    PetscCall(CheckFirst(kinds[ik].name, A));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(GridCreate(8, 0.3, 0.1, &A));
+  PetscCall(CheckFirst("convection and diffusion", A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("norms of the first iterations"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operator that counts its products */
+typedef struct {
+  Mat      A;
+  PetscInt products;
+} Counted;
+
+static PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  ((Counted *)ctx)->products++;
+  PetscCall(MatMult(((Counted *)ctx)->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls of MPI_Allreduce() by PETSc so far; with debugging it makes others as well */
+static PetscLogDouble Allreduces(void)
+{
+#if PetscDefined(USE_LOG)
+  return PetscDefined(USE_DEBUG) ? 0 : petsc_allreduce_ct;
+#else
+  return 0;
+#endif
+}
+
+/* What a solve of this many iterations without norms takes: one reduction and one product each, and one product for the residual of a guess */
+static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, PetscInt its, PetscBool guess, Vec b, Vec x)
+{
+  PetscInt       products, reductions, made, expected = its + (guess ? 1 : 0);
+  PetscLogDouble calls;
+  PetscMPIInt    size;
+  PetscBool      host;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetInitialGuessNonzero(ksp, guess));
+  PetscCall(VecSetGeneral(x, 2.0));
+  counted->products = 0;
+  calls             = -Allreduces();
+  PetscCall(KSPSolve(ksp, b, x));
+  calls += Allreduces();
+  PetscCall(KSPGetIterationNumber(ksp, &made));
+  PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
+  if (made != its) PetscCall(Complain("%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
+  if (products != expected || counted->products != expected) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its, products, counted->products));
+  if (reductions != its) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
+  if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (calls != (size > 1 ? its : 0)) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestCounts(void)
+{
+  const PetscInt s[] = {1, 2, 4, 8};
+  PetscInt       n;
+  Counted        counted;
+  Mat            S;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridCreate(LINE, 0.3, 0.1, &counted.A));
+  PetscCall(MatCreateVecs(counted.A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, &counted, &S));
+  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))CountedMult));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
+    for (PetscInt variant = 0; variant < 8; variant++) {
+      const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), skip = (PetscBool)(variant >> 2 & 1);
+      char            what[128];
+      KSP             ksp;
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s %s%s", s[is], left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, skip ? ", test skipped" : ""));
+      PetscCall(SolverCreate(counted.A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
+      PetscCall(KSPSetOperators(ksp, S, counted.A));
+      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
+      PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+      if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+      PetscCall(KSPSetUp(ksp));
+      PetscCall(KSPSolve(ksp, b, x)); /* whatever a first solve sets up */
+      for (PetscInt its = 0; its <= s[is]; its++) {
+        PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, its));
+        PetscCall(CheckCounts(what, ksp, &counted, its, PETSC_FALSE, b, x));
+        PetscCall(CheckCounts(what, ksp, &counted, its, PETSC_TRUE, b, x));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&counted.A));
+  PetscCall(Verdict("products and reductions without norms"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How a solve begins */
+typedef enum {
+  FROM_ZERO,
+  FROM_GUESS,
+  FROM_SOLUTION,
+  ZERO_FROM_ZERO, /* b = 0 */
+  ZERO_FROM_GUESS,
+  BEGINNINGS
+} Beginning;
+
+static const char *const beginnings[] = {"no guess", "a guess", "the solution as guess", "b = 0, no guess", "b = 0, a guess"};
+
+/* Right-hand side and guess, and whether nothing is to be done. b - A x is exactly zero for the x that b has been made from */
+static PetscErrorCode SetBeginning(Beginning beginning, Mat A, Vec b, Vec x0, PetscBool *guess, PetscBool *solved)
+{
+  PetscFunctionBeginUser;
+  *guess  = (PetscBool)(beginning != FROM_ZERO && beginning != ZERO_FROM_ZERO);
+  *solved = (PetscBool)(beginning == FROM_SOLUTION || beginning == ZERO_FROM_ZERO);
+  PetscCall(VecSetGeneral(x0, 2.0));
+  if (beginning == FROM_SOLUTION) PetscCall(MatMult(A, x0, b));
+  else if (beginning >= ZERO_FROM_ZERO) PetscCall(VecSet(b, 0.0));
+  else PetscCall(VecSetGeneral(b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes a minimal residual step from x: x + omega u, u = B^{-1}r, r = b - A x, and omega for the smallest ||r - omega A u||; on the left, of B^{-1}(r - omega A u) */
+static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
+{
+  Vec         r, u, g, y;
+  PetscScalar gr, gg;
+  PCSide      side;
+  PC          pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecDuplicate(b, &u));
+  PetscCall(VecDuplicate(b, &g));
+  PetscCall(VecDuplicate(b, &y));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(PCApply(pc, r, u));
+  PetscCall(MatMult(A, u, g));
+  if (side == PC_LEFT) {
+    PetscCall(VecCopy(u, r));
+    PetscCall(VecCopy(g, y));
+    PetscCall(PCApply(pc, y, g));
+  }
+  PetscCall(VecDot(r, g, &gr)); /* g^H r */
+  PetscCall(VecDot(g, g, &gg));
+  PetscCall(VecAXPY(x, gr / gg, u));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&u));
+  PetscCall(VecDestroy(&g));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The norm that the solver tells is that of its residual */
+static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
+{
+  PetscReal norm, found, bnorm, scale;
+  PCSide    side;
+  Vec       r, z;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPGetResidualNorm(ksp, &norm));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecDuplicate(b, &z));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecNorm(r, NORM_2, &scale));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  PetscCall(VecAYPX(r, -1.0, b));
+  if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
+  else PetscCall(VecCopy(r, z));
+  PetscCall(VecNorm(z, NORM_2, &found));
+  if (!(PetscAbsReal(norm - found) <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm))) PetscCall(Complain("%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve of this many iterations, none or one: reason, iterations, solution and norm */
+static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, Beginning beginning)
+{
+  KSPConvergedReason reason;
+  KSPNormType        normtype;
+  PetscBool          guess, solved, skip;
+  PetscInt           made;
+  PetscReal          norm, error;
+  Vec                b, x, x0;
+  PetscErrorCode (*test)(KSP, PetscInt, PetscReal, KSPConvergedReason *, void *);
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &x0));
+  PetscCall(SetBeginning(beginning, A, b, x0, &guess, &solved));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, guess));
+  PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, its));
+  PetscCall(VecCopy(x0, x)); /* without a guess it is not to be read */
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &made));
+  PetscCall(KSPGetNormType(ksp, &normtype));
+  PetscCall(KSPGetConvergenceTest(ksp, &test, NULL, NULL));
+  skip = (PetscBool)(test == KSPConvergedSkip);
+
+  /* Where there are no norms nobody knows of a solution before the first product */
+  if (solved && (its || (!skip && normtype != KSP_NORM_NONE))) {
+    if (!(reason > 0) || made > its) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+  } else if (reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+
+  if (!guess) PetscCall(VecSet(x0, 0.0));
+  if (its && !solved) PetscCall(MinimalStep(ksp, A, b, x0));
+  PetscCall(VecNorm(x0, NORM_2, &norm));
+  PetscCall(VecAXPY(x0, -1.0, x));
+  PetscCall(VecNorm(x0, NORM_2, &error));
+  if (!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0))) PetscCall(Complain("%s: x is off by %g of %g", what, (double)error, (double)norm));
+  if (normtype != KSP_NORM_NONE) PetscCall(CheckNorm(what, ksp, A, b, x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&x0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestFew(void)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Convection, LINE * LINE, PETSC_FALSE, &A));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (PetscInt variant = 0; variant < 16; variant++) {
+      const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), none = (PetscBool)(variant >> 2 & 1), skip = (PetscBool)(variant >> 3);
+      char            what[256];
+      KSP             ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], jacobi ? PCJACOBI : PCNONE, &ksp));
+      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
+      if (none) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+      if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+      for (PetscInt beginning = 0; beginning < BEGINNINGS; beginning++) {
+        for (PetscInt its = 0; its < 2; its++) {
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " iterations, s = %" PetscInt_FMT ", %s %s%s%s, %s", its, sizes[is], left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, none ? ", no norms" : "", skip ? ", test skipped" : "", beginnings[beginning]));
+          PetscCall(CheckFew(what, ksp, A, its, (Beginning)beginning));
+        }
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("no iteration and one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The identity and matrices of rank one or two, and diagonal matrices of few values: r is in a Krylov space of two or three dimensions */
+static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
+{
+  return (i == j ? 1.0 : 0.0) + 2.0 * Random(i, n, n) * Random(n, j, n) / n;
+}
+
+static PetscScalar RankTwo(PetscInt i, PetscInt j, PetscInt n)
+{
+  return RankOne(i, j, n) + 2.0 * Random(i, 2 * n, n) * Random(2 * n, j, n) / n;
+}
+
+static PetscScalar TwoValues(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? (i % 2 ? 3.0 : -1.0) : 0.0;
+}
+
+static PetscScalar ThreeValues(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? i % 3 + 0.5 : 0.0;
+}
+
+static PetscScalar OneValue(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? -0.7 : 0.0;
+}
+
+/* Random, but not nearly singular */
+static PetscScalar Shifted(PetscInt i, PetscInt j, PetscInt n)
+{
+  return (i == j ? 2.0 : 0.0) + Random(i, j, n);
+}
+
+/* The space has so many dimensions: the solution is found soon, with all numbers of shadow vectors, seeds, sides and norms */
+static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, PetscInt dimension)
+{
+  const PetscInt s[] = {1, 2, 4, 8, 16};
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
+    for (PetscInt variant = 0; variant < 8; variant++) {
+      const PetscBool left = (PetscBool)(variant & 1), none = (PetscBool)(variant >> 1 & 1);
+      const PetscInt  seed = variant >> 2, most = 2 * dimension + 2;
+      char            what[128];
+      PetscInt        its;
+      PetscReal       norm, bnorm;
+      KSP             ksp;
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s%s", name, n, s[is], seed, left ? "left" : "right", none ? ", no norms" : ""));
+      PetscCall(SolverCreate(A, s[is], PCNONE, &ksp));
+      PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
+      if (none) {
+        PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+        PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, most));
+      }
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+      if (!none) PetscCall(CheckSolved(what, ksp, A, b, x));
+      else if (!(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+      if (its > most) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSmall(void)
+{
+  PetscFunctionBeginUser;
+  PetscCall(CheckSmall("a multiple of the identity", OneValue, 40, 1));
+  PetscCall(CheckSmall("identity and rank one", RankOne, 40, 2));
+  PetscCall(CheckSmall("identity and rank two", RankTwo, 40, 3));
+  PetscCall(CheckSmall("two values", TwoValues, 40, 2));
+  PetscCall(CheckSmall("three values", ThreeValues, 40, 3));
+  for (PetscInt n = 1; n <= 8; n++) PetscCall(CheckSmall("random", Shifted, n, n));
+  PetscCall(Verdict("small Krylov spaces"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestMany());
+  PetscCall(TestInside());
+  PetscCall(TestSmoother());
+  PetscCall(TestFirst());
+  PetscCall(TestCounts());
+  PetscCall(TestFew());
+  PetscCall(TestSmall());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}} -malloc_dump
+
+TEST*/

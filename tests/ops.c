@@ -580,16 +580,20 @@ static PetscErrorCode TestAhead(Check *check, Problem *problem, Side *side, Pets
     const Call     call    = {.operation = PROJECT, .k = k, .start = start, .second = (PetscBool)(start || k == s)};
     const PetscInt numbers = IDRS_FIRST_SUM(s) + IDRS_SUMS(s, call.second);
     IDRSNext       next    = {.k = k, .start = start, .pending = PETSC_TRUE, .low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
-    PetscReal      rnorm, norm, size = 0.0, error = 0.0;
+    PetscReal      rnorm, norm, left, size = 0.0, error = 0.0;
     PetscBool      stops, stopped, untouched;
 
     PetscCall(SetNumbers(problem, side));
     PetscCall(Load(problem, 1, side));
     PetscCall(Follow(problem, side, 0, PETSC_FALSE)); /* leaves r^H r behind */
+    PetscCall(IDRSProject(space, space->G[0], NULL, side->x[Single(problem, R)], NULL));
+    left = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_RR(s)]));
     PetscCall(SetNumbers(problem, side));
     PetscCall(Load(problem, 1, side));
     PetscCall(ProjectAndFollow(problem, side, NULL, k, start, &rnorm, &stops));
+    if (start && k == s) rnorm = left; /* of r before it changed, which the device is told */
     PetscCall(PetscArraycpy(expected, space->numbers, numbers));
+    expected[IDRS_FIRST_SUM(s) + IDRS_SUM_RR(s)] = PetscSqr(rnorm);
     for (PetscInt j = 0; j < problem->count; j++) {
       const PetscScalar *array;
 

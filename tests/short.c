@@ -470,6 +470,7 @@ static PetscErrorCode TestCounts(void)
   const PetscInt s[] = {1, 2, 4, 8};
   PetscInt       n;
   Counted        counted;
+  VecType        type;
   Mat            S;
   Vec            b, x;
 
@@ -479,6 +480,8 @@ static PetscErrorCode TestCounts(void)
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, &counted, &S));
+  PetscCall(VecGetType(x, &type));
+  PetscCall(MatShellSetVecType(S, type));
   PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))CountedMult));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
     for (PetscInt variant = 0; variant < 8; variant++) {

@@ -16,6 +16,8 @@
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r,
                 p = B^{-1}r before, or r itself                              z, p, U, t, r         z, r
 
+   In the second kind of projection y is r, and y^H y may stand for that r^H r, but for the omega step that ends the start, where r has changed in between.
+
    v is scratch for combine VU. Update and advance may go straight on to combine V or combine VU of the next step (k+1, or 0 after advance): what they
    hold already is not read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
 

@@ -82,6 +82,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   PetscScalar            sum[dots];
   PetscReal              square[squares];
   const int              columns = s - first < S ? s - first : S;
+  const bool             known   = Y && !(how.next.start && how.next.k == s); /* y is r as the last pass has left it: r^H r is y^H y */
 
   IDRSAdmitNext();
   IDRSAwaitPrevious();
@@ -155,13 +156,16 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     } else if (j < dots + squares) {
       reals = out.squares + (size_t)(j - dots) * blocks;
       place = j == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s);
-    } else if (j == dots + squares) {
+    } else if (j == dots + squares && !known) {
       reals  = out.rr;
       blocks = out.rrblocks;
       place  = IDRS_SUM_RR(s);
     }
     total = IDRSPartialSum(scalars, reals, place < 0 ? 0 : blocks);
-    if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) out.sums[place] = scale * total;
+    if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) {
+      out.sums[place] = scale * total;
+      if (known && place == IDRS_SUM_YY(s)) out.sums[IDRS_SUM_RR(s)] = total;
+    }
   }
   if (how.result) {
     if (how.numbers && out.sequence) IDRSGoOn<S, Y>(how, s, numbers);

@@ -1,9 +1,32 @@
-static char help[] = "What KSPIDRS calls converged is: runs in which verifications fail, and right-hand sides whose squares cannot be represented.\n\n";
+static char help[] = "What KSPIDRS calls converged is: runs in which verifications fail, right-hand sides whose squares cannot be\n\
+represented, what histories end with, and updates that do not end a solve.\n\n";
 
 #include <petscidrs.h>
 #include "../tutorials/matrixmarket.h"
 #include "complain.h"
 #include "residual.h"
+
+/* ||b - A x|| and ||b||, of b and x times a power of two that keeps their squares from vanishing and from overflow */
+static PetscErrorCode ScaledResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
+{
+  PetscReal largest, factor;
+  Vec       c, y;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(b, NORM_INFINITY, &largest));
+  factor = largest > 0.0 ? PetscPowReal(2.0, -PetscFloorReal(PetscLog2Real(largest))) : 1.0;
+  PetscCall(VecDuplicate(b, &c));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecCopy(b, c));
+  PetscCall(VecCopy(x, y));
+  PetscCall(PetscObjectStateIncrease((PetscObject)c)); /* VecScale() would scale a norm that is kept with the vector */
+  PetscCall(VecScale(c, factor));
+  PetscCall(VecScale(y, factor));
+  PetscCall(ResidualNorm(A, c, y, rnorm, bnorm));
+  PetscCall(VecDestroy(&c));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Solves A x = b and complains when the reason is positive and b - A x does not meet the tolerance */
 static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char what[], KSPConvergedReason *reason)
@@ -13,82 +36,53 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char wh
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(b, &x));
-  PetscCall(KSPSetTolerances(ksp, rtol, 1e-300, PETSC_DEFAULT, 20000));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20000));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, reason));
-  PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-  if (!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm))) PetscCall(Complain("%s: %s with |b - A x| = %g, |b| = %g", what, KSPConvergedReasons[*reason], (double)rnorm, (double)bnorm));
+  PetscCall(ScaledResidualNorm(A, b, x, &rnorm, &bnorm));
+  if (!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm))) PetscCall(Complain("%s: %s with |b - A x| / |b| = %g", what, KSPConvergedReasons[*reason], (double)(rnorm / bnorm)));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
+/* Without reliable updating and not far from the attainable accuracy, the recursive residual is often wrong about x; with it all converge */
+static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, PetscBool updating)
 {
-  Mat                A;
-  Vec                b, ones;
-  KSP                ksp;
-  PC                 pc;
-  char               file[PETSC_MAX_PATH_LEN];
-  KSPConvergedReason reason;
+  const char        *what      = updating ? "with reliable updating" : "without reliable updating";
   PetscInt           converged = 0;
-  const PetscReal    tolerance = PetscDefined(USE_REAL_SINGLE) ? 4e-5 : 1e-11;
-#if PetscDefined(USE_REAL_SINGLE)
-  const PetscReal scales[] = {1e-24, 1e-20, 1e-15, 1e15, 1e21};
-#else
-  const PetscReal scales[] = {1e-170, 1e-155, 1e-140, 1e140, 1e160};
-#endif
-  PetscReal norm;
+  KSPConvergedReason reason;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
-  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
-  PetscCall(MatCreateVecs(A, &ones, &b));
-  PetscCall(VecSet(ones, 1.0));
-  PetscCall(MatMult(A, ones, b));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSetFromOptions(ksp));
-
-  /* Without reliable updating and not far from the attainable accuracy, the recursive residual is often wrong about x */
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, updating ? 1e-3 : 0.0));
   for (PetscInt s = 2; s <= 16; s *= 2) {
     PetscCall(KSPIDRSSetShadowSize(ksp, s));
     for (PetscInt seed = 0; seed < 10; seed++) {
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-      PetscCall(Solve(ksp, A, b, tolerance, "without reliable updating", &reason));
+      PetscCall(Solve(ksp, A, b, tolerance, what, &reason));
       if (reason > 0) converged++;
+      else if (updating) PetscCall(Complain("%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", what, s, seed, KSPConvergedReasons[reason]));
     }
   }
-  if (converged < 30) PetscCall(Complain("only %" PetscInt_FMT " of 40 runs without reliable updating converged", converged));
-  PetscCall(Verdict("without reliable updating"));
+  if (converged < 30) PetscCall(Complain("%s: only %" PetscInt_FMT " of 40 runs converged", what, converged));
+  PetscCall(Verdict(what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* With it all converge */
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-3));
-  for (PetscInt s = 2; s <= 16; s *= 2) {
-    PetscCall(KSPIDRSSetShadowSize(ksp, s));
-    for (PetscInt seed = 0; seed < 10; seed++) {
-      PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-      PetscCall(Solve(ksp, A, b, tolerance, "with reliable updating", &reason));
-      if (reason < 0) PetscCall(Complain("with reliable updating, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", s, seed, KSPConvergedReasons[reason]));
-    }
-  }
-  PetscCall(Verdict("with reliable updating"));
-
-  /* Below the attainable accuracy: an end that says so, soon after all that can be had, and not far from it */
+/* Below the attainable accuracy: an end that says so, soon after all that can be had, and not far from it */
+static PetscErrorCode TestBelow(KSP ksp, Mat A, Vec b, PetscReal tolerance)
+{
+  PetscFunctionBeginUser;
   for (PetscInt s = 4; s <= 16; s *= 2) {
-    Vec       x;
-    PetscInt  enough, its;
-    PetscReal bnorm, rnorm;
+    Vec                x;
+    PetscInt           enough, its;
+    PetscReal          bnorm, rnorm;
+    KSPConvergedReason reason;
 
     PetscCall(KSPIDRSSetShadowSize(ksp, s));
     PetscCall(KSPIDRSSetShadowSeed(ksp, 0));
     PetscCall(Solve(ksp, A, b, tolerance, "at the attainable accuracy", &reason));
     PetscCall(KSPGetIterationNumber(ksp, &enough));
-    PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON / 100, 1e-300, PETSC_DEFAULT, 50000));
+    PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON / 100, 0.0, PETSC_DEFAULT, 50000));
     PetscCall(VecDuplicate(b, &x));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
@@ -99,17 +93,192 @@ int main(int argc, char **argv)
     PetscCall(VecDestroy(&x));
   }
   PetscCall(Verdict("below the attainable accuracy"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* Squares of these vanish or overflow: a defined reason, and never a wrong one */
-  PetscCall(KSPIDRSSetShadowSize(ksp, 4));
+/* Squares of these vanish or overflow, or lose digits: a defined reason, and never a wrong one */
+static PetscErrorCode TestScales(KSP ksp, Mat A, Vec b)
+{
+#if PetscDefined(USE_REAL_SINGLE)
+  const PetscReal scales[] = {1e-36, 1e-24, 1e-20, 1e-19, 1e-17, 1e-15, 1e15, 1e21};
+#else
+  const PetscReal scales[] = {1e-305, 1e-170, 1e-163, 1e-160, 1e-155, 1e-150, 1e-140, 1e140, 1e160};
+#endif
+  KSPConvergedReason reason;
+  PetscReal          norm;
+  char               what[128];
+  Vec                kept;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &kept));
+  PetscCall(VecCopy(b, kept));
   PetscCall(VecNorm(b, NORM_2, &norm));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(scales); i++) {
     PetscCall(VecScale(b, scales[i] / norm));
-    PetscCall(Solve(ksp, A, b, rtol, "scaled right-hand side", &reason));
-    PetscCall(VecScale(b, norm / scales[i]));
+    PetscCall(PetscObjectStateIncrease((PetscObject)b)); /* the norm is not known from before */
+    for (PetscInt s = 1; s <= 16; s *= 4) {
+      for (PetscInt seed = 0; seed < 2; seed++) {
+        PetscCall(KSPIDRSSetShadowSize(ksp, s));
+        PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "right-hand side of norm %g, s = %" PetscInt_FMT ", seed %" PetscInt_FMT, (double)scales[i], s, seed));
+        PetscCall(Solve(ksp, A, b, rtol, what, &reason));
+      }
+    }
+    PetscCall(VecCopy(kept, b));
   }
+  PetscCall(VecDestroy(&kept));
   PetscCall(Verdict("scaled right-hand sides"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
+/* Calls of a monitor, and the norm that the last one was given */
+typedef struct {
+  PetscInt  calls;
+  PetscReal norm;
+} Told;
+
+static PetscErrorCode Listener(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  Told *told = (Told *)ctx;
+
+  PetscFunctionBeginUser;
+  told->calls++;
+  told->norm = norm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Solves, and compares what history and KSPGetResidualNorm() tell of the end, and the monitor where it is called after the last norm was known; then once
+   more with arrays that are too short, and just long enough
+*/
+static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConvergedReason expected, PetscBool heard)
+{
+  Told               told = {0, -1.0};
+  KSPConvergedReason reason;
+  PetscReal          norm, *half;
+  const PetscReal   *norms;
+  PetscInt           count, full, its;
+  PetscBool          same;
+  Vec                x;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(KSPMonitorSet(ksp, Listener, &told, NULL));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 100000, PETSC_TRUE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPGetResidualNorm(ksp, &norm));
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &full));
+  if (reason != expected && !PetscDefined(USE_REAL_SINGLE)) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], its));
+  if (full != its + 1 || told.calls != full) PetscCall(Complain("%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " norms in the history, %" PetscInt_FMT " calls of the monitor", what, its, full, told.calls));
+  if (full && !(norms[full - 1] == norm)) PetscCall(Complain("%s, %s: the history ends with %.17g, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)norms[full - 1], (double)norm));
+  if (heard && !(told.norm == norm)) PetscCall(Complain("%s, %s: the monitor is told %.17g last, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)told.norm, (double)norm));
+
+  PetscCall(PetscMalloc1(full + 1, &half));
+  PetscCall(PetscArraycpy(half, norms, full));
+  for (PetscInt length = full / 2; length <= full; length += PetscMax(full - full / 2, 1)) {
+    PetscReal *own;
+
+    PetscCall(PetscMalloc1(length + 1, &own));
+    own[length] = -1.0;
+    PetscCall(KSPSetResidualHistory(ksp, own, length, PETSC_TRUE));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetResidualHistory(ksp, NULL, &count));
+    PetscCall(PetscArraycmp(own, half, length, &same));
+    if (count != length || !same || !(own[length] == -1.0)) PetscCall(Complain("%s: %" PetscInt_FMT " norms in a history of length %" PetscInt_FMT "%s", what, count, length, same ? "" : ", not those of the long one"));
+    PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_TRUE));
+    PetscCall(PetscFree(own));
+  }
+  PetscCall(PetscFree(half));
+  PetscCall(KSPMonitorCancel(ksp));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The last norm of the history, that of the last call of a monitor and that of KSPGetResidualNorm() are one and the same, however the solve ends */
+static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
+{
+  Vec P[4];
+
+  PetscFunctionBeginUser;
+  for (PetscInt s = 1; s <= 8; s *= 8) {
+    PetscCall(KSPIDRSSetShadowSize(ksp, s));
+    PetscCall(KSPIDRSSetShadowSeed(ksp, 0));
+    for (PetscInt updating = 0; updating < 2; updating++) {
+      PetscCall(KSPIDRSSetUpdateTolerance(ksp, updating ? 1e-3 : 0.0));
+      PetscCall(KSPSetTolerances(ksp, s > 1 ? tolerance : PetscMax(tolerance, (PetscReal)1e-5), 0.0, PETSC_DEFAULT, 20000));
+      PetscCall(CheckHistory("to the tolerance", ksp, b, KSP_CONVERGED_RTOL, PETSC_TRUE));
+      PetscCall(KSPSetTolerances(ksp, 0.5, 0.0, PETSC_DEFAULT, 20000));
+      PetscCall(CheckHistory("to half the norm", ksp, b, KSP_CONVERGED_RTOL, PETSC_TRUE));
+      PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON / 100, 0.0, PETSC_DEFAULT, 50000));
+      PetscCall(CheckHistory("below the attainable accuracy", ksp, b, KSP_DIVERGED_BREAKDOWN, PETSC_TRUE));
+      for (PetscInt its = 0; its <= s + 2; its++) {
+        PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, its));
+        PetscCall(CheckHistory("few iterations", ksp, b, KSP_DIVERGED_ITS, PETSC_TRUE));
+      }
+    }
+  }
+  /* Shadow vectors that are all the same: a breakdown in the second iteration, and again after each restart. The monitor is called before the restart computes b - A x */
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-3));
+  PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, 20000));
+  for (PetscInt i = 0; i < 4; i++) P[i] = b;
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 4, P));
+  PetscCall(CheckHistory("breakdown", ksp, b, KSP_DIVERGED_BREAKDOWN, PETSC_FALSE));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+  PetscCall(Verdict("ends of histories"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reliable updates that confirm the norm of the recurrence, however many there are, are no sign of the attainable accuracy */
+static PetscErrorCode TestOften(KSP ksp, Mat A, Vec b)
+{
+  KSPConvergedReason reason;
+  PetscInt           its, updates;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSSetShadowSize(ksp, 1));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.9));
+  PetscCall(Solve(ksp, A, b, 1e-8, "updates in many iterations", &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates, NULL));
+  if (!(reason > 0) || updates < 20) PetscCall(Complain("updates in many iterations: %s after %" PetscInt_FMT ", with %" PetscInt_FMT " updates", KSPConvergedReasons[reason], its, updates));
+  PetscCall(Verdict("updates in many iterations"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat             A;
+  Vec             b, ones;
+  KSP             ksp;
+  PC              pc;
+  char            file[PETSC_MAX_PATH_LEN];
+  PetscBool       often     = PETSC_FALSE;
+  const PetscReal tolerance = PetscDefined(USE_REAL_SINGLE) ? 4e-5 : 1e-11;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-often", &often, NULL));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatCreateVecs(A, &ones, &b));
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(MatMult(A, ones, b));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, often ? PCNONE : PCJACOBI));
+  PetscCall(KSPSetFromOptions(ksp));
+  if (often) PetscCall(TestOften(ksp, A, b));
+  else {
+    PetscCall(TestUpdating(ksp, A, b, tolerance, PETSC_FALSE));
+    PetscCall(TestUpdating(ksp, A, b, tolerance, PETSC_TRUE));
+    PetscCall(TestBelow(ksp, A, b, tolerance));
+    PetscCall(TestScales(ksp, A, b));
+    PetscCall(TestHistory(ksp, b, tolerance));
+  }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&ones));
   PetscCall(VecDestroy(&b));
@@ -128,6 +297,12 @@ int main(int argc, char **argv)
       suffix: 1
       requires: double
       args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz
+    # no preconditioner, and a reliable update as soon as the norm has fallen by a tenth
+    test:
+      suffix: often
+      requires: double
+      args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz -often
+      output_file: output/trust_often.out
     # that one is too ill conditioned for single precision
     test:
       suffix: single

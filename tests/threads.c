@@ -1,0 +1,164 @@
+static char help[] = "Solves of KSPIDRS in two threads: a solve that another thread makes while this one is in the midst of its own is the same as by itself.\n\n";
+
+#include "system.h"
+#include <pthread.h>
+
+#define ROWS  (LINE * LINE)
+#define FIRST 12 /* norms, with some of another cycle than the first */
+
+/* A solver with its system, and what its last solve has told */
+typedef struct {
+  KSP       ksp;
+  Vec       b, x;
+  PetscInt  its, count;
+  PetscReal norms[1001];
+} Solver;
+
+/* A solve in the midst of another one: when, and of what */
+typedef struct {
+  Solver        *inner;
+  PetscInt       at;     /* iteration of the outer solve */
+  PetscBool      thread; /* of its own */
+  PetscErrorCode ierr;   /* of the inner solve */
+} Start;
+
+static PetscErrorCode SystemCreate(Mat A, PetscReal start, PetscInt s, Solver *solver)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, PCJACOBI, &solver->ksp));
+  PetscCall(KSPSetResidualHistory(solver->ksp, solver->norms, PETSC_STATIC_ARRAY_LENGTH(solver->norms), PETSC_TRUE));
+  PetscCall(MatCreateVecs(A, &solver->x, &solver->b));
+  PetscCall(VecSetGeneral(solver->b, start));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SystemDestroy(Solver *solver)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPDestroy(&solver->ksp));
+  PetscCall(VecDestroy(&solver->b));
+  PetscCall(VecDestroy(&solver->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Solver *solver)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSolve(solver->ksp, solver->b, solver->x));
+  PetscCall(KSPGetIterationNumber(solver->ksp, &solver->its));
+  PetscCall(KSPGetResidualHistory(solver->ksp, NULL, &solver->count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void *Run(void *ctx)
+{
+  Start *start = (Start *)ctx;
+
+  start->ierr = Solve(start->inner);
+  return NULL;
+}
+
+/* Monitor of the outer solve: has the inner one made, to its end */
+static PetscErrorCode StartInner(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  Start    *start = (Start *)ctx;
+  pthread_t thread;
+
+  PetscFunctionBeginUser;
+  if (its != start->at) PetscFunctionReturn(PETSC_SUCCESS);
+  if (start->thread) {
+    PetscCheck(!pthread_create(&thread, NULL, Run, start), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
+    PetscCheck(!pthread_join(thread, NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "The thread was not joined");
+  } else Run(start);
+  PetscCall(start->ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same iterations and norms? Bit for bit, but on a device, whose products may add up in another order: there the first norms, and nearly */
+static PetscErrorCode Same(const Solver *solver, const Solver *alone, PetscBool *same)
+{
+  PetscBool host;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)solver->x, &host, VECSEQ, VECMPI, ""));
+  if (host) {
+    *same = (PetscBool)(solver->its == alone->its && solver->count == alone->count);
+    if (*same) PetscCall(PetscArraycmp(solver->norms, alone->norms, solver->count, same));
+  } else {
+    *same = (PetscBool)(solver->count > FIRST && alone->count > FIRST);
+    for (PetscInt i = 0; *same && i < FIRST; i++) *same = (PetscBool)(PetscAbsReal(solver->norms[i] - alone->norms[i]) <= 0.01 * rtol * alone->norms[0]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An outer solve with an inner one, at one iteration: neither is another than alone, but for an inner one that is not in a thread of its own */
+static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver *inner, const Solver alone[], PetscInt at, PetscBool thread)
+{
+  Start     start = {inner, at, thread, PETSC_SUCCESS};
+  PetscBool same;
+
+  PetscFunctionBeginUser;
+  inner->its = inner->count = 0;
+  PetscCall(KSPMonitorSet(outer->ksp, StartInner, &start, NULL));
+  PetscCall(Solve(outer));
+  PetscCall(KSPMonitorCancel(outer->ksp));
+  PetscCall(CheckSolved(what, outer->ksp, A, outer->b, outer->x));
+  PetscCall(CheckSolved(what, inner->ksp, A, inner->b, inner->x));
+  PetscCall(Same(outer, &alone[0], &same));
+  if (!same) PetscCall(Complain("%s, at iteration %" PetscInt_FMT ": the outer solve is another than alone, with %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, what, at, outer->its, alone[0].its));
+  PetscCall(Same(inner, &alone[1], &same));
+  if (same != thread) PetscCall(Complain("%s, at iteration %" PetscInt_FMT ": the inner solve is %s alone, with %" PetscInt_FMT " iterations", what, at, same ? "the same as" : "another than", inner->its));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestThreads(Mat A)
+{
+  Solver outer, inner, alone[2];
+  Start  never = {NULL, -1, PETSC_FALSE, PETSC_SUCCESS};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscCall(SystemCreate(A, 1.0, sizes[is], &outer));
+    PetscCall(SystemCreate(A, 2.0, sizes[is], &inner));
+    PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* a device waits for the host where there is a monitor */
+    PetscCall(Solve(&outer));
+    PetscCall(KSPMonitorCancel(outer.ksp));
+    PetscCall(Solve(&inner));
+    alone[0] = outer;
+    alone[1] = inner;
+    for (PetscInt at = 0; at <= alone[0].its; at += 1 + at) {
+      PetscCall(CheckPair("in a thread", A, &outer, &inner, alone, at, PETSC_TRUE));
+      PetscCall(CheckPair("in the same thread", A, &outer, &inner, alone, at, PETSC_FALSE));
+    }
+    PetscCall(Solve(&inner)); /* nothing of it is left */
+    PetscCall(CheckPair("afterwards", A, &outer, &inner, alone, 1, PETSC_TRUE));
+    PetscCall(SystemDestroy(&outer));
+    PetscCall(SystemDestroy(&inner));
+  }
+  PetscCall(Verdict("solves in two threads"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PETSC_MPI_THREAD_REQUIRED = MPI_THREAD_SERIALIZED; /* one at a time calls MPI */
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
+  PetscCall(TestThreads(A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

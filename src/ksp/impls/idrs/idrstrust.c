@@ -111,6 +111,7 @@ PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
   if (largest > 0.0) {
     PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
     PetscCall(VecCopy(v, idrs->t));
+    PetscCall(PetscObjectStateIncrease((PetscObject)idrs->t)); /* the norm that was copied with the vector is not to be scaled */
     PetscCall(VecScale(idrs->t, 1.0 / largest));
     PetscCall(VecNorm(idrs->t, NORM_2, norm));
     idrs->space->reductions++;

@@ -101,7 +101,6 @@ static PetscErrorCode TestMany(void)
       PetscCall(ManySolves(A, b, KSPGMRES, 0, its, 30, &best));
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
         PetscCall(ManySolves(A, b, KSPIDRS, s[is], its, 30, &digits));
-        PetscCall(PetscInfo(NULL, "many: %" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g\n", lines[il], its, s[is], (double)digits, (double)best));
         if (!(best > 0.5 && digits >= 0.5 * best)) PetscCall(Complain("%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
       }
     }
@@ -163,7 +162,6 @@ static PetscErrorCode TestInside(void)
     for (size_t is = 0; is < SIZES; is++) {
       if (sizes[is] < inner) continue; /* only the first s iterations are minimal residual steps */
       PetscCall(Richardson(A, b, exact, KSPIDRS, sizes[is], inner, &its));
-      PetscCall(PetscInfo(NULL, "inside: s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT ", gmres %" PetscInt_FMT "\n", sizes[is], inner, its, best));
       if (its > 2 * best) PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
     }
   }
@@ -272,7 +270,6 @@ static PetscErrorCode TestSmoother(void)
         PetscCall(Multigrid(peclets[ip], outer[io], KSPGMRES, 0, smoothings, &best));
         for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
           PetscCall(Multigrid(peclets[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
-          PetscCall(PetscInfo(NULL, "smoother: peclet %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " smoothings: %" PetscInt_FMT ", gmres %" PetscInt_FMT "\n", (double)peclets[ip], outer[io], s[is], smoothings, its, best));
           if (its > 2 * best)
             PetscCall(Complain("peclet %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)peclets[ip], outer[io], s[is], smoothings, its, best));
         }

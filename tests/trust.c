@@ -199,7 +199,7 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
 /* The last norm of the history, that of the last call of a monitor and that of KSPGetResidualNorm() are one and the same, however the solve ends */
 static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
 {
-  Vec P[4];
+  Vec *P;
 
   PetscFunctionBeginUser;
   for (PetscInt s = 1; s <= 8; s *= 8) {
@@ -222,10 +222,12 @@ static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
   /* Shadow vectors that are all the same: a breakdown in the second iteration, and again after each restart. The monitor is called before the restart computes b - A x */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-3));
   PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, 20000));
-  for (PetscInt i = 0; i < 4; i++) P[i] = b;
+  PetscCall(VecDuplicateVecs(b, 4, &P));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(VecCopy(b, P[i]));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 4, P));
   PetscCall(CheckHistory("breakdown", ksp, b, KSP_DIVERGED_BREAKDOWN, PETSC_FALSE));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+  PetscCall(VecDestroyVecs(4, &P));
   PetscCall(Verdict("ends of histories"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

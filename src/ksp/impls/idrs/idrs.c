@@ -301,7 +301,7 @@ static PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
   }
 
   PetscCall(IDRSFetch(idrs->space));
-  if (idrs->logged) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is that of b - A x */
+  if (idrs->logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is that of b - A x */
   /* A recurrence in which something is not a number has no iterate: the last that has been tied to its residual is handed back */
   if (ksp->reason != KSP_DIVERGED_NANORINF) {
     PetscCall(KSPIDRSFold_Private(ksp));

@@ -677,7 +677,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   const PetscReal least = 1.0 / (PetscSqrtReal(PETSC_MAX_REAL) * PetscSqr(PETSC_MACHINE_EPSILON));
   PetscErrorCode  ierr;
   PetscReal       bnorm;
-  PetscBool       same = PETSC_FALSE, device;
+  PetscBool       same = PETSC_FALSE, device, tiny;
   Outcome         second;
   char            text[256];
   Vec             y;
@@ -690,7 +690,9 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   if (reset) PetscCall(Reset(solver, system));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
   PetscCall(SameBits(x, y, &same));
-  if (ierr || !same || memcmp(first, &second, sizeof(second))) {
+  /* the same where the guess is the solution, and its residual is what such an inner solver makes of zero */
+  tiny = (PetscBool)(solver->inner && first->entries && second.entries && PetscMin(first->history[0], second.history[0]) < least);
+  if (ierr || (!tiny && (!same || memcmp(first, &second, sizeof(second))))) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" PetscInt_FMT ", %s %s after %" PetscInt_FMT, same ? "same solution" : "another solution", KSPConvergedReasons[first->reason], first->its, reset ? "after KSPReset()" : "again",
                             KSPConvergedReasons[second.reason], second.its));
     PetscCall(Finding(text));

@@ -201,6 +201,8 @@ static inline IDRS_HOST_DEVICE void IDRSSmallProjected(IDRSSmall *small, PetscSc
      would have made, r - (enlarged - minimal) g;
    - where so many directions have come near to each other that little is left of M_kk, and after the last step: there M(0:k+1,0:k+1) c = f(0:k+1),
      P^H v = 0 as far as there are columns, as in the steps after the start. Any c gives the same spaces.
+
+   A column that is half rounding error ends the start: A leaves the space of those before it as it is, but for little, and x is in it.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimize(IDRSSmall *small, PetscInt k, PetscReal cosine, PetscReal *rr)
 {
@@ -208,7 +210,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimize(IDRSSmall *small, Pet
   PetscScalar    minimal, enlarged;
   PetscReal      share;
 
-  if (!IDRSSmallMinimal(small, cosine, &minimal, &enlarged) || !IDRSSmallOrthogonalize(small, k, &share)) return PETSC_FALSE;
+  if (!IDRSSmallMinimal(small, cosine, &minimal, &enlarged) || !IDRSSmallOrthogonalize(small, k, &share) || !(share > PETSC_SQRT_MACHINE_EPSILON)) return PETSC_FALSE;
   IDRS_MEET();
   IDRSSmallProjected(small, minimal);
   for (PetscInt j = IDRS_LANE; j < k; j += IDRS_LANES) {

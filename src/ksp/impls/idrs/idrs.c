@@ -209,7 +209,6 @@ static PetscErrorCode KSPIDRSRenew_Private(KSP ksp)
     if (states[1]) {
       PetscCall(PetscInfo(ksp, "The solution has moved between host and device, or there has been an error: set up again\n"));
       if (idrs->solving) idrs->space->timeout = 0.0; /* all processes have left that solve: sums that have not come do not come any more */
-      if (idrs->solving) idrs->space->timeout = 0.0; /* all processes have left that solve: sums that have not come do not come any more */
       PetscCall(KSPIDRSSetUpAgain_Private(ksp));
     }
   } else if (idrs->solving) {

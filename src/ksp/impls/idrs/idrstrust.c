@@ -95,7 +95,8 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 }
 
 /*
-   ||v||, of a v whose squares may vanish as well. Overwrites t
+   ||v||, of a v whose squares may vanish as well, and computed: a norm that PETSc keeps with v may be that of a vector it was copied from, before
+   a failed preconditioner has flagged it. Overwrites t
 */
 PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
 {
@@ -103,6 +104,7 @@ PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
   PetscReal largest;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectStateIncrease((PetscObject)v));
   PetscCall(VecNorm(v, NORM_2, norm));
   idrs->space->reductions++;
   if (*norm >= IDRS_SMALLEST_NORM || PetscIsInfOrNanReal(*norm)) PetscFunctionReturn(PETSC_SUCCESS);

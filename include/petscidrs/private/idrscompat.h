@@ -10,7 +10,7 @@
   #error "libpetscidrs needs PETSc 3.18 or newer"
 #endif
 
-/* Is back end cuda compiled in? It asks for the stream, which PetscDeviceContextGetStreamHandle() tells from 3.20 on; the makefile leaves out the same */
+/* Back end cuda is compiled in. It needs PetscDeviceContextGetStreamHandle(), which is public from 3.20 on; the makefile leaves out the same */
 #if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
   #define PETSCIDRS_HAVE_CUDA 1
 #endif

@@ -261,7 +261,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallFinite(const IDRSSmall *small,
 
 /*
    All that follows from the sums of step k, or of the omega step, k = s: the coefficients of its update, and the c of the step
-   after it. start: the first s steps, and the omega step after them. Returns whether the recurrence goes on; *rr is r^H r after a step of the start or an omega step.
+   after it. start is true in the first s steps and in the omega step after them. Returns whether the recurrence goes on. *rr is r^H r after a step
+   of the start or an omega step.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSSmallNext(IDRSSmall *small, PetscInt k, PetscBool start, PetscReal cosine, PetscReal *rr)
 {

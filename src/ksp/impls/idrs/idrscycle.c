@@ -269,8 +269,8 @@ static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
 }
 
 /*
-   Is ||r - omega t||^2 = rr, which is a difference, good for the norm? If it keeps half of its digits at least, as it does not where r has hardly
-   any component but that along t
+   KSPIDRSIsSharp - Whether rr = ||r - omega t||^2, a difference of squares, keeps at least half of its digits. It does not where r has hardly any
+   component but that along t, and the norm is computed from the vector there
 */
 static PetscBool KSPIDRSIsSharp(const KSP_IDRS *idrs, PetscReal rr)
 {

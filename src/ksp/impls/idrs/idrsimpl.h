@@ -161,7 +161,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothUnfold_Private(KSP, Vec);
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSResidual_Private(KSP, PetscBool, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSNorm_Private(KSP, Vec, PetscReal *);
 PETSC_INTERN PetscErrorCode KSPIDRSFold_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal, PetscInt);

@@ -95,10 +95,10 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 }
 
 /*
-   ||v||, of a v whose squares may vanish as well, and computed: a norm that PETSc keeps with v may be that of a vector it was copied from, before
-   a failed preconditioner has flagged it. Overwrites t
+   KSPIDRSNorm_Private - Computes ||v||, also where the squares of v vanish, and overwrites t. A norm that PETSc keeps with v is not used: it may be
+   that of a vector that v was copied from, before a failed preconditioner flagged v
 */
-PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
+static PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal largest;

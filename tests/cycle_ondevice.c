@@ -2,8 +2,7 @@ static char help[] = "The host ahead of a device that does the algebra itself: a
 does nothing once it has stopped. Solves agree with those in lockstep, at every way to end, with stops where none are needed, and after errors.\n\n";
 
 #include "../src/ksp/impls/idrs/idrsimpl.h"
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 #define RESULTS     8
 #define MAX_HISTORY 2000

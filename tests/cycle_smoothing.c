@@ -1,8 +1,7 @@
 static char help[] = "Residual smoothing: against the formula applied to the iterates of a solve without it, what the solution is worth, settings.\n\
   -f file  Matrix Market file with the operator\n\n";
 
-#include <petscidrs.h>
-#include "system.h"
+#include "systems.h"
 #include "../tutorials/matrixmarket.h"
 
 #define MAX_ITS 120

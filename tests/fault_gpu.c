@@ -4,8 +4,7 @@ The functions of the runtime that fail are defined here: a program's own come be
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
-#include "listen.h"
-#include "system.h"
+#include "systems.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -2,8 +2,7 @@ static char help[] = "Solves that an error has interrupted, at every single call
 the next solve is, to the last bit, that of a new solver.\n\n";
 
 #include <petscidrs.h>
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 #define MAX_HISTORY 101
 

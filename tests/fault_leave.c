@@ -2,8 +2,7 @@ static char help[] = "A process that leaves a solve with an error, between GPUs 
 leave with one of their own in other products. Afterwards all of them solve again.\n\n";
 
 #include <petscidrs.h>
-#include "system.h"
-#include "listen.h"
+#include "systems.h"
 
 typedef enum {
   LEAVE_LAST,       /* the last process leaves; after it the solver is reset */

@@ -1,10 +1,7 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of KSPIDRS fails once, the first, the second and so on.\n\
 Each failure is an error, what was allocated is freed, and the solver can be used again.\n\n";
 
-#include <petscidrs.h>
-#include "complain.h"
-#include "listen.h"
-#include "residual.h"
+#include "systems.h"
 
 #define MAX_BLOCKS 8192
 

@@ -4,8 +4,7 @@ static char help[] = "PetscSF of type nccl against type basic: graphs, units, op
 #include <petscsf.h>
 #include <petscdmda.h>
 #include <petscksp.h>
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 #define UNITS 2 /* scatters that are under way at once */
 

@@ -2,17 +2,10 @@ static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: ev
 restarts are told.\n\n";
 
 #include <petscidrs/private/idrsshadow.h>
-#include "system.h"
-#include "listen.h"
-#include "file.h"
+#include "systems.h"
 
 /* The systems: entry by entry, of N rows unless said */
 #define N 12
-
-static PetscScalar Identity(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 1.0 : 0.0;
-}
 
 static PetscScalar MinusIdentity(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -37,12 +30,6 @@ static PetscScalar Permutation(PetscInt i, PetscInt j, PetscInt n)
   return i == (5 * j + 3) % n ? 1.0 : 0.0;
 }
 
-/* A r is orthogonal to r for any r */
-static PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
-{
-  return j == i + 1 ? 1.0 + 0.1 * i : (j == i - 1 ? -1.0 - 0.1 * j : 0.0);
-}
-
 /* Pairs of unknowns exchanged: A r is orthogonal to r for unit vectors */
 static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -61,11 +48,6 @@ static PetscScalar Nilpotent(PetscInt i, PetscInt j, PetscInt n)
   return j == i + 1 ? 1.0 : 0.0;
 }
 
-static PetscScalar Tridiagonal(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 4.0 : (j == i + 1 ? -1.5 : (j == i - 1 ? -0.5 : 0.0));
-}
-
 static PetscScalar ZeroRow(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == n / 2 ? 0.0 : Tridiagonal(i, j, n);
@@ -80,31 +62,6 @@ static PetscScalar Jordan(PetscInt i, PetscInt j, PetscInt n)
 static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
 {
   return (1.0 + i) * (1.0 + (3 * j) % 5);
-}
-
-typedef enum {
-  RHS_FIRST, /* unit vectors */
-  RHS_LAST,
-  RHS_ONES,
-  RHS_GENERAL,
-  RHS_CONSISTENT /* A times something */
-} RHS;
-
-static PetscErrorCode SystemCreate(Entry *entry, PetscInt n, RHS rhs, Mat *A, Vec *b, Vec *x)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, A));
-  PetscCall(MatCreateVecs(*A, x, b));
-  PetscCall(VecSet(*b, rhs == RHS_ONES ? 1.0 : 0.0));
-  if (rhs == RHS_FIRST || rhs == RHS_LAST) PetscCall(VecSetValue(*b, rhs == RHS_FIRST ? 0 : n - 1, 3.0, INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*b));
-  PetscCall(VecAssemblyEnd(*b));
-  if (rhs == RHS_GENERAL) PetscCall(VecSetGeneral(*b, 1.0));
-  if (rhs == RHS_CONSISTENT) {
-    PetscCall(VecSetGeneral(*x, 0.4));
-    PetscCall(MatMult(*A, *x, *b));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What may come of a solve */
@@ -191,7 +148,7 @@ static PetscErrorCode TestSystems(void)
     Mat A;
     Vec b, x;
 
-    PetscCall(SystemCreate(systems[i].entry, N, systems[i].rhs, &A, &b, &x));
+    PetscCall(SystemCreateEntries(systems[i].entry, N, systems[i].rhs, &A, &b, &x));
     for (size_t is = 0; is < SIZES; is++) {
       KSP ksp;
 
@@ -226,7 +183,7 @@ static PetscErrorCode TestDimensions(void)
           KSP             ksp;
 
           if (!dimensions[id]) continue;
-          PetscCall(SystemCreate(entries[ie], dimensions[id], rhs, &A, &b, &x));
+          PetscCall(SystemCreateEntries(entries[ie], dimensions[id], rhs, &A, &b, &x));
           PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
           PetscCall(SolveAndCheck(names[ie], ksp, A, b, x, singular ? END_EITHER : END_CONVERGED));
           PetscCall(KSPDestroy(&ksp));
@@ -300,7 +257,7 @@ static PetscErrorCode TestShadows(void)
         Vec            b, x, *P;
         KSP            ksp;
 
-        PetscCall(SystemCreate(skew ? Skew : Blocks, N, RHS_FIRST, &A, &b, &x));
+        PetscCall(SystemCreateEntries(skew ? Skew : Blocks, N, RHS_FIRST, &A, &b, &x));
         PetscCall(ShadowCreate(shadow, b, s, &P));
         PetscCall(SolverCreate(A, s, PCNONE, &ksp));
         PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
@@ -332,7 +289,7 @@ static PetscErrorCode TestTold(void)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(SystemCreate(Blocks, N, RHS_FIRST, &A, &b, &x));
+  PetscCall(SystemCreateEntries(Blocks, N, RHS_FIRST, &A, &b, &x));
   PetscCall(ShadowCreate(SHADOW_BLIND, b, s, &P));
   for (PetscInt allowed = 0; allowed <= 3; allowed++) {
     PetscInt  restarts, times;

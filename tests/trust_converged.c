@@ -1,10 +1,8 @@
 static char help[] = "What KSPIDRS calls converged is: runs in which verifications fail, right-hand sides whose squares cannot be\n\
 represented, what histories end with, and updates that do not end a solve.\n\n";
 
-#include <petscidrs.h>
 #include "../tutorials/matrixmarket.h"
-#include "complain.h"
-#include "residual.h"
+#include "systems.h"
 
 /* ||b - A x|| and ||b||, of b and x times a power of two that keeps their squares from vanishing and from overflow */
 static PetscErrorCode ScaledResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)

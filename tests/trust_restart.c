@@ -2,9 +2,7 @@ static char help[] = "KSPIDRS where its recurrence goes astray, on a badly scale
 solution that it has kept, and converges; what it gives up with is no worse than that.\n\
   -f <file> - the matrix\n\n";
 
-#include <petscidrs.h>
-#include "complain.h"
-#include "residual.h"
+#include "systems.h"
 #include "../tutorials/matrixmarket.h"
 
 int main(int argc, char **argv)

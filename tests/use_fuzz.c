@@ -5,10 +5,7 @@ static char help[] = "KSPIDRS in random use: small systems of many kinds, settin
   -ksp_idrs_implementation name : this one only\n\
 With -malloc_dump, which the harness implies, memory is accounted for. A finding comes with the options that repeat it.\n\n";
 
-#include <petscidrs.h>
-#include "columns.h"
-#include "complain.h"
-#include "listen.h"
+#include "systems.h"
 
 #include <signal.h>
 #if PetscDefined(HAVE_UNISTD_H)
@@ -134,7 +131,7 @@ typedef struct {
   Mat       A;
 } System;
 
-static PetscScalar Entry(const System *system, PetscInt i, PetscInt j)
+static PetscScalar SystemEntry(const System *system, PetscInt i, PetscInt j)
 {
   const PetscInt    N      = system->N;
   const PetscReal   zero   = 0.0;
@@ -235,7 +232,7 @@ static PetscErrorCode SystemCreate(System *system)
     PetscInt count = 0;
 
     for (PetscInt j = 0; j < system->N; j++) {
-      const PetscScalar value = system->scale * Entry(system, i, j);
+      const PetscScalar value = system->scale * SystemEntry(system, i, j);
 
       if (value == (PetscScalar)0.0 && i != j) continue;
       columns[count]  = j;
@@ -493,7 +490,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SolverCreate(Solver *solver, const System *system, Vec like)
+static PetscErrorCode RandomSolverCreate(Solver *solver, const System *system, Vec like)
 {
   PetscFunctionBeginUser;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &solver->ksp));
@@ -763,7 +760,7 @@ static PetscErrorCode Run(void)
   PetscCall(SystemCreate(&system));
   PetscCall(MatCreateVecs(system.A, &x, &b));
   PetscCall(VecDuplicate(x, &x0));
-  for (PetscInt i = 0; i < count; i++) PetscCall(SolverCreate(&solvers[i], &system, x));
+  for (PetscInt i = 0; i < count; i++) PetscCall(RandomSolverCreate(&solvers[i], &system, x));
   for (PetscInt i = 0; i < solves; i++) {
     Solver        *solver = &solvers[Pick(count)];
     PetscBool      transpose;

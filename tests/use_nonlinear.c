@@ -1,9 +1,7 @@
 static char help[] = "KSPIDRS as the linear solver of SNES: Jacobians assembled, applied by differences, or both; line search and trust region.\n\n";
 
-#include "file.h"
-#include "system.h"
+#include "systems.h"
 #include <petscsnes.h>
-#include <petscdmda.h>
 
 /* Convection that depends on the solution, diffusion and a reaction, on a grid in the unit square; zero at the edges */
 static PetscErrorCode FormFunction(DMDALocalInfo *info, PetscScalar **u, PetscScalar **f, void *ctx)

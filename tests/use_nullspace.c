@@ -1,7 +1,7 @@
 static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc lets a matrix have, of the matrix and of its transpose, and on a system\n\
 of equations with a near null space for algebraic multigrid.\n\n";
 
-#include "system.h"
+#include "systems.h"
 
 #define ROWS (LINE * LINE)
 

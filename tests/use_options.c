@@ -1,8 +1,6 @@
 static char help[] = "Options of PETSc's that any KSP has, with KSPIDRS: guesses, scaling, ends and norms, monitors and views. Each does what it says.\n\n";
 
-#include "system.h"
-#include "listen.h"
-#include "file.h"
+#include "systems.h"
 
 #define ROWS (LINE * LINE)
 

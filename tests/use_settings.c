@@ -1,7 +1,6 @@
 static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, types by turns, and operators and preconditioners that change under it.\n\n";
 
-#include "system.h"
-#include "listen.h"
+#include "systems.h"
 
 #define ROWS (LINE * LINE)
 

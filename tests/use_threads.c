@@ -1,6 +1,6 @@
 static char help[] = "Solves of KSPIDRS in two threads: a solve that another thread makes while this one is in the midst of its own is the same as by itself.\n\n";
 
-#include "system.h"
+#include "systems.h"
 #include <pthread.h>
 
 #define ROWS  (LINE * LINE)

@@ -1,8 +1,7 @@
 static char help[] = "KSPIDRS on the transpose of its matrix, and on many right-hand sides at once. The transpose is held to a matrix that was assembled as\n\
 such; with complex numbers it is not the Hermitian one.\n\n";
 
-#include "columns.h"
-#include "system.h"
+#include "systems.h"
 
 /* Norms of a solve that are compared with those of another */
 #define MAX_NORMS 12

@@ -68,7 +68,7 @@ static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt pro
   right = ierr == code && found && begin < TIMEOUT + SLACK && (leaving || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
   if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin, (int)ierr, message));
   PetscCall(Everywhere(right, &everywhere));
-  if (!everywhere) PetscCall(Complain("%s", what));
+  PetscCall(ComplainIf(!everywhere, "%s", what));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   if (who != LEAVE_ALL_AND_GO) {

@@ -123,12 +123,12 @@ static PetscErrorCode TestFaults(void)
               PetscCall(Heard());
               PetscCall(KSPGetConvergedReason(ksp, &reason));
               if (kinds[ik] == FAULT_ERROR) {
-                if ((ierr != PETSC_SUCCESS) != faulty->happened) PetscCall(Complain("%s: error code %d", what, (int)ierr));
+                PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
               } else if (ierr) {
                 PetscCall(Complain("%s: error \"%s\"", what, message));
               } else if (faulty->happened) {
-                if (kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED) PetscCall(Complain("%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
-                if (kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF) PetscCall(Complain("%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
+                PetscCall(ComplainIf(kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED, "%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
+                PetscCall(ComplainIf(kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF, "%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
               } else if (reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason) {
                 PetscCall(Complain("%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
               }
@@ -199,9 +199,8 @@ static PetscErrorCode TestNotANumber(void)
             ierr = KSPSolve(ksp, b, x);
             PetscCall(Heard());
             PetscCall(KSPGetConvergedReason(ksp, &reason));
-            if (mode == 2 && !ierr) PetscCall(Complain("%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
-            if (mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF))
-              PetscCall(Complain("%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
+            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
+            PetscCall(ComplainIf(mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF), "%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
             PetscCall(KSPDestroy(&ksp));
             PetscCall(MatDestroy(&A));
             PetscCall(VecDestroy(&b));
@@ -252,7 +251,7 @@ static PetscErrorCode TestCallbacks(void)
       ierr = KSPSolve(ksp, b, x);
       PetscCall(Heard());
       PetscCall(KSPGetIterationNumber(ksp, &its));
-      if (!ierr || its != when) PetscCall(Complain("error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT, test ? "convergence test" : "monitor", when, (int)ierr, its));
+      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT, test ? "convergence test" : "monitor", when, (int)ierr, its));
       PetscCall(KSPDestroy(&ksp));
       PetscCall(MatDestroy(&A));
       PetscCall(VecDestroy(&b));
@@ -322,7 +321,7 @@ static PetscErrorCode TestBlocks(void)
           mine = (PetscMPIInt)reason;
           IDRSCallAllreduce(&mine, &worst, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
           IDRSCallAllreduce(&mine, &best, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
-          if (worst != best || reason != KSP_DIVERGED_PC_FAILED) PetscCall(Complain("%s, s = %" PetscInt_FMT ", %s, norm %s: reasons %d to %d", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]], worst, best));
+          PetscCall(ComplainIf(worst != best || reason != KSP_DIVERGED_PC_FAILED, "%s, s = %" PetscInt_FMT ", %s, norm %s: reasons %d to %d", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]], worst, best));
           PetscCall(KSPDestroy(&ksp));
           PetscCall(MatDestroy(&A));
           PetscCall(VecDestroy(&b));

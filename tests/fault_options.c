@@ -59,7 +59,7 @@ static PetscErrorCode TestOptions(void)
     if (!ierr) ierr = KSPSetUp(ksp);
     PetscCall(Heard());
     if (options[i].ours) PetscCall(CheckError(ierr, options[i].name, options[i].name, value));
-    else if (!ierr) PetscCall(Complain("%s %s: no error", options[i].name, value));
+    else PetscCall(ComplainIf(!ierr, "%s %s: no error", options[i].name, value));
     PetscCall(PetscOptionsSetValue(NULL, options[i].name, options[i].right));
     PetscCall(KSPSetFromOptions(ksp));
     PetscCall(SolveConverged(options[i].name, ksp, b));

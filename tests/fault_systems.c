@@ -191,14 +191,14 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
     PetscCall(VecDestroy(&x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (reason == KSP_CONVERGED_ITERATING) PetscCall(Complain("%s: no reason", what));
-  if (its < 0 || its > max_it) PetscCall(Complain("%s: too many iterations", what));
+  PetscCall(ComplainIf(reason == KSP_CONVERGED_ITERATING, "%s: no reason", what));
+  PetscCall(ComplainIf(its < 0 || its > max_it, "%s: too many iterations", what));
   if (reason > 0) {
     PetscCall(Measure(ksp, A, b, x, x0, &true_norm, &reference));
-    if (!(true_norm <= 1.01 * rtol * reference)) PetscCall(Complain("%s: converged, but the norm of b - A x is %g of %g", what, (double)true_norm, (double)reference));
+    PetscCall(ComplainIf(!(true_norm <= 1.01 * rtol * reference), "%s: converged, but the norm of b - A x is %g of %g", what, (double)true_norm, (double)reference));
   }
-  if (end == END_CONVERGED && !(reason > 0)) PetscCall(Complain("%s: should have converged", what));
-  if (end == END_DIVERGED && !(reason < 0)) PetscCall(Complain("%s: cannot have converged", what));
+  PetscCall(ComplainIf(end == END_CONVERGED && !(reason > 0), "%s: should have converged", what));
+  PetscCall(ComplainIf(end == END_DIVERGED && !(reason < 0), "%s: cannot have converged", what));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

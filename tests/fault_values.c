@@ -88,8 +88,7 @@ static PetscErrorCode TestSetters(void)
     PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
     PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
     PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
-    if (s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10)
-      PetscCall(Complain("after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT ", cosine %g, tolerance %g, restarts %" PetscInt_FMT, s, seed, (double)cosine, (double)tolerance, restarts));
+    PetscCall(ComplainIf(s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10, "after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT ", cosine %g, tolerance %g, restarts %" PetscInt_FMT, s, seed, (double)cosine, (double)tolerance, restarts));
     PetscCall(SolveConverged("after errors", ksp, b));
   }
   PetscCall(Verdict("wrong values"));
@@ -111,7 +110,7 @@ static PetscErrorCode TestSetters(void)
 
     PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
     PetscCall(KSPIDRSGetCommunication(ksp, &communication));
-    if (communication != KSP_IDRS_COMMUNICATION_NCCL) PetscCall(Complain("communication: %d", (int)communication));
+    PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
     if (size > 1) {
       PetscCall(Listen());
@@ -203,7 +202,7 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
   PetscCall(KSPIDRSSetShadowSize(ksp, 7));
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-  if (s != 7) PetscCall(Complain("s is %" PetscInt_FMT " after shadow vectors", s));
+  PetscCall(ComplainIf(s != 7, "s is %" PetscInt_FMT " after shadow vectors", s));
   PetscCall(SolveConverged("without shadow vectors", ksp, b));
 
   /* none of these may leak when the solver goes away with them */
@@ -213,7 +212,7 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(Listen());
   ierr = KSPSetUp(ksp);
   PetscCall(Heard());
-  if (!ierr) PetscCall(Complain("size of shadow vectors: no error"));
+  PetscCall(ComplainIf(!ierr, "size of shadow vectors: no error"));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&b));
   PetscCall(MatDestroy(&A));

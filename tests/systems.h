@@ -398,8 +398,8 @@ static inline PetscErrorCode CheckSolved(const char what[], KSP ksp, Mat A, Vec 
   PetscFunctionBeginUser;
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-  if (!(reason > 0)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
-  if (!(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
+  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -414,9 +414,9 @@ static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, V
   PetscCall(KSPGetResidualNorm(ksp, &reported));
   PetscCall(SolverNorm(ksp, b, x, &norm));
   PetscCall(SolverNorm(ksp, b, NULL, &reference));
-  if (!(reason > 0)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
-  if (!(norm <= 1.01 * rtol * reference)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
-  if (!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference)) PetscCall(Complain("%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
+  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference), "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

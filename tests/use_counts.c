@@ -32,16 +32,13 @@ static PetscErrorCode TestCounts(void)
         PetscCall(KSPGetIterationNumber(ksp, &its));
         PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
         PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL));
-        if (its != N || restarts) PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT ", %" PetscInt_FMT " restarts", sizes[is], N, its, restarts));
-        if (products != N + updates) PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " products", sizes[is], N, updates, products));
+        PetscCall(ComplainIf(its != N || restarts, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT ", %" PetscInt_FMT " restarts", sizes[is], N, its, restarts));
+        PetscCall(ComplainIf(products != N + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " products", sizes[is], N, updates, products));
         /* the first projection, one after each update, and on several processes that of the last norm */
-        if (reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0))
-          PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " reductions", sizes[is], N, updates, reductions));
+        PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0), "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " reductions", sizes[is], N, updates, reductions));
         /* PETSc with debugging makes many more, to see that all processes say the same */
-        if (PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) && calls > N + 3 + updates)
-          PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, updates, calls));
-        if (PetscDefined(USE_LOG) && size > 1 && calls < reductions)
-          PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, reductions, calls));
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) && calls > N + 3 + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, updates, calls));
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && size > 1 && calls < reductions, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, reductions, calls));
       }
       PetscCall(KSPDestroy(&ksp));
     }
@@ -61,8 +58,7 @@ static PetscErrorCode CountsMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
   if (!its) last[0] = last[1] = 0;
-  if (products < last[0] || products < its || reductions < last[1])
-    PetscCall(Complain("at iteration %" PetscInt_FMT ": %" PetscInt_FMT " products and %" PetscInt_FMT " reductions after %" PetscInt_FMT " and %" PetscInt_FMT, its, products, reductions, last[0], last[1]));
+  PetscCall(ComplainIf(products < last[0] || products < its || reductions < last[1], "at iteration %" PetscInt_FMT ": %" PetscInt_FMT " products and %" PetscInt_FMT " reductions after %" PetscInt_FMT " and %" PetscInt_FMT, its, products, reductions, last[0], last[1]));
   last[0] = products;
   last[1] = reductions;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -122,8 +118,7 @@ static PetscErrorCode TestNorms(void)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetResidualNorm(ksp, &reported));
     PetscCall(SolverNorm(ksp, b, x, &norm));
-    if (reported <= tolerance * reference && !(norm <= 1.01 * tolerance * reference))
-      PetscCall(Complain("max_it %" PetscInt_FMT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit, KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
+    PetscCall(ComplainIf(reported <= tolerance * reference && !(norm <= 1.01 * tolerance * reference), "max_it %" PetscInt_FMT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit, KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));

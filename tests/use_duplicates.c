@@ -94,7 +94,7 @@ static PetscErrorCode TestGrid(void)
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(ksp, preconditioned ? PETSC_TRUE : PETSC_FALSE));
         PetscCall(KSPSolve(ksp, b, x));
-        if (without) PetscCall(Complain("%s: %" PetscInt_FMT " vectors without the DM", what, without));
+        PetscCall(ComplainIf(without, "%s: %" PetscInt_FMT " vectors without the DM", what, without));
         without = 0;
         PetscCall(CheckConverged(what, ksp, b, x));
         PetscCall(KSPDestroy(&ksp));

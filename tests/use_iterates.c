@@ -50,8 +50,8 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetIterationNumber(ksp, &reported));
-  if (its != watch->calls) PetscCall(Complain("%s: monitored iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", watch->what, its, watch->calls));
-  if (its != reported) PetscCall(Complain("%s: monitored iteration %" PetscInt_FMT " when the solver is at %" PetscInt_FMT, watch->what, its, reported));
+  PetscCall(ComplainIf(its != watch->calls, "%s: monitored iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", watch->what, its, watch->calls));
+  PetscCall(ComplainIf(its != reported, "%s: monitored iteration %" PetscInt_FMT " when the solver is at %" PetscInt_FMT, watch->what, its, reported));
   if (watch->calls < MAX_HISTORY) watch->norms[watch->calls] = rnorm;
   watch->calls++;
   watch->peak = PetscMax(watch->peak, rnorm);
@@ -59,14 +59,13 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
   PetscCall(KSPBuildSolution(ksp, watch->x, NULL));
   PetscCall(SolverNorm(ksp, watch->b, watch->x, &norm));
-  if (!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak))
-    PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
 
   PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(VecCopy(x, watch->t));
   PetscCall(VecAXPY(watch->t, -1.0, watch->x));
   PetscCall(VecNorm(watch->t, NORM_INFINITY, &difference));
-  if (!(difference == 0.0)) PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the solution built in a vector of the solver differs by %g", watch->what, its, (double)difference));
+  PetscCall(ComplainIf(!(difference == 0.0), "%s: at iteration %" PetscInt_FMT " the solution built in a vector of the solver differs by %g", watch->what, its, (double)difference));
 
   PetscCall(KSPBuildResidual(ksp, watch->t, watch->v, &v));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -74,7 +73,7 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   if (side == PC_LEFT) PetscCall(PCApply(pc, v, watch->w));
   else PetscCall(VecCopy(v, watch->w));
   PetscCall(VecNorm(watch->w, NORM_2, &norm));
-  if (!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak)) PetscCall(Complain("%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,9 +111,9 @@ static PetscErrorCode TestMonitors(void)
             PetscCall(SolveHistory(ksp, b, x, &history));
             PetscCall(CheckConverged(what, ksp, b, x));
             PetscCall(KSPGetIterationNumber(ksp, &its));
-            if (watch.calls != its + 1 || history.length != its + 1) PetscCall(Complain("%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT " iterations", what, watch.calls, history.length, its));
+            PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1, "%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT " iterations", what, watch.calls, history.length, its));
             for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++) {
-              if (!(watch.norms[i] == history.norms[i])) PetscCall(Complain("%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what, (double)watch.norms[i], i, (double)history.norms[i]));
+              PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]), "%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what, (double)watch.norms[i], i, (double)history.norms[i]));
             }
             PetscCall(WatchDestroy(&watch));
             PetscCall(KSPDestroy(&ksp));
@@ -198,20 +197,19 @@ static PetscErrorCode TestEnds(void)
             PetscCall(KSPGetIterationNumber(ksp, &its));
             PetscCall(KSPGetResidualNorm(ksp, &reported));
             PetscCall(SolverNorm(ksp, b, x, &norm));
-            if (its != limit) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+            PetscCall(ComplainIf(its != limit, "%s: %" PetscInt_FMT " iterations", what, its));
             /* without a norm releases of PETSc differ about the reason */
-            if (reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
-            if (end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0))) PetscCall(Complain("%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
+            PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what, KSPConvergedReasons[reason]));
+            PetscCall(ComplainIf(end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)), "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
             /* no product is made for nothing: one more than iterations where the norm of the last comes with the next, one to verify a tolerance */
             PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
-            if (products < its || products > its + 1 + updates + (end == END_RTOL || end == END_REJECTED ? 1 : 0))
-              PetscCall(Complain("%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
-            if (end <= END_NO_NORM && products != its + updates) PetscCall(Complain("%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
+            PetscCall(ComplainIf(products < its || products > its + 1 + updates + (end == END_RTOL || end == END_REJECTED ? 1 : 0), "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
+            PetscCall(ComplainIf(end <= END_NO_NORM && products != its + updates, "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
             if (!end) PetscCall(VecCopy(x, first));
             PetscCall(VecNorm(first, NORM_2, &size));
             PetscCall(VecAXPY(x, -1.0, first));
             PetscCall(VecNorm(x, NORM_2, &norm));
-            if (!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size)) PetscCall(Complain("%s: x differs by %g of %g from that by max_it", what, (double)norm, (double)size));
+            PetscCall(ComplainIf(!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size), "%s: x differs by %g of %g from that by max_it", what, (double)norm, (double)size));
             PetscCall(KSPDestroy(&ksp));
           }
         }

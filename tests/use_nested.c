@@ -21,7 +21,7 @@ static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Ve
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, nest->name, s));
   PetscCall(CheckSolved(what, ksp, A, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  if (its > nest->most) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+  PetscCall(ComplainIf(its > nest->most, "%s: %" PetscInt_FMT " iterations", what, its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -15,13 +15,11 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp)
   PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
   IDRSCallAllreduce(&entries, &shortest, 1, MPIU_INT, MPI_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(&entries, &longest, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD);
-  if (shortest != longest || !shortest) PetscCall(Complain("%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what, shortest, longest));
+  PetscCall(ComplainIf(shortest != longest || !shortest, "%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what, shortest, longest));
   PetscCall(PetscMalloc2(shortest, &smallest, shortest, &largest));
   IDRSCallAllreduce(history, smallest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(history, largest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
-  for (PetscInt i = 0; i < shortest; i++) {
-    if (smallest[i] != largest[i]) PetscCall(Complain("%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i]));
-  }
+  for (PetscInt i = 0; i < shortest; i++) { PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i])); }
   PetscCall(PetscFree2(smallest, largest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,7 +57,7 @@ static PetscErrorCode TestRanks(void)
         PetscCall(CheckConverged(layouts[layout], ksp, b, x));
         PetscCall(CheckHistory(layouts[layout], ksp));
         PetscCall(KSPGetIterationNumber(ksp, &together));
-        if (PetscAbsInt(together - alone) > 1) PetscCall(Complain("s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", sizes[is], pctypes[ipc], layouts[layout], together, alone));
+        PetscCall(ComplainIf(PetscAbsInt(together - alone) > 1, "s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", sizes[is], pctypes[ipc], layouts[layout], together, alone));
         PetscCall(KSPDestroy(&ksp));
         PetscCall(VecDestroy(&x));
         PetscCall(VecDestroy(&b));

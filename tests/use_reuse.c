@@ -179,7 +179,7 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPSetOptionsPrefix(ksp[i], prefixes[i]));
     PetscCall(KSPSetFromOptions(ksp[i]));
     PetscCall(KSPIDRSGetShadowSize(ksp[i], &s));
-    if (s != (i ? 8 : 2)) PetscCall(Complain("-%sksp_idrs_s: s = %" PetscInt_FMT, prefixes[i], s));
+    PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" PetscInt_FMT, prefixes[i], s));
   }
   {
     PetscInt  seed, restarts;
@@ -189,8 +189,7 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPIDRSGetMinimumCosine(ksp[1], &cosine));
     PetscCall(KSPIDRSGetUpdateTolerance(ksp[1], &tolerance));
     PetscCall(KSPIDRSGetMaxRestarts(ksp[1], &restarts));
-    if (seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5)
-      PetscCall(Complain("options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed, (double)cosine, (double)tolerance, restarts));
+    PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5, "options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed, (double)cosine, (double)tolerance, restarts));
   }
   PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL)); /* on a GPU both solves are made in lockstep then, with the same rounding */
   PetscCall(SolveHistory(ksp[0], b, x, expected));
@@ -200,15 +199,14 @@ static PetscErrorCode TestTwo(void)
   PetscCall(SolveHistory(ksp[0], b, x, found));
   PetscCall(CheckConverged("the solver outside", ksp[0], b, x));
   PetscCall(CheckSame("interleaved", expected, found));
-  if (other.solves < 3) PetscCall(Complain("only %" PetscInt_FMT " solves inside", other.solves));
+  PetscCall(ComplainIf(other.solves < 3, "only %" PetscInt_FMT " solves inside", other.solves));
   {
     PetscInt products, reductions, updates, restarts;
 
     PetscCall(KSPIDRSSetShadowSize(ksp[0], 3));
     PetscCall(KSPSetUp(ksp[0]));
     PetscCall(KSPIDRSGetCounts(ksp[0], &products, &reductions, &updates, &restarts));
-    if (products || reductions || updates || restarts)
-      PetscCall(Complain("set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " updates, %" PetscInt_FMT " restarts", products, reductions, updates, restarts));
+    PetscCall(ComplainIf(products || reductions || updates || restarts, "set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " updates, %" PetscInt_FMT " restarts", products, reductions, updates, restarts));
   }
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
   PetscCall(VecDestroy(&x));
@@ -228,7 +226,7 @@ static PetscErrorCode CheckDivtol(const char what[], KSP ksp, PetscReal expected
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetTolerances(ksp, NULL, NULL, &divtol, NULL));
-  if (!(PetscAbsReal(divtol - expected) <= 1e-6 * expected)) PetscCall(Complain("%s: divergence tolerance %g instead of %g", what, (double)divtol, (double)expected));
+  PetscCall(ComplainIf(!(PetscAbsReal(divtol - expected) <= 1e-6 * expected), "%s: divergence tolerance %g instead of %g", what, (double)divtol, (double)expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,7 +254,7 @@ static PetscErrorCode TestTypes(void)
     PetscCall(CheckConverged("gmres", ksp, b, x));
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-    if (s != 4 && s != 6) PetscCall(Complain("s = %" PetscInt_FMT " after gmres", s));
+    PetscCall(ComplainIf(s != 4 && s != 6, "s = %" PetscInt_FMT " after gmres", s));
     PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   }
   PetscCall(KSPDestroy(&ksp));
@@ -290,7 +288,7 @@ static PetscErrorCode TestTypes(void)
   PetscCall(PetscOptionsSetValue(NULL, "-by_ksp_idrs_s", "11"));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-  if (s != 11) PetscCall(Complain("-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" PetscInt_FMT, s));
+  PetscCall(ComplainIf(s != 11, "-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" PetscInt_FMT, s));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -328,7 +326,7 @@ static PetscErrorCode TestOthers(void)
     PetscCall(MatMultTranspose(A, x, r));
     PetscCall(VecAYPX(r, -1.0, b));
     PetscCall(VecNorm(r, NORM_2, &norm));
-    if (!(norm <= 3 * rtol * reference)) PetscCall(Complain("transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]], (double)norm, (double)reference));
+    PetscCall(ComplainIf(!(norm <= 3 * rtol * reference), "transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]], (double)norm, (double)reference));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckConverged("after the transpose", ksp, b, x));
 
@@ -348,7 +346,7 @@ static PetscErrorCode TestOthers(void)
       PetscCall(ColumnGet(X, j, x));
       PetscCall(SolverNorm(ksp, b, x, &norm));
       PetscCall(VecNorm(b, NORM_2, &reference));
-      if (!(norm <= 1.01 * rtol * reference)) PetscCall(Complain("column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g", j, PCSides[sides[i]], (double)norm, (double)reference));
+      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g", j, PCSides[sides[i]], (double)norm, (double)reference));
     }
     PetscCall(VecSetGeneral(b, 1.0));
     PetscCall(VecNorm(b, NORM_2, &reference));
@@ -387,7 +385,7 @@ static PetscErrorCode TestView(void)
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
   PetscCall(KSPIDRSGetImplementation(ksp, &got));
-  if (got != implementation) PetscCall(Complain("implementation %d, not %d", (int)got, (int)implementation));
+  PetscCall(ComplainIf(got != implementation, "implementation %d, not %d", (int)got, (int)implementation));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
   PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
@@ -410,7 +408,7 @@ static PetscErrorCode TestView(void)
         PetscCall(PetscStrstr(line, operations[i], &place));
         if (!place || sscanf(place + strlen(operations[i]), "%lf calls %lf vectors %lf bytes", &calls, &vectors, &bytes) != 3) continue;
         found[i] = PETSC_TRUE;
-        if (!(PetscAbsReal((PetscReal)(bytes - vectors * (double)n * (double)sizeof(PetscScalar))) <= 0.01 * (double)n * (double)sizeof(PetscScalar))) PetscCall(Complain("%s: %g bytes for %g vectors", operations[i], bytes, vectors));
+        PetscCall(ComplainIf(!(PetscAbsReal((PetscReal)(bytes - vectors * (double)n * (double)sizeof(PetscScalar))) <= 0.01 * (double)n * (double)sizeof(PetscScalar)), "%s: %g bytes for %g vectors", operations[i], bytes, vectors));
       }
     }
     if (f) fclose(f);
@@ -418,10 +416,8 @@ static PetscErrorCode TestView(void)
   }
   PetscCallMPI(MPI_Bcast(found, 4 * (PetscMPIInt)sizeof(*found), MPI_BYTE, 0, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Bcast(&told, (PetscMPIInt)sizeof(told), MPI_BYTE, 0, PETSC_COMM_WORLD));
-  if (!told) PetscCall(Complain("nothing about reliable updating"));
-  for (PetscInt i = 0; i < 4; i++) {
-    if (found[i] != (implementation != KSP_IDRS_VEC)) PetscCall(Complain("%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */
-  }
+  PetscCall(ComplainIf(!told, "nothing about reliable updating"));
+  for (PetscInt i = 0; i < 4; i++) { PetscCall(ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */ }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

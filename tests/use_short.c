@@ -40,7 +40,7 @@ static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscIn
   for (PetscInt i = 0; i < solves; i++) {
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &made));
-    if (made != its) PetscCall(Complain("%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i, made, its));
+    PetscCall(ComplainIf(made != its, "%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i, made, its));
   }
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   *digits = PetscLog10Real(bnorm / norm);
@@ -69,7 +69,7 @@ static PetscErrorCode TestMany(void)
       PetscCall(ManySolves(A, b, KSPGMRES, 0, its, 30, &best));
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
         PetscCall(ManySolves(A, b, KSPIDRS, s[is], its, 30, &digits));
-        if (!(best > 0.5 && digits >= 0.5 * best)) PetscCall(Complain("%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
+        PetscCall(ComplainIf(!(best > 0.5 && digits >= 0.5 * best), "%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
       }
     }
     PetscCall(VecDestroy(&exact));
@@ -106,8 +106,7 @@ static PetscErrorCode Richardson(Mat A, Vec b, Vec exact, KSPType type, PetscInt
   PetscCall(VecNorm(exact, NORM_2, &norm));
   PetscCall(VecAXPY(x, -1.0, exact));
   PetscCall(VecNorm(x, NORM_2, &error));
-  if (!(reason > 0 && error <= 100 * rtol * norm))
-    PetscCall(Complain("%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT ", relative error %g", type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
+  PetscCall(ComplainIf(!(reason > 0 && error <= 100 * rtol * norm), "%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT ", relative error %g", type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -130,7 +129,7 @@ static PetscErrorCode TestInside(void)
     for (size_t is = 0; is < SIZES; is++) {
       if (sizes[is] < inner) continue; /* only the first s iterations are minimal residual steps */
       PetscCall(Richardson(A, b, exact, KSPIDRS, sizes[is], inner, &its));
-      if (its > 2 * best) PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
+      PetscCall(ComplainIf(its > 2 * best, "s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
     }
   }
   PetscCall(VecDestroy(&b));
@@ -190,8 +189,7 @@ static PetscErrorCode TestSmoother(void)
         PetscCall(Multigrid(winds[ip], outer[io], KSPGMRES, 0, smoothings, &best));
         for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
           PetscCall(Multigrid(winds[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
-          if (its > 2 * best)
-            PetscCall(Complain("convection %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)winds[ip], outer[io], s[is], smoothings, its, best));
+          PetscCall(ComplainIf(its > 2 * best, "convection %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)winds[ip], outer[io], s[is], smoothings, its, best));
         }
       }
     }
@@ -252,7 +250,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   if (!its) watch->first = watch->last = norm;
   watch->calls++;
   rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first; /* some norms are differences of squares */
-  if (its <= watch->s && !(norm <= watch->last + rounding)) PetscCall(Complain("%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last, (double)norm));
+  PetscCall(ComplainIf(its <= watch->s && !(norm <= watch->last + rounding), "%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last, (double)norm));
   watch->last = norm;
   PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -261,7 +259,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
   else PetscCall(VecCopy(r, z));
   PetscCall(VecNorm(z, NORM_2, &found));
-  if (its <= watch->s && !(PetscAbsReal(found - norm) <= rounding)) PetscCall(Complain("%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
+  PetscCall(ComplainIf(its <= watch->s && !(PetscAbsReal(found - norm) <= rounding), "%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -293,7 +291,7 @@ static PetscErrorCode CheckFirst(const char name[], Mat A)
       PetscCall(VecSetGeneral(x, 2.0));
       PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(seed % 2)));
       PetscCall(KSPSolve(ksp, b, x));
-      if (watch.calls < s[is] + 3) PetscCall(Complain("%s: %" PetscInt_FMT " calls of the monitor", what, watch.calls));
+      PetscCall(ComplainIf(watch.calls < s[is] + 3, "%s: %" PetscInt_FMT " calls of the monitor", what, watch.calls));
       PetscCall(KSPDestroy(&ksp));
     }
   }
@@ -355,13 +353,13 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
   calls += Allreduces();
   PetscCall(KSPGetIterationNumber(ksp, &made));
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
-  if (made != its) PetscCall(Complain("%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
-  if (products != expected || counted->matvecs != expected) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its, products, counted->matvecs));
-  if (reductions != its) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
+  PetscCall(ComplainIf(made != its, "%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
+  PetscCall(ComplainIf(products != expected || counted->matvecs != expected, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its, products, counted->matvecs));
+  PetscCall(ComplainIf(reductions != its, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
   if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (calls != (size > 1 ? its : 0)) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
+  PetscCall(ComplainIf(calls != (size > 1 ? its : 0), "%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -486,7 +484,7 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
   else PetscCall(VecCopy(r, z));
   PetscCall(VecNorm(z, NORM_2, &found));
-  if (!(PetscAbsReal(norm - found) <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm))) PetscCall(Complain("%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - found) <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm)), "%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
   PetscCall(VecDestroy(&r));
   PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -519,15 +517,15 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
 
   /* Where there are no norms nobody knows of a solution before the first product */
   if (solved && (its || (!skip && normtype != KSP_NORM_NONE))) {
-    if (!(reason > 0) || made > its) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
-  } else if (reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+    PetscCall(ComplainIf(!(reason > 0) || made > its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+  } else PetscCall(ComplainIf(reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
 
   if (!guess) PetscCall(VecSet(x0, 0.0));
   if (its && !solved) PetscCall(MinimalStep(ksp, A, b, x0));
   PetscCall(VecNorm(x0, NORM_2, &norm));
   PetscCall(VecAXPY(x0, -1.0, x));
   PetscCall(VecNorm(x0, NORM_2, &error));
-  if (!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0))) PetscCall(Complain("%s: x is off by %g of %g", what, (double)error, (double)norm));
+  PetscCall(ComplainIf(!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0)), "%s: x is off by %g of %g", what, (double)error, (double)norm));
   if (normtype != KSP_NORM_NONE) PetscCall(CheckNorm(what, ksp, A, b, x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
@@ -629,8 +627,8 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
       if (!none) PetscCall(CheckSolved(what, ksp, A, b, x));
-      else if (!(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
-      if (its > most) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+      else PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+      PetscCall(ComplainIf(its > most, "%s: %" PetscInt_FMT " iterations", what, its));
       PetscCall(KSPDestroy(&ksp));
     }
   }

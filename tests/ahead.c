@@ -10,7 +10,7 @@ does nothing once it has stopped. Solves agree with those in lockstep, at every 
 
 /* What a device has in its memory */
 typedef struct {
-  PetscScalar *numbers;
+  PetscScalar *storage;
   PetscBool    stopped;
   PetscReal    rnorm;
   PetscInt     projections, stops;
@@ -26,101 +26,101 @@ static const IDRSOps *host; /* the back end that the device is made of */
 static IDRSOps        emulated;
 
 /* The numbers of the device are those of the space while one of its operations runs */
-static void Enter(IDRSSpace space)
+static void Enter(IDRSWork work)
 {
-  if (space->ahead) IDRSSmallPlace(&space->small, space->s, device.numbers);
+  if (work->ahead) IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
 }
 
-static void Leave(IDRSSpace space)
+static void Leave(IDRSWork work)
 {
-  IDRSSmallPlace(&space->small, space->s, space->numbers);
+  IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
 }
 
-static void PassOn(IDRSSpace space)
+static void PassOn(IDRSWork work)
 {
   device.results[device.projections % RESULTS].rnorm   = device.rnorm;
   device.results[device.projections % RESULTS].stopped = device.stopped;
 }
 
-static PetscErrorCode Combine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+static PetscErrorCode Combine(IDRSWork work, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
   PetscFunctionBeginUser;
-  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  Enter(space);
-  PetscCall((*host->combine)(space, part, k, r, v));
-  Leave(space);
+  if (work->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  Enter(work);
+  PetscCall((*host->combine)(work, part, k, r, v));
+  Leave(work);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Update(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode Update(IDRSWork work, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
   PetscFunctionBeginUser;
-  if (space->ahead) PassOn(space);
-  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  Enter(space);
-  PetscCall((*host->update)(space, k, start, r, part, v));
-  Leave(space);
+  if (work->ahead) PassOn(work);
+  if (work->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  Enter(work);
+  PetscCall((*host->update)(work, k, start, r, part, v));
+  Leave(work);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Advance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode Advance(IDRSWork work, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
   PetscFunctionBeginUser;
-  if (space->ahead) PassOn(space);
-  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  Enter(space);
-  PetscCall((*host->advance)(space, p, t, z, r, part, v));
-  Leave(space);
+  if (work->ahead) PassOn(work);
+  if (work->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  Enter(work);
+  PetscCall((*host->advance)(work, p, t, z, r, part, v));
+  Leave(work);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Does the recurrence go on, from sums over all processes? */
-static PetscBool Continue(IDRSSmall *small, const IDRSNext *next)
+static PetscBool Continue(IDRSScalars *scalars, const IDRSNext *next)
 {
-  const PetscInt  s = small->s;
+  const PetscInt  s = scalars->s;
   const PetscBool y = (PetscBool)(next->start || next->k == s);
   PetscReal       rr;
 
-  device.rnorm = PetscSqrtReal(PetscRealPart(small->sums[next->pending || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  device.rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[next->pending || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
   for (PetscInt j = 0; j < IDRS_SUMS(s, y); j++) {
-    if (!(PetscAbsScalar(small->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || next->pending)) return PETSC_FALSE;
+    if (!(PetscAbsScalar(scalars->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || next->pending)) return PETSC_FALSE;
   }
   if (next->pending && !(device.rnorm > next->low && device.rnorm < next->high)) return PETSC_FALSE;
   if (device.stopevery && device.projections % device.stopevery == 0) return PETSC_FALSE;
-  return IDRSSmallNext(small, next->k, next->start, next->cosine, &rr);
+  return IDRSScalarsContinue(scalars, next->k, next->start, next->cosine, &rr);
 }
 
-static PetscErrorCode Project(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+static PetscErrorCode Project(IDRSWork work, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
   PetscFunctionBeginUser;
-  if (!next) PetscCall((*host->project)(space, x, y, r, NULL));
+  if (!next) PetscCall((*host->project)(work, x, y, r, NULL));
   else {
     device.projections++;
     if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-    Enter(space);
-    space->small.sums[IDRS_SUM_RR(space->s)] = space->rr;
-    PetscCall((*host->project)(space, x, y, r, NULL));
-    IDRSCallAllreduce(MPI_IN_PLACE, space->small.sums, (PetscMPIInt)IDRS_SUMS(space->s, y), MPIU_SCALAR, MPIU_SUM, space->comm);
-    device.stopped = (PetscBool)!Continue(&space->small, next);
+    Enter(work);
+    work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
+    PetscCall((*host->project)(work, x, y, r, NULL));
+    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, y), MPIU_SCALAR, MPIU_SUM, work->comm);
+    device.stopped = (PetscBool)!Continue(&work->scalars, next);
     if (device.stopped) device.stops++;
-    Leave(space);
+    Leave(work);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The host's own numbers are no use to it from now on */
-static PetscErrorCode Send(IDRSSpace space)
+static PetscErrorCode Send(IDRSWork work)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(device.numbers, space->numbers, IDRS_NUMBERS(space->s)));
-  for (PetscInt i = 0; i < IDRS_NUMBERS(space->s); i++) space->numbers[i] = NAN;
+  PetscCall(PetscArraycpy(device.storage, work->storage, IDRS_STORAGE(work->s)));
+  for (PetscInt i = 0; i < IDRS_STORAGE(work->s); i++) work->storage[i] = NAN;
   device.stopped = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Collect(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+static PetscErrorCode Collect(IDRSWork work, PetscReal *rnorm, PetscBool *stopped)
 {
-  const PetscInt place = (device.projections - (space->outstanding - 1)) % RESULTS;
+  const PetscInt place = (device.projections - (work->outstanding - 1)) % RESULTS;
 
   PetscFunctionBeginUser;
   *rnorm   = device.results[place].rnorm;
@@ -128,36 +128,36 @@ static PetscErrorCode Collect(IDRSSpace space, PetscReal *rnorm, PetscBool *stop
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fetch(IDRSSpace space)
+static PetscErrorCode Fetch(IDRSWork work)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(space->numbers, device.numbers, IDRS_NUMBERS(space->s)));
+  PetscCall(PetscArraycpy(work->storage, device.storage, IDRS_STORAGE(work->s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* From now on the solver, which has been set up, works with the device */
 static PetscErrorCode Attach(KSP ksp)
 {
-  IDRSSpace space = ((KSP_IDRS *)ksp->data)->space;
+  IDRSWork work = ((KSP_IDRS *)ksp->data)->work;
 
   PetscFunctionBeginUser;
-  host               = space->backend;
-  emulated           = *host;
-  emulated.device    = PETSC_TRUE;
-  emulated.combine   = Combine;
-  emulated.project   = Project;
-  emulated.update    = Update;
-  emulated.advance   = Advance;
-  emulated.send      = Send;
-  emulated.collect   = Collect;
-  emulated.fetch     = Fetch;
-  space->backend     = &emulated;
-  space->throughhost = NULL;
-  PetscCall(PetscFree(device.numbers));
-  PetscCall(PetscCalloc1(IDRS_NUMBERS(space->s), &device.numbers));
+  host              = work->backend;
+  emulated          = *host;
+  emulated.device   = PETSC_TRUE;
+  emulated.combine  = Combine;
+  emulated.project  = Project;
+  emulated.update   = Update;
+  emulated.advance  = Advance;
+  emulated.send     = Send;
+  emulated.collect  = Collect;
+  emulated.fetch    = Fetch;
+  work->backend     = &emulated;
+  work->throughhost = NULL;
+  PetscCall(PetscFree(device.storage));
+  PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device.storage));
   device.stops = 0;
   /* Products in vain may meet a column that nothing was written to: those of a device begin as zeros */
-  for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSet(space->U[j], 0.0));
+  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,7 +237,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
     PetscCall(Heard());
     if (ierr != PETSC_ERR_USER) PetscCall(Complain("product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
     PetscCall(Unlock(b));
-    for (PetscInt j = 0; j < set->s; j++) PetscCall(Unlock(((KSP_IDRS *)ksp->data)->space->U[j]));
+    for (PetscInt j = 0; j < set->s; j++) PetscCall(Unlock(((KSP_IDRS *)ksp->data)->work->U[j]));
     PetscCall(Unlock(((KSP_IDRS *)ksp->data)->r));
     PetscCall(Unlock(((KSP_IDRS *)ksp->data)->v));
     PetscCall(Unlock(((KSP_IDRS *)ksp->data)->z));
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(Verdict("ahead"));
-  PetscCall(PetscFree(device.numbers));
+  PetscCall(PetscFree(device.storage));
   PetscCall(MatDestroy(&shell));
   PetscCall(MatDestroy(&op.A));
   PetscCall(VecDestroy(&b));

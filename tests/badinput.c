@@ -264,7 +264,7 @@ static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *n
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(MatGetNullSpace(A, &space));
+  PetscCall(MatGetNullSpace(A, &work));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
   PetscCall(VecDuplicate(b, &w));
   for (PetscInt i = 0; i < 2; i++) {
@@ -289,7 +289,7 @@ static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *n
   for (PetscInt i = 0; i < 2; i++) {
     if (side == PC_LEFT) {
       PetscCall(PCApply(pc, r[i], w));
-      if (space) PetscCall(MatNullSpaceRemove(space, w));
+      if (work) PetscCall(MatNullSpaceRemove(work, w));
       PetscCall(VecCopy(w, r[i]));
     }
     PetscCall(VecNorm(r[i], NORM_2, i ? reference : norm));
@@ -410,7 +410,7 @@ static PetscErrorCode TestSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any other */
+/* Systems of very large and very small storage, whose squares are storage still: as no tolerance is absolute, they are like any other */
 static PetscErrorCode TestScales(void)
 {
   const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);

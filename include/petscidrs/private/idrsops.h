@@ -1,6 +1,6 @@
 /*
    The contract between the solver and its back ends: four operations on the panels G and U (n x s), a few vectors and
-   the numbers of IDRSSmall. n is the local length; the solver calls the functions IDRSXxx() below, which check, log, and
+   the numbers of IDRSScalars. n is the local length; the solver calls the functions IDRSXxx() below, which check, log, and
    make the one reduction over processes; they call the back end of the space through IDRSOps.
 
    operation    computes                                                     reads                 writes
@@ -21,10 +21,10 @@
    v is scratch for combine VU. Update and advance may go straight on to combine V or combine VU of the next step (k+1, or 0 after advance): what they
    hold already is not read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
 
-   A back end on a device may go on with the algebra of idrssmall.h by itself, so that the host runs ahead of the device: the
+   A back end on a device may go on with the algebra of idrsscalars.h by itself, so that the host runs ahead of the device: the
    numbers are then there (IDRSSend()), and projections are given an IDRSNext. Their results are collected in order, one by one
    and later. A projection whose sums the host must see stops the device: all operations after it do nothing until the
-   numbers, and these sums, have been fetched back.
+   storage, and these sums, have been fetched back.
 
    Without a preconditioner a cycle of s+1 products then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the products.
 */
@@ -32,9 +32,9 @@
 
 #include <petscvec.h>
 #include <petscidrs.h>
-#include <petscidrs/private/idrssmall.h>
+#include <petscidrs/private/idrsscalars.h>
 
-typedef struct _n_IDRSSpace *IDRSSpace;
+typedef struct _n_IDRSWork *IDRSWork;
 
 /* Which part of a combine: none, v alone, u from a preconditioned v, or both in one pass */
 typedef enum {
@@ -80,26 +80,26 @@ typedef struct {
   PetscBool   composed;                                    /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
   PetscBool   device;                                      /* runs on a device: r^H r of an update stays there until the next projection */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
-  PetscErrorCode (*create)(IDRSSpace, Vec);                /* the panels, with a Vec for each column */
-  PetscErrorCode (*connect)(IDRSSpace, const char *[]);    /* the devices of all processes, for reductions between them; or why that cannot be; NULL where there are none */
-  PetscErrorCode (*lost)(IDRSSpace, PetscBool *);          /* have the devices lost each other since? Or NULL */
-  PetscErrorCode (*destroy)(IDRSSpace);
-  PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, Vec r, Vec v);
-  PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */
-  PetscErrorCode (*update)(IDRSSpace, PetscInt k, PetscBool start, Vec r, IDRSCombinePart, Vec v);
-  PetscErrorCode (*advance)(IDRSSpace, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, Vec v); /* p may be NULL: r itself */
-  PetscErrorCode (*order)(IDRSSpace);                                                       /* work on other streams of the device before and after this call, or NULL */
-  PetscErrorCode (*send)(IDRSSpace);                                                        /* the numbers to the device; NULL where the host does the algebra */
-  PetscErrorCode (*collect)(IDRSSpace, PetscReal *rnorm, PetscBool *stopped);               /* result of the first projection that is outstanding, waiting for it */
-  PetscErrorCode (*fetch)(IDRSSpace);                                                       /* the numbers back from the device, waiting for all that it does */
-  PetscErrorCode (*copyspeed)(IDRSSpace, PetscReal *);                                      /* bytes a second, read and written, that the device copies; or NULL */
+  PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
+  PetscErrorCode (*connect)(IDRSWork, const char *[]);     /* the devices of all processes, for reductions between them; or why that cannot be; NULL where there are none */
+  PetscErrorCode (*lost)(IDRSWork, PetscBool *);           /* have the devices lost each other since? Or NULL */
+  PetscErrorCode (*destroy)(IDRSWork);
+  PetscErrorCode (*combine)(IDRSWork, IDRSCombinePart, PetscInt k, Vec r, Vec v);
+  PetscErrorCode (*project)(IDRSWork, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */
+  PetscErrorCode (*update)(IDRSWork, PetscInt k, PetscBool start, Vec r, IDRSCombinePart, Vec v);
+  PetscErrorCode (*advance)(IDRSWork, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, Vec v); /* p may be NULL: r itself */
+  PetscErrorCode (*order)(IDRSWork);                                                       /* work on other streams of the device before and after this call, or NULL */
+  PetscErrorCode (*send)(IDRSWork);                                                        /* the numbers to the device; NULL where the host does the algebra */
+  PetscErrorCode (*collect)(IDRSWork, PetscReal *rnorm, PetscBool *stopped);               /* result of the first projection that is outstanding, waiting for it */
+  PetscErrorCode (*fetch)(IDRSWork);                                                       /* the numbers back from the device, waiting for all that it does */
+  PetscErrorCode (*copyspeed)(IDRSWork, PetscReal *);                                      /* bytes a second, read and written, that the device copies; or NULL */
 } IDRSOps;
 
 PETSC_INTERN const IDRSOps IDRSOps_Vec;
 PETSC_INTERN const IDRSOps IDRSOps_Host;
 PETSC_INTERN const IDRSOps IDRSOps_CUDA; /* where PETSCIDRS_HAVE_CUDA says so */
 
-struct _n_IDRSSpace {
+struct _n_IDRSWork {
   const IDRSOps *backend;
   const char    *slower;      /* why no faster back end runs; NULL when none is faster */
   const char    *throughhost; /* why reductions do not go from device to device; NULL where they do, or need not be made */
@@ -111,8 +111,8 @@ struct _n_IDRSSpace {
   PetscBool      hashed;       /* P, if stored at all, holds the hash */
   uint64_t       seed;
   void          *data;    /* the back end's own */
-  PetscScalar   *numbers; /* of small */
-  IDRSSmall      small;
+  PetscScalar   *storage; /* of small */
+  IDRSScalars    scalars;
   PetscBool      ahead;       /* the numbers of small are on the device, and projections are given an IDRSNext */
   PetscInt       outstanding; /* such projections whose results have not been collected */
   PetscReal      rr;          /* this process's part of r^H r after the last update or advance */
@@ -123,27 +123,27 @@ struct _n_IDRSSpace {
   IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, KSPIDRSCommunication, IDRSSpace *);
-PETSC_EXTERN PetscErrorCode IDRSSpaceDestroy(IDRSSpace *);
-PETSC_EXTERN PetscErrorCode IDRSSpaceSetSeed(IDRSSpace, uint64_t);
+PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, KSPIDRSCommunication, IDRSWork *);
+PETSC_EXTERN PetscErrorCode IDRSWorkDestroy(IDRSWork *);
+PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
 
-PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, Vec, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
-PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSSpace, PetscInt, PetscBool, Vec, IDRSCombinePart, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSRide(IDRSSpace, Vec, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSNorm(IDRSSpace, Vec, PetscReal *);
-PETSC_EXTERN PetscErrorCode    IDRSOrder(IDRSSpace);
-PETSC_EXTERN PetscErrorCode    IDRSSend(IDRSSpace);
-PETSC_EXTERN PetscErrorCode    IDRSCollect(IDRSSpace, PetscReal *, PetscBool *);
-PETSC_EXTERN PetscErrorCode    IDRSFetch(IDRSSpace);
+PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSWork, IDRSCombinePart, PetscInt, Vec, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSProject(IDRSWork, Vec, Vec, Vec, const IDRSNext *);
+PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSWork, PetscInt, PetscBool, Vec, IDRSCombinePart, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSWork, Vec, Vec, Vec, Vec, IDRSCombinePart, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSRide(IDRSWork, Vec, Vec);
+PETSC_EXTERN PetscErrorCode    IDRSNorm(IDRSWork, Vec, PetscReal *);
+PETSC_EXTERN PetscErrorCode    IDRSOrder(IDRSWork);
+PETSC_EXTERN PetscErrorCode    IDRSSend(IDRSWork);
+PETSC_EXTERN PetscErrorCode    IDRSCollect(IDRSWork, PetscReal *, PetscBool *);
+PETSC_EXTERN PetscErrorCode    IDRSFetch(IDRSWork);
 PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSOperations[];
 
-PETSC_INTERN PetscErrorCode IDRSSpaceMemory(IDRSSpace, const PetscLogDouble[]);
+PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSSpace, Vec[]);
+PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);

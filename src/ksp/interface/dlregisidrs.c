@@ -4,7 +4,7 @@
 */
 #include "../impls/idrs/idrsimpl.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../vec/sf/sfnccl.h"
+  #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 
 #if PETSC_VERSION_GE(3, 27, 0)

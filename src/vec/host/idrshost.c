@@ -38,7 +38,7 @@ typedef struct {
 /* Everything that a pass needs; blocks run over rows [begin, end) */
 typedef struct {
   const IDRSPanels_Host *panels;
-  const IDRSSmall       *small;
+  const IDRSScalars     *scalars;
   IDRSCombinePart        part;
   PetscInt               n, k; /* rows, column */
   PetscBool              start;
@@ -77,21 +77,21 @@ IDRS_INLINE PetscReal IDRSSquareBlock(PetscInt m, const PetscScalar *x)
 /* combine, on the block of rows that starts at b: r has m rows, v too */
 IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart part, PetscInt k, size_t b, PetscInt m, const PetscScalar *r, PetscScalar *v)
 {
-  const IDRSPanels_Host *panels = pass->panels;
-  const IDRSSmall       *small  = pass->small;
-  const PetscInt         s      = small->s;
-  const size_t           ld     = panels->ld;
+  const IDRSPanels_Host *panels  = pass->panels;
+  const IDRSScalars     *scalars = pass->scalars;
+  const PetscInt         s       = scalars->s;
+  const size_t           ld      = panels->ld;
 
   if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
-    IDRSAddBlock(m, v, -1.0, s - k, small->c + k, panels->G + k * ld + b, ld);
+    IDRSAddBlock(m, v, -1.0, s - k, scalars->c + k, panels->G + k * ld + b, ld);
   }
   if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
     PetscScalar *PETSC_RESTRICT u     = panels->U + k * ld + b;
-    const PetscScalar           omega = small->omega[0], ck = small->c[k];
+    const PetscScalar           omega = scalars->omega[0], ck = scalars->c[k];
 
     for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
-    IDRSAddBlock(m, u, 1.0, s - k - 1, small->c + k + 1, panels->U + (k + 1) * ld + b, ld);
+    IDRSAddBlock(m, u, 1.0, s - k - 1, scalars->c + k + 1, panels->U + (k + 1) * ld + b, ld);
   }
 }
 
@@ -103,7 +103,7 @@ IDRS_INLINE void IDRSDirectionBlock(const IDRSPass_Host *pass, size_t b, PetscIn
 
   if (pass->part == IDRS_COMBINE_NONE) return;
   for (PetscInt i = 0; i < m; i++) direction[i] = r[i];
-  IDRSAddBlock(m, direction, -1.0, pass->k + 1, pass->small->c, panels->G + b, panels->ld);
+  IDRSAddBlock(m, direction, -1.0, pass->k + 1, pass->scalars->c, panels->G + b, panels->ld);
 }
 
 IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const PetscScalar *r, PetscScalar *v)
@@ -119,10 +119,10 @@ IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const Pet
 
 IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, PetscScalar *r, PetscScalar *v)
 {
-  const IDRSPanels_Host *panels = pass->panels;
-  const IDRSSmall       *small  = pass->small;
-  const PetscInt         k      = pass->k;
-  const size_t           ld     = panels->ld;
+  const IDRSPanels_Host *panels  = pass->panels;
+  const IDRSScalars     *scalars = pass->scalars;
+  const PetscInt         k       = pass->k;
+  const size_t           ld      = panels->ld;
   PetscScalar            scratch[IDRS_BLOCK];
   PetscReal              rr = 0.0;
 
@@ -130,12 +130,12 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, Petsc
     const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
     PetscScalar   *g = panels->G + k * ld + b;
 
-    if (pass->start) IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
-    IDRSAddBlock(m, g, -1.0, k, small->alpha, panels->G + b, ld);
-    IDRSAddBlock(m, panels->U + k * ld + b, -1.0, k, small->alpha, panels->U + b, ld);
+    if (pass->start) IDRSAddBlock(m, r + b, -1.0, 1, scalars->beta + k, g, ld);
+    IDRSAddBlock(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
+    IDRSAddBlock(m, panels->U + k * ld + b, -1.0, k, scalars->alpha, panels->U + b, ld);
     if (pass->start) IDRSDirectionBlock(pass, b, m, r + b, v ? v + b : scratch);
     else {
-      IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
+      IDRSAddBlock(m, r + b, -1.0, 1, scalars->beta + k, g, ld);
       IDRSCombineBlock(pass, pass->part, k + 1, b, m, r + b, v ? v + b : scratch);
     }
     rr += IDRSSquareBlock(m, r + b);
@@ -145,17 +145,17 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, Petsc
 
 IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSPass_Host *pass, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v)
 {
-  const IDRSPanels_Host *panels = pass->panels;
-  const IDRSSmall       *small  = pass->small;
+  const IDRSPanels_Host *panels  = pass->panels;
+  const IDRSScalars     *scalars = pass->scalars;
   PetscScalar            scratch[IDRS_BLOCK];
   PetscReal              rr = 0.0;
 
   for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
     const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
 
-    IDRSAddBlock(m, z + b, 1.0, 1, small->omega, (p ? p : r) + b, panels->ld);
-    IDRSAddBlock(m, z + b, 1.0, small->s, small->beta, panels->U + b, panels->ld);
-    IDRSAddBlock(m, r + b, -1.0, 1, small->omega, t + b, panels->ld);
+    IDRSAddBlock(m, z + b, 1.0, 1, scalars->omega, (p ? p : r) + b, panels->ld);
+    IDRSAddBlock(m, z + b, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
+    IDRSAddBlock(m, r + b, -1.0, 1, scalars->omega, t + b, panels->ld);
     rr += IDRSSquareBlock(m, r + b);
     IDRSCombineBlock(pass, pass->part, 0, b, m, r + b, v ? v + b : scratch);
   }
@@ -205,7 +205,7 @@ IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const Pet
 }
 
 /*
-   project: the sums laid out in idrssmall.h, over the rows of this process; explicit shadow vectors in P, or NULL for
+   project: the sums laid out in idrsscalars.h, over the rows of this process; explicit shadow vectors in P, or NULL for
    the hashed space of this key, whose first row here is rstart. r^H r is left alone.
    Whether there is a y does not show in its array, which is NULL where a process has no rows.
 */
@@ -276,7 +276,7 @@ static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 }
 
 /* A Vec on one column of a panel, like the vectors of the system */
-static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScalar *array, Vec *column)
+static PetscErrorCode IDRSColumnCreate_Host(IDRSWork work, Vec like, PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
   PetscInt       bs, N;
@@ -287,13 +287,13 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScal
   PetscCall(VecGetSize(like, &N));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQ, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
-  if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, space->n, array, column));
-  else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, space->n, N, array, column));
+  if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, work->n, array, column));
+  else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, work->n, N, array, column));
 #if PetscDefined(HAVE_CUDA)
   else {
     PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
-    if (seq) PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, space->n, array, NULL, column));
-    else PetscCall(VecCreateMPICUDAWithArrays(comm, bs, space->n, N, array, NULL, column));
+    if (seq) PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, work->n, array, NULL, column));
+    else PetscCall(VecCreateMPICUDAWithArrays(comm, bs, work->n, N, array, NULL, column));
     PetscCall(VecBindToCPU(*column, PETSC_TRUE));
   }
 #endif
@@ -302,49 +302,49 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScal
 }
 
 /* One allocation for G, one for U; columns begin on cache lines */
-static PetscErrorCode IDRSCreate_Host(IDRSSpace space, Vec like)
+static PetscErrorCode IDRSCreate_Host(IDRSWork work, Vec like)
 {
   const size_t         line      = 64 / sizeof(PetscScalar);
-  const PetscInt       s         = space->s;
+  const PetscInt       s         = work->s;
   const PetscLogDouble lacking[] = {0, 0};
   IDRSPanels_Host     *panels;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&panels));
-  space->data = panels;
-  panels->ld  = ((size_t)space->n / line + 1) * line;
+  work->data = panels;
+  panels->ld = ((size_t)work->n / line + 1) * line;
   PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->G));
   PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->U));
-  PetscCall(IDRSSpaceMemory(space, lacking));
-  if (space->P) PetscCall(PetscMalloc1(s, &panels->P));
-  PetscCall(PetscCalloc1(s, &space->G));
-  PetscCall(PetscCalloc1(s, &space->U));
+  PetscCall(IDRSWorkCheckMemory(work, lacking));
+  if (work->P) PetscCall(PetscMalloc1(s, &panels->P));
+  PetscCall(PetscCalloc1(s, &work->G));
+  PetscCall(PetscCalloc1(s, &work->U));
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(IDRSColumnCreate_Host(space, like, panels->G + j * panels->ld, &space->G[j]));
-    PetscCall(IDRSColumnCreate_Host(space, like, panels->U + j * panels->ld, &space->U[j]));
+    PetscCall(IDRSColumnCreate_Host(work, like, panels->G + j * panels->ld, &work->G[j]));
+    PetscCall(IDRSColumnCreate_Host(work, like, panels->U + j * panels->ld, &work->U[j]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Host(IDRSSpace space)
+static PetscErrorCode IDRSDestroy_Host(IDRSWork work)
 {
-  IDRSPanels_Host *panels = (IDRSPanels_Host *)space->data;
+  IDRSPanels_Host *panels = (IDRSPanels_Host *)work->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSColumnsDestroy(space->s, &space->G));
-  PetscCall(IDRSColumnsDestroy(space->s, &space->U));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->G));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->U));
   if (panels) {
     PetscCall(PetscFree(panels->G));
     PetscCall(PetscFree(panels->U));
     PetscCall(PetscFree(panels->P));
   }
-  PetscCall(PetscFree(space->data));
+  PetscCall(PetscFree(work->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static IDRSPass_Host IDRSPass(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscBool start)
+static IDRSPass_Host IDRSPass(IDRSWork work, IDRSCombinePart part, PetscInt k, PetscBool start)
 {
-  return (IDRSPass_Host){.panels = (IDRSPanels_Host *)space->data, .small = &space->small, .part = part, .n = space->n, .k = k, .start = start};
+  return (IDRSPass_Host){.panels = (IDRSPanels_Host *)work->data, .scalars = &work->scalars, .part = part, .n = work->n, .k = k, .start = start};
 }
 
 /* The array of v where the pass writes v; where it does not, v is not touched */
@@ -374,9 +374,9 @@ static PetscErrorCode IDRSChanged_Host(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+static PetscErrorCode IDRSCombine_Host(IDRSWork work, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
-  const IDRSPass_Host pass   = IDRSPass(space, part, k, PETSC_FALSE);
+  const IDRSPass_Host pass   = IDRSPass(work, part, k, PETSC_FALSE);
   const PetscScalar  *rarray = NULL;
   PetscScalar        *varray;
 
@@ -392,47 +392,47 @@ static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, Pe
     PetscCall(IDRSRestoreV_Host(part, v, &varray));
     PetscCall(VecRestoreArrayRead(r, &rarray));
   }
-  if (part != IDRS_COMBINE_V) PetscCall(IDRSChanged_Host(space->U[k]));
+  if (part != IDRS_COMBINE_V) PetscCall(IDRSChanged_Host(work->U[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+static PetscErrorCode IDRSProject_Host(IDRSWork work, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
-  const PetscScalar **P = ((IDRSPanels_Host *)space->data)->P, *xarray, *yarray = NULL;
+  const PetscScalar **P = ((IDRSPanels_Host *)work->data)->P, *xarray, *yarray = NULL;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecGetArrayRead(space->P[j], &P[j]));
+  for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecGetArrayRead(work->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, space->small.sums);
+  IDRSProjectPass(work->n, work->s, P, IDRSShadowKey(work->seed), (uint64_t)work->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
-  for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecRestoreArrayRead(space->P[j], &P[j]));
+  for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecRestoreArrayRead(work->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSUpdate_Host(IDRSWork work, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
-  const IDRSPass_Host pass = IDRSPass(space, part, k, start);
+  const IDRSPass_Host pass = IDRSPass(work, part, k, start);
   PetscScalar        *rarray, *varray;
 
   PetscFunctionBegin;
   PetscCall(VecGetArray(r, &rarray));
   PetscCall(IDRSGetV_Host(part, v, &varray));
-  space->rr = IDRSUpdatePass(&pass, rarray, varray);
+  work->rr = IDRSUpdatePass(&pass, rarray, varray);
   PetscCall(IDRSRestoreV_Host(part, v, &varray));
   PetscCall(VecRestoreArray(r, &rarray));
   if (k) {
-    PetscCall(IDRSChanged_Host(space->G[k]));
-    PetscCall(IDRSChanged_Host(space->U[k]));
+    PetscCall(IDRSChanged_Host(work->G[k]));
+    PetscCall(IDRSChanged_Host(work->U[k]));
   }
-  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[k + 1]));
+  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(work->U[k + 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSAdvance_Host(IDRSWork work, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
-  const IDRSPass_Host pass   = IDRSPass(space, part, 0, PETSC_FALSE);
+  const IDRSPass_Host pass   = IDRSPass(work, part, 0, PETSC_FALSE);
   const PetscScalar  *parray = NULL, *tarray;
   PetscScalar        *zarray, *rarray, *varray;
 
@@ -442,13 +442,13 @@ static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec
   PetscCall(VecGetArray(z, &zarray));
   PetscCall(VecGetArray(r, &rarray));
   PetscCall(IDRSGetV_Host(part, v, &varray));
-  space->rr = IDRSAdvancePass(&pass, parray, tarray, zarray, rarray, varray);
+  work->rr = IDRSAdvancePass(&pass, parray, tarray, zarray, rarray, varray);
   PetscCall(IDRSRestoreV_Host(part, v, &varray));
   PetscCall(VecRestoreArray(r, &rarray));
   PetscCall(VecRestoreArray(z, &zarray));
   PetscCall(VecRestoreArrayRead(t, &tarray));
   if (p) PetscCall(VecRestoreArrayRead(p, &parray));
-  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[0]));
+  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(work->U[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

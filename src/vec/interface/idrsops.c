@@ -57,7 +57,7 @@ PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
    first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
    whose vectors may be bound to the host; one that is made of Vec calls runs on all or none.
 */
-static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
 {
   const IDRSOps *candidates[] = {
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -99,24 +99,24 @@ static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImple
    Reductions from device to device, where the user has asked for them and all processes can make them. To ask for scatters of that
    kind is to ask for both: with either alone something is left that the hosts wait for.
 */
-static PetscErrorCode IDRSSpaceConnect_Private(IDRSSpace space, KSPIDRSCommunication communication)
+static PetscErrorCode IDRSWorkConnect_Private(IDRSWork work, KSPIDRSCommunication communication)
 {
-  PetscMPIInt able = space->backend->connect ? 1 : 0;
+  PetscMPIInt able = work->backend->connect ? 1 : 0;
   char        type[32];
   PetscBool   scatters;
 
   PetscFunctionBegin;
-  if (space->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (work->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), &scatters));
   if (scatters) PetscCall(PetscStrcmp(type, PETSCSFNCCL, &scatters));
-  if (communication == KSP_IDRS_COMMUNICATION_MPI) space->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
-  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) space->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
+  if (communication == KSP_IDRS_COMMUNICATION_MPI) work->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) work->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
   else {
-    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, space->comm);
-    if (able) PetscCall((*space->backend->connect)(space, &space->throughhost));
-    else space->throughhost = "not all processes have their vectors on a GPU";
+    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, work->comm);
+    if (able) PetscCall((*work->backend->connect)(work, &work->throughhost));
+    else work->throughhost = "not all processes have their vectors on a GPU";
   }
-  PetscCheck(communication != KSP_IDRS_COMMUNICATION_NCCL || !space->throughhost, space->comm, PETSC_ERR_SUP, "-ksp_idrs_communication nccl cannot be used here: %s", space->throughhost);
+  PetscCheck(communication != KSP_IDRS_COMMUNICATION_NCCL || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication nccl cannot be used here: %s", work->throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,14 +125,14 @@ static PetscErrorCode IDRSSpaceConnect_Private(IDRSSpace space, KSPIDRSCommunica
    devices of all processes? If not, all end with the same error, and may go on with fewer columns. Here it lacks where lacking[0] is not zero: bytes of a panel,
    and how many are free.
 */
-PetscErrorCode IDRSSpaceMemory(IDRSSpace space, const PetscLogDouble lacking[])
+PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
 {
   PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
 
   PetscFunctionBegin;
   if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, space->comm);
-  PetscCheck(!(memory[0] > 0), space->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
+  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
+  PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -163,7 +163,7 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 }
 
 /*
-   IDRSSpaceCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end
+   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end
 
    Collective
 
@@ -175,107 +175,107 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 -  communication  - how reductions are to travel between devices
 
    Output Parameter:
-.  space - the panels with their back end; free with IDRSSpaceDestroy()
+.  space - the panels with their back end; free with IDRSWorkDestroy()
 */
-PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, KSPIDRSCommunication communication, IDRSSpace *newspace)
+PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, KSPIDRSCommunication communication, IDRSWork *newwork)
 {
-  IDRSSpace space;
+  IDRSWork work;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&space));
-  *newspace   = space;
-  space->comm = MPI_COMM_NULL;
-  PetscCall(IDRSSpaceChoose_Private(like, s, implementation, &space->backend, &space->slower));
-  if (space->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", space->backend->name, space->slower));
-  PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &space->comm, NULL));
-  PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
-  PetscCall(VecGetLocalSize(like, &space->n));
-  PetscCall(VecGetOwnershipRange(like, &space->rstart, NULL));
-  space->s       = s;
-  space->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
-  space->timeout = PETSC_MAX_REAL;
+  PetscCall(PetscNew(&work));
+  *newwork   = work;
+  work->comm = MPI_COMM_NULL;
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &work->backend, &work->slower));
+  if (work->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", work->backend->name, work->slower));
+  PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &work->comm, NULL));
+  PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
+  PetscCall(VecGetLocalSize(like, &work->n));
+  PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
+  work->s       = s;
+  work->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
+  work->timeout = PETSC_MAX_REAL;
 
-  PetscCall(PetscCalloc1(IDRS_NUMBERS(s) + IDRS_RIDERS, &space->numbers)); /* sums come last in it, and riders after them */
-  IDRSSmallPlace(&space->small, s, space->numbers);
-  space->small.shadownorm = 1.0;
+  PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_RIDERS, &work->storage)); /* sums come last in it, and riders after them */
+  IDRSScalarsSetPointers(&work->scalars, s, work->storage);
+  work->scalars.shadownorm = 1.0;
   if (P) {
-    PetscCall(PetscCalloc1(s, &space->P));
+    PetscCall(PetscCalloc1(s, &work->P));
     for (PetscInt i = 0; i < s; i++) {
       PetscReal norm;
 
       PetscCall(PetscObjectReference((PetscObject)P[i]));
-      space->P[i] = P[i];
+      work->P[i] = P[i];
       PetscCall(VecNorm(P[i], NORM_2, &norm));
-      space->small.shadownorm = i ? PetscMin(space->small.shadownorm, norm) : norm;
+      work->scalars.shadownorm = i ? PetscMin(work->scalars.shadownorm, norm) : norm;
     }
   }
-  PetscCall((*space->backend->create)(space, like));
-  PetscCall(IDRSSpaceConnect_Private(space, communication));
-  IDRSSmallStart(&space->small);
+  PetscCall((*work->backend->create)(work, like));
+  PetscCall(IDRSWorkConnect_Private(work, communication));
+  IDRSScalarsReset(&work->scalars);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSSpaceDestroy(IDRSSpace *oldspace)
+PetscErrorCode IDRSWorkDestroy(IDRSWork *oldwork)
 {
-  IDRSSpace space = *oldspace;
+  IDRSWork work = *oldwork;
 
   PetscFunctionBegin;
-  if (!space) PetscFunctionReturn(PETSC_SUCCESS);
-  *oldspace = NULL;
-  if (space->backend) PetscCall((*space->backend->destroy)(space));
-  PetscCall(IDRSColumnsDestroy(space->s, &space->P));
-  PetscCall(PetscFree(space->numbers));
-  if (space->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&space->comm));
-  PetscCall(PetscFree(space));
+  if (!work) PetscFunctionReturn(PETSC_SUCCESS);
+  *oldwork = NULL;
+  if (work->backend) PetscCall((*work->backend->destroy)(work));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->P));
+  PetscCall(PetscFree(work->storage));
+  if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
+  PetscCall(PetscFree(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Takes the hashed shadow space of another seed; explicit shadow vectors stay */
-PetscErrorCode IDRSSpaceSetSeed(IDRSSpace space, uint64_t seed)
+PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
 {
   PetscFunctionBegin;
-  if (space->hashed && seed != space->seed) {
-    space->seed = seed;
-    if (space->P) PetscCall(IDRSShadowFill(space, space->P));
+  if (work->hashed && seed != work->seed) {
+    work->seed = seed;
+    if (work->P) PetscCall(IDRSShadowFill(work, work->P));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Vectors that have no array to write into, such as those of SLEPc that are put together from others: random numbers of the same seed */
-static PetscErrorCode IDRSShadowFillRandom_Private(IDRSSpace space, Vec P[])
+static PetscErrorCode IDRSShadowFillRandom_Private(IDRSWork work, Vec P[])
 {
   PetscMPIInt rank;
   PetscRandom random;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(space->comm, &rank));
-  PetscCall(PetscRandomCreate(space->comm, &random));
+  PetscCallMPI(MPI_Comm_rank(work->comm, &rank));
+  PetscCall(PetscRandomCreate(work->comm, &random));
   PetscCall(PetscRandomSetType(random, PETSCRANDER48));
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
-  PetscCall(PetscRandomSetSeed(random, (unsigned long)IDRSShadowKey(space->seed * (uint64_t)space->size + (uint64_t)rank))); /* which counts in its low bits only */
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)IDRSShadowKey(work->seed * (uint64_t)work->size + (uint64_t)rank))); /* which counts in its low bits only */
   PetscCall(PetscRandomSeed(random));
-  for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSetRandom(P[j], random));
+  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSetRandom(P[j], random));
   PetscCall(PetscRandomDestroy(&random));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Writes the hashed shadow space into vectors, for back ends that need it stored */
-PetscErrorCode IDRSShadowFill(IDRSSpace space, Vec P[])
+PetscErrorCode IDRSShadowFill(IDRSWork work, Vec P[])
 {
-  const uint64_t key = IDRSShadowKey(space->seed);
+  const uint64_t key = IDRSShadowKey(work->seed);
 
   PetscFunctionBegin;
   if (!P[0]->petscnative && !P[0]->ops->getarray) {
-    PetscCall(IDRSShadowFillRandom_Private(space, P));
+    PetscCall(IDRSShadowFillRandom_Private(work, P));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (PetscInt j = 0; j < space->s; j++) {
+  for (PetscInt j = 0; j < work->s; j++) {
     const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
     PetscScalar   *p;
 
     PetscCall(VecGetArrayWrite(P[j], &p));
-    for (PetscInt i = 0; i < space->n; i++) {
-      const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)(space->rstart + i));
+    for (PetscInt i = 0; i < work->n; i++) {
+      const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)(work->rstart + i));
       const uint32_t      field = j % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
 
       p[i] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
@@ -295,11 +295,11 @@ PetscLogDouble IDRSGpuSeconds(void)
 #endif
 }
 
-static PetscErrorCode IDRSLogBegin_Private(IDRSSpace space, IDRSOperation operation)
+static PetscErrorCode IDRSLogBegin_Private(IDRSWork work, IDRSOperation operation)
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(IDRS_Events[operation], 0, 0, 0, 0));
-  space->traffic[operation].seconds -= IDRSGpuSeconds();
+  work->traffic[operation].seconds -= IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,17 +307,17 @@ static PetscErrorCode IDRSLogBegin_Private(IDRSSpace space, IDRSOperation operat
    Counts what a fused pass moves and does: vectors read and written, flops a row, the way PETSc counts them (a complex
    operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
 */
-static PetscErrorCode IDRSLogEnd_Private(IDRSSpace space, IDRSOperation operation, PetscInt vectors, PetscInt flops)
+static PetscErrorCode IDRSLogEnd_Private(IDRSWork work, IDRSOperation operation, PetscInt vectors, PetscInt flops)
 {
-  IDRSTraffic *traffic = &space->traffic[operation];
+  IDRSTraffic *traffic = &work->traffic[operation];
 
   PetscFunctionBegin;
   traffic->seconds += IDRSGpuSeconds();
-  if (!space->backend->composed) {
+  if (!work->backend->composed) {
     traffic->calls++;
     traffic->vectors += (PetscLogDouble)vectors;
-    if (space->backend->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
-    else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
+    if (work->backend->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
+    else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
   }
   PetscCall(PetscLogEventEnd(IDRS_Events[operation], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -351,129 +351,129 @@ static PetscInt IDRSCombineFlops_Private(IDRSCombinePart part, PetscInt columns)
   }
 }
 
-static PetscErrorCode IDRSCheck_Private(IDRSSpace space, PetscInt k)
+static PetscErrorCode IDRSCheck_Private(IDRSWork work, PetscInt k)
 {
   PetscFunctionBegin;
-  PetscCheck(0 <= k && k < space->s, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, k, space->s);
+  PetscCheck(0 <= k && k < work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, k, work->s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* combine of step k, on its own: v and U_k as idrsops.h says; v holds B^{-1}v for IDRS_COMBINE_U, and is not used by IDRS_COMBINE_VU */
-PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+PetscErrorCode IDRSCombine(IDRSWork work, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
-  const PetscInt columns = space->s - k;
+  const PetscInt columns = work->s - k;
 
   PetscFunctionBegin;
-  PetscCheck(part != IDRS_COMBINE_NONE, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
-  PetscCall(IDRSCheck_Private(space, k));
-  PetscCall(IDRSLogBegin_Private(space, IDRS_COMBINE));
-  PetscCall((*space->backend->combine)(space, part, k, r, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(part, columns), IDRSCombineFlops_Private(part, columns)));
+  PetscCheck(part != IDRS_COMBINE_NONE, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
+  PetscCall(IDRSCheck_Private(work, k));
+  PetscCall(IDRSLogBegin_Private(work, IDRS_COMBINE));
+  PetscCall((*work->backend->combine)(work, part, k, r, v));
+  PetscCall(IDRSLogEnd_Private(work, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(part, columns), IDRSCombineFlops_Private(part, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Inner products of x and y, which nothing needs before the next projection or norm of r */
-PetscErrorCode IDRSRide(IDRSSpace space, Vec x, Vec y)
+PetscErrorCode IDRSRide(IDRSWork work, Vec x, Vec y)
 {
   Vec          both[2] = {x, y};
-  PetscScalar *riders  = space->riders;
+  PetscScalar *riders  = work->riders;
 
   PetscFunctionBegin;
-  if (space->backend->composed || space->size == 1) {
+  if (work->backend->composed || work->size == 1) {
     PetscCall(VecMDot(y, 2, both, riders + IDRS_RIDER_XY));
     PetscCall(VecDot(x, x, riders + IDRS_RIDER_XX));
-    if (space->size > 1) space->reductions += 2;
+    if (work->size > 1) work->reductions += 2;
   } else {
     PetscUseTypeMethod(x, dot_local, x, riders + IDRS_RIDER_XX);
     PetscUseTypeMethod(y, dot_local, x, riders + IDRS_RIDER_XY);
     PetscUseTypeMethod(y, dot_local, y, riders + IDRS_RIDER_YY);
-    space->riding = PETSC_TRUE;
+    work->riding = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Sums over all processes, in place: the one reduction per product. The array has room for the riders behind them */
-static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscScalar sums[])
+static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscScalar sums[])
 {
   PetscMPIInt length;
 
   PetscFunctionBegin;
-  PetscCall(PetscMPIIntCast(count + (space->riding ? IDRS_RIDERS : 0), &length));
-  if (space->riding) PetscCall(PetscArraycpy(sums + count, space->riders, IDRS_RIDERS));
+  PetscCall(PetscMPIIntCast(count + (work->riding ? IDRS_RIDERS : 0), &length));
+  if (work->riding) PetscCall(PetscArraycpy(sums + count, work->riders, IDRS_RIDERS));
   PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, space->comm);
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, work->comm);
   PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
-  if (space->riding) PetscCall(PetscArraycpy(space->riders, sums + count, IDRS_RIDERS));
-  space->riding = PETSC_FALSE;
+  if (work->riding) PetscCall(PetscArraycpy(work->riders, sums + count, IDRS_RIDERS));
+  work->riding = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   project: space->small.sums as laid out in idrssmall.h, over all processes; y is r or NULL. With a next, the device goes on by
+   project: work->scalars.sums as laid out in idrsscalars.h, over all processes; y is r or NULL. With a next, the device goes on by
    itself and the result is to be collected
 */
-PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+PetscErrorCode IDRSProject(IDRSWork work, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
-  const PetscInt s    = space->s;
-  PetscScalar   *sums = space->small.sums;
+  const PetscInt s    = work->s;
+  PetscScalar   *sums = work->scalars.sums;
 
   PetscFunctionBegin;
-  PetscCheck(!next == !space->ahead, space->comm, PETSC_ERR_ORDER, "A projection goes on by itself when the numbers are on the device, and only then");
-  PetscCall(IDRSLogBegin_Private(space, IDRS_PROJECT));
-  sums[IDRS_SUM_RR(s)] = space->rr;
-  PetscCall((*space->backend->project)(space, x, y, r, next));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
-  if (next) space->outstanding++;
-  else if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, IDRS_SUMS(s, y), sums));
-  space->reductions++;
+  PetscCheck(!next == !work->ahead, work->comm, PETSC_ERR_ORDER, "A projection goes on by itself when the numbers are on the device, and only then");
+  PetscCall(IDRSLogBegin_Private(work, IDRS_PROJECT));
+  sums[IDRS_SUM_RR(s)] = work->rr;
+  PetscCall((*work->backend->project)(work, x, y, r, next));
+  PetscCall(IDRSLogEnd_Private(work, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
+  if (next) work->outstanding++;
+  else if (!work->backend->composed) PetscCall(IDRSReduce_Private(work, IDRS_SUMS(s, y), sums));
+  work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* update of step k, and combine of step k+1; start: of the first s steps, where r moves before G_k is made orthogonal */
-PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+PetscErrorCode IDRSUpdate(IDRSWork work, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
-  const PetscInt columns = part == IDRS_COMBINE_NONE || start ? 0 : space->s - (k + 1);
+  const PetscInt columns = part == IDRS_COMBINE_NONE || start ? 0 : work->s - (k + 1);
 
   PetscFunctionBegin;
-  PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1));
-  PetscCall(IDRSLogBegin_Private(space, IDRS_UPDATE));
-  PetscCall((*space->backend->update)(space, k, start, r, part, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + (start ? (part == IDRS_COMBINE_NONE ? 0 : 2 * (k + 1)) : IDRSCombineFlops_Private(part, columns))));
+  PetscCheck(part != IDRS_COMBINE_U, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
+  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(work, k + 1));
+  PetscCall(IDRSLogBegin_Private(work, IDRS_UPDATE));
+  PetscCall((*work->backend->update)(work, k, start, r, part, v));
+  PetscCall(IDRSLogEnd_Private(work, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + (start ? (part == IDRS_COMBINE_NONE ? 0 : 2 * (k + 1)) : IDRSCombineFlops_Private(part, columns))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* advance, and combine of step 0; the columns of U that the combine needs have been read for z */
-PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+PetscErrorCode IDRSAdvance(IDRSWork work, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
-  const PetscInt s = space->s, columns = part == IDRS_COMBINE_NONE ? 0 : s;
+  const PetscInt s = work->s, columns = part == IDRS_COMBINE_NONE ? 0 : s;
 
   PetscFunctionBegin;
-  PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
-  PetscCall(IDRSLogBegin_Private(space, IDRS_ADVANCE));
-  PetscCall((*space->backend->advance)(space, p, t, z, r, part, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_ADVANCE, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
+  PetscCheck(part != IDRS_COMBINE_U, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
+  PetscCall(IDRSLogBegin_Private(work, IDRS_ADVANCE));
+  PetscCall((*work->backend->advance)(work, p, t, z, r, part, v));
+  PetscCall(IDRSLogEnd_Private(work, IDRS_ADVANCE, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
-PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
+PetscErrorCode IDRSNorm(IDRSWork work, Vec r, PetscReal *norm)
 {
   PetscFunctionBegin;
-  if (space->backend->composed || (space->backend->device && space->size == 1)) PetscCall(VecNorm(r, NORM_2, norm));
+  if (work->backend->composed || (work->backend->device && work->size == 1)) PetscCall(VecNorm(r, NORM_2, norm));
   else {
-    PetscScalar rr[1 + IDRS_RIDERS] = {space->rr};
+    PetscScalar rr[1 + IDRS_RIDERS] = {work->rr};
 
-    if (space->backend->device) {
+    if (work->backend->device) {
       PetscReal local;
 
       PetscUseTypeMethod(r, norm_local, NORM_2, &local);
       rr[0] = PetscSqr(local);
     }
-    if (space->size > 1) PetscCall(IDRSReduce_Private(space, 1, rr));
+    if (work->size > 1) PetscCall(IDRSReduce_Private(work, 1, rr));
     *norm = PetscSqrtReal(PetscRealPart(rr[0]));
   }
-  if (space->size > 1) space->reductions++;
+  if (work->size > 1) work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -481,41 +481,41 @@ PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
    Products and preconditioners come between the operations, and may run on another stream of the device than they: called
    before and after each of them
 */
-PetscErrorCode IDRSOrder(IDRSSpace space)
+PetscErrorCode IDRSOrder(IDRSWork work)
 {
   PetscFunctionBegin;
-  if (space->backend->order) PetscCall((*space->backend->order)(space));
+  if (work->backend->order) PetscCall((*work->backend->order)(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The algebra goes on on the device, with the present numbers, as soon as the next projection */
-PetscErrorCode IDRSSend(IDRSSpace space)
+/* The algebra goes on on the device, with the present storage, as soon as the next projection */
+PetscErrorCode IDRSSend(IDRSWork work)
 {
   PetscFunctionBegin;
-  PetscCheck(space->backend->send, space->comm, PETSC_ERR_SUP, "Back end %s leaves the algebra to the host", space->backend->name);
-  PetscCall((*space->backend->send)(space));
-  space->ahead       = PETSC_TRUE;
-  space->outstanding = 0;
+  PetscCheck(work->backend->send, work->comm, PETSC_ERR_SUP, "Back end %s leaves the algebra to the host", work->backend->name);
+  PetscCall((*work->backend->send)(work));
+  work->ahead       = PETSC_TRUE;
+  work->outstanding = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The result of the first projection that is outstanding: ||r|| where it was pending, and whether the device has stopped there */
-PetscErrorCode IDRSCollect(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+PetscErrorCode IDRSCollect(IDRSWork work, PetscReal *rnorm, PetscBool *stopped)
 {
   PetscFunctionBegin;
-  PetscCheck(space->ahead && space->outstanding > 0, space->comm, PETSC_ERR_ORDER, "No projection is outstanding");
-  PetscCall((*space->backend->collect)(space, rnorm, stopped));
-  space->outstanding--;
+  PetscCheck(work->ahead && work->outstanding > 0, work->comm, PETSC_ERR_ORDER, "No projection is outstanding");
+  PetscCall((*work->backend->collect)(work, rnorm, stopped));
+  work->outstanding--;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The algebra goes on on the host; results that are still outstanding are dropped */
-PetscErrorCode IDRSFetch(IDRSSpace space)
+PetscErrorCode IDRSFetch(IDRSWork work)
 {
   PetscFunctionBegin;
-  if (!space->ahead) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*space->backend->fetch)(space));
-  space->ahead       = PETSC_FALSE;
-  space->outstanding = 0;
+  if (!work->ahead) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*work->backend->fetch)(work));
+  work->ahead       = PETSC_FALSE;
+  work->outstanding = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

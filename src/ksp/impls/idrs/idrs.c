@@ -26,7 +26,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSpaceDestroy(&idrs->space));
+  PetscCall(IDRSWorkDestroy(&idrs->work));
   PetscCall(VecDestroy(&idrs->solution));
   idrs->solving    = PETSC_FALSE;
   idrs->reductions = 0;
@@ -122,7 +122,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
                  theirs->n, theirs->N, ours->n, ours->N);
     }
   }
-  PetscCall(IDRSSpaceCreate(idrs->r, s, idrs->P, idrs->implementation, idrs->communication, &idrs->space));
+  PetscCall(IDRSWorkCreate(idrs->r, s, idrs->P, idrs->implementation, idrs->communication, &idrs->work));
   idrs->placed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -201,20 +201,20 @@ static PetscErrorCode KSPIDRSRenew_Private(KSP ksp)
 
     PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
     PetscCall(KSPIDRSHalfBound_Private(ksp, device, &half));
-    if (idrs->space->backend->lost) PetscCall((*idrs->space->backend->lost)(idrs->space, &lost));
+    if (idrs->work->backend->lost) PetscCall((*idrs->work->backend->lost)(idrs->work, &lost));
     states[0] = half ? 1 : 0;
     states[1] = idrs->solving || lost || (idrs->placed && device != idrs->device) ? 1 : 0;
-    IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, idrs->space->comm);
+    IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, idrs->work->comm);
     PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
     if (states[1]) {
       PetscCall(PetscInfo(ksp, "The solution has moved between host and device, or there has been an error: set up again\n"));
-      if (idrs->solving) idrs->space->timeout = 0.0; /* all processes have left that solve: sums that have not come do not come any more */
+      if (idrs->solving) idrs->work->timeout = 0.0; /* all processes have left that solve: sums that have not come do not come any more */
       PetscCall(KSPIDRSSetUpAgain_Private(ksp));
     }
   } else if (idrs->solving) {
     PetscCall(KSPIDRSUnlock_Private(ksp->nwork, ksp->work));
-    PetscCall(KSPIDRSUnlock_Private(idrs->s, idrs->space->G));
-    PetscCall(KSPIDRSUnlock_Private(idrs->s, idrs->space->U));
+    PetscCall(KSPIDRSUnlock_Private(idrs->s, idrs->work->G));
+    PetscCall(KSPIDRSUnlock_Private(idrs->s, idrs->work->U));
   }
   idrs->placed = PETSC_TRUE;
   idrs->device = device;
@@ -255,7 +255,7 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   if (!idrs->exact) PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
   idrs->anchor         = idrs->exact && idrs->updatetol > 0.0 ? ksp->work[4] : NULL;
-  idrs->lagged         = (PetscBool)(idrs->space->size > 1 || idrs->space->backend->device);
+  idrs->lagged         = (PetscBool)(idrs->work->size > 1 || idrs->work->backend->device);
   idrs->pending        = PETSC_FALSE;
   idrs->projected      = PETSC_FALSE;
   idrs->its            = 0;
@@ -265,13 +265,13 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   idrs->restartnorm    = PETSC_MAX_REAL;
   idrs->fruitless      = 0;
   idrs->updated        = PETSC_FALSE;
-  idrs->reductions     = idrs->space->reductions;
+  idrs->reductions     = idrs->work->reductions;
   KSPIDRSZeroCounts(idrs);
   idrs->productseconds = 0.0;
   idrs->pcseconds      = 0.0;
-  idrs->space->riding  = PETSC_FALSE;
-  idrs->space->timeout = idrs->timeout;
-  PetscCall(PetscArrayzero(idrs->space->traffic, IDRS_OPERATIONS));
+  idrs->work->riding   = PETSC_FALSE;
+  idrs->work->timeout  = idrs->timeout;
+  PetscCall(PetscArrayzero(idrs->work->traffic, IDRS_OPERATIONS));
   PetscCall(KSPIDRSSetAhead_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -299,7 +299,7 @@ static PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
     if (!ksp->reason) PetscCall(KSPIDRSStep_Private(ksp));
   }
 
-  PetscCall(IDRSFetch(idrs->space));
+  PetscCall(IDRSFetch(idrs->work));
   if (idrs->logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is that of b - A x */
   /* A recurrence in which something is not a number has no iterate: the last that has been tied to its residual is handed back */
   if (ksp->reason != KSP_DIVERGED_NANORINF) {

@@ -21,20 +21,20 @@ static PetscBool KSPIDRSMonitorsNorm_Private(PetscErrorCode (*monitor)(KSP, Pets
 /* May the host run ahead in this solve? Not where something may ask for the solution of every iteration. In lockstep reductions are MPI's */
 PetscErrorCode KSPIDRSSetAhead_Private(KSP ksp)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork  work = idrs->work;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFetch(space)); /* a solve that ended with an error has left them there */
+  PetscCall(IDRSFetch(work)); /* a solve that ended with an error has left them there */
   idrs->lockstep = NULL;
   idrs->ahead    = PETSC_FALSE;
-  if (!space->backend->send) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!work->backend->send) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
     if (!KSPIDRSMonitorsNorm_Private(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";
   }
   if (idrs->d) idrs->lockstep = "residual smoothing";
   if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user's may ask for the solution";
-  if (space->throughhost) idrs->lockstep = space->throughhost;
+  if (work->throughhost) idrs->lockstep = work->throughhost;
   idrs->ahead = idrs->lockstep ? PETSC_FALSE : PETSC_TRUE;
   if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every product%s: %s\n", KSPIDRSLockstepSums(idrs), idrs->lockstep));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -49,9 +49,9 @@ static PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscBool *stopped)
 
   PetscFunctionBegin;
   idrs->oldest = (idrs->oldest + 1) % (IDRS_AHEAD + 1);
-  PetscCall(IDRSCollect(idrs->space, &rnorm, stopped));
+  PetscCall(IDRSCollect(idrs->work, &rnorm, stopped));
   if (*stopped) {
-    PetscCall(IDRSFetch(idrs->space));
+    PetscCall(IDRSFetch(idrs->work));
     idrs->k          = place.k;
     idrs->columns    = place.k;
     idrs->start      = place.start;
@@ -72,20 +72,20 @@ static PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscBool *stopped)
 */
 PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork  work = idrs->work;
   PetscBool stopped;
   IDRSNext  next = {.k = idrs->k, .start = idrs->start, .pending = idrs->pending, .low = -1.0, .high = KSPIDRSFarthest(idrs, idrs->anchornorm), .cosine = idrs->cosine};
 
   PetscFunctionBegin;
-  if (!space->ahead) PetscCall(IDRSSend(space));
+  if (!work->ahead) PetscCall(IDRSSend(work));
   if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && idrs->its > ksp->chknorm && idrs->its >= IDRSMinimumIterations(ksp)) {
     next.low  = ksp->ttol;
     next.high = PetscMin(next.high, ksp->divtol * ksp->rnorm0);
   }
-  idrs->places[(idrs->oldest + space->outstanding) % (IDRS_AHEAD + 1)] = (KSPIDRSPlace){.k = idrs->k, .start = idrs->start, .pending = idrs->pending};
-  PetscCall(IDRSProject(space, x, y, idrs->r, &next));
-  while (!ksp->reason && space->ahead && space->outstanding > IDRS_AHEAD) PetscCall(KSPIDRSCollect_Private(ksp, &stopped));
+  idrs->places[(idrs->oldest + work->outstanding) % (IDRS_AHEAD + 1)] = (KSPIDRSPlace){.k = idrs->k, .start = idrs->start, .pending = idrs->pending};
+  PetscCall(IDRSProject(work, x, y, idrs->r, &next));
+  while (!ksp->reason && work->ahead && work->outstanding > IDRS_AHEAD) PetscCall(KSPIDRSCollect_Private(ksp, &stopped));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,11 +95,11 @@ PetscErrorCode KSPIDRSProjectAhead_Private(KSP ksp, Vec x, Vec y)
 */
 PetscErrorCode KSPIDRSCatchUp_Private(KSP ksp, PetscBool *stopped)
 {
-  IDRSSpace space = ((KSP_IDRS *)ksp->data)->space;
+  IDRSWork work = ((KSP_IDRS *)ksp->data)->work;
 
   PetscFunctionBegin;
   *stopped = PETSC_FALSE;
-  while (!ksp->reason && space->ahead && space->outstanding) PetscCall(KSPIDRSCollect_Private(ksp, stopped));
-  PetscCall(IDRSFetch(space));
+  while (!ksp->reason && work->ahead && work->outstanding) PetscCall(KSPIDRSCollect_Private(ksp, stopped));
+  PetscCall(IDRSFetch(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

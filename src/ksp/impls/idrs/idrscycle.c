@@ -40,7 +40,7 @@
        omega, f     omega = G_k^H r / G_k^H G_k,  f = P^H r - omega d
        r            r - omega G_k,  x + omega U_k
        alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha,  as above
-       v            r - G(:,0:k+1) c, most often with c = 0: see idrssmall.h
+       v            r - G(:,0:k+1) c, most often with c = 0: see idrsscalars.h
 
      its omega step begins with
        r            r - G c,  x + U c,  M c = f:  P^H r = 0, as after every other cycle
@@ -58,13 +58,13 @@ PetscErrorCode KSPIDRSProduct_Private(KSP ksp, Vec x, Vec y, Vec work)
   PetscFunctionBegin;
   idrs->matvecs++;
   idrs->productseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSOrder(idrs->space));
+  PetscCall(IDRSOrder(idrs->work));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, work));
   else {
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(KSP_MatMult(ksp, A, x, y));
   }
-  PetscCall(IDRSOrder(idrs->space));
+  PetscCall(IDRSOrder(idrs->work));
   idrs->productseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,9 +77,9 @@ PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, Vec x, Vec y)
   PetscFunctionBegin;
   idrs->preconditions++;
   idrs->pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSOrder(idrs->space));
+  PetscCall(IDRSOrder(idrs->work));
   PetscCall(KSP_PCApply(ksp, x, y));
-  PetscCall(IDRSOrder(idrs->space));
+  PetscCall(IDRSOrder(idrs->work));
   idrs->pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -122,7 +122,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
   idrs->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
   PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
   ksp->reason = reason;
-  if (!ksp->reason && !idrs->replaced && !idrs->space->ahead && idrs->rnorm > KSPIDRSFarthest(idrs, idrs->d ? rnorm : idrs->anchornorm)) {
+  if (!ksp->reason && !idrs->replaced && !idrs->work->ahead && idrs->rnorm > KSPIDRSFarthest(idrs, idrs->d ? rnorm : idrs->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)idrs->rnorm));
     idrs->brokendown = idrs->astray = PETSC_TRUE;
   }
@@ -133,7 +133,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscBool y, PetscBool rr)
 {
   PetscFunctionBegin;
-  if (!IDRSSmallFinite(&((KSP_IDRS *)ksp->data)->space->small, y, rr)) KSPCheckNorm(ksp, (PetscReal)INFINITY);
+  if (!IDRSScalarsAreFinite(&((KSP_IDRS *)ksp->data)->work->scalars, y, rr)) KSPCheckNorm(ksp, (PetscReal)INFINITY);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -150,11 +150,11 @@ static PetscErrorCode KSPIDRSReportPending_Private(KSP ksp, PetscReal rnorm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSReportSums_Private - The sums of a step have come to the host: are they numbers, and with them the norm that was pending */
+/* KSPIDRSReportSums_Private - The sums of a step have come to the host: are they storage, and with them the norm that was pending */
 PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  const PetscScalar *sums = idrs->space->small.sums;
+  const PetscScalar *sums = idrs->work->scalars.sums;
   const PetscInt     s    = idrs->s;
 
   PetscFunctionBegin;
@@ -172,16 +172,16 @@ PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
 PetscErrorCode KSPIDRSProject_Private(KSP ksp)
 {
   KSP_IDRS       *idrs     = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space    = idrs->space;
+  IDRSWork        work     = idrs->work;
   const PetscReal promised = idrs->rnorm;
   PetscReal       rnorm;
 
   PetscFunctionBegin;
-  PetscCall(IDRSProject(space, idrs->r, NULL, idrs->r, NULL));
+  PetscCall(IDRSProject(work, idrs->r, NULL, idrs->r, NULL));
   PetscCall(KSPIDRSCheckSums_Private(ksp, PETSC_FALSE, PETSC_FALSE));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscArraycpy(space->small.f, space->small.sums, idrs->s));
-  rnorm            = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
+  PetscCall(PetscArraycpy(work->scalars.f, work->scalars.sums, idrs->s));
+  rnorm            = PetscSqrtReal(PetscRealPart(work->scalars.sums[IDRS_SUM_XX(idrs->s)]));
   idrs->k          = 0;
   idrs->replaced   = PETSC_FALSE;
   idrs->rnorm      = rnorm;
@@ -197,22 +197,22 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp)
 /* The direction of step k, from where the last pass left it: U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c, or B^{-1}v in the start */
 static PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
 {
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace      space = idrs->space;
-  const PetscInt k     = idrs->k;
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork       work = idrs->work;
+  const PetscInt k    = idrs->k;
 
   PetscFunctionBegin;
   if (idrs->start) {
-    if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, k ? idrs->v : idrs->r, space->U[k]));
-    else if (!k) PetscCall(VecCopy(idrs->r, space->U[0]));
+    if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, k ? idrs->v : idrs->r, work->U[k]));
+    else if (!k) PetscCall(VecCopy(idrs->r, work->U[0]));
   } else {
     if (idrs->prepared == IDRS_COMBINE_NONE) {
-      IDRSSmallCombine(&space->small, k);
-      PetscCall(IDRSCombine(space, KSPIDRSPart_Private(ksp), k, idrs->r, idrs->v));
+      IDRSScalarsCombine(&work->scalars, k);
+      PetscCall(IDRSCombine(work, KSPIDRSPart_Private(ksp), k, idrs->r, idrs->v));
     }
     if (idrs->preconditioned) {
       PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->v, idrs->t));
-      PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, NULL, idrs->t));
+      PetscCall(IDRSCombine(work, IDRS_COMBINE_U, k, NULL, idrs->t));
     }
   }
   idrs->prepared = IDRS_COMBINE_NONE;
@@ -222,19 +222,19 @@ static PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
 /* A step or omega step up to its projection */
 static PetscErrorCode KSPIDRSBeginStep_Private(KSP ksp)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork  work = idrs->work;
   Vec       x = idrs->t, y = NULL;
 
   PetscFunctionBegin;
   if (idrs->k < idrs->s) {
     PetscCall(KSPIDRSDirection_Private(ksp));
-    x = space->G[idrs->k];
+    x = work->G[idrs->k];
     if (idrs->start) y = idrs->r;
-    PetscCall(KSPIDRSProduct_Private(ksp, space->U[idrs->k], x, idrs->t));
+    PetscCall(KSPIDRSProduct_Private(ksp, work->U[idrs->k], x, idrs->t));
   } else {
     y = idrs->r;
-    if (idrs->start && !idrs->projectedr) PetscCall(IDRSCombine(space, IDRS_COMBINE_V, 0, idrs->r, idrs->r));
+    if (idrs->start && !idrs->projectedr) PetscCall(IDRSCombine(work, IDRS_COMBINE_V, 0, idrs->r, idrs->r));
     idrs->projectedr = PETSC_TRUE;
     if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->r, idrs->v));
     PetscCall(KSPIDRSProduct_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, x, idrs->v));
@@ -242,7 +242,7 @@ static PetscErrorCode KSPIDRSBeginStep_Private(KSP ksp)
   idrs->projected = PETSC_TRUE;
   /* An omega step whose norm is not pending is one where the device has stopped */
   if (idrs->ahead && !idrs->replaced && (idrs->pending || idrs->k < idrs->s)) PetscCall(KSPIDRSProjectAhead_Private(ksp, x, y));
-  else PetscCall(IDRSProject(space, x, y, idrs->r, NULL));
+  else PetscCall(IDRSProject(work, x, y, idrs->r, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,19 +252,19 @@ static PetscErrorCode KSPIDRSBeginStep_Private(KSP ksp)
 */
 static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
 {
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSmall     *small = &idrs->space->small;
+  KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSScalars   *scalars = &idrs->work->scalars;
   const PetscInt s = idrs->s, k = idrs->k;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSReportSums_Private(ksp));
   if (ksp->reason || (idrs->replaced && (k == s || idrs->start))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, small->c, idrs->space->U, idrs->space->G));
-  if (!IDRSSmallNext(small, k, idrs->start, idrs->cosine, rr)) {
-    if (k < s) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(small->M[k + k * s]), k));
-    else PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_XX(s)]))));
+  if (idrs->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->work->U, idrs->work->G));
+  if (!IDRSScalarsContinue(scalars, k, idrs->start, idrs->cosine, rr)) {
+    if (k < s) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
+    else PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
     idrs->brokendown = PETSC_TRUE;
-  } else if (idrs->replaced) small->beta[k] = 0.0;
+  } else if (idrs->replaced) scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,7 +274,7 @@ static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
 */
 static PetscBool KSPIDRSIsSharp(const KSP_IDRS *idrs, PetscReal rr)
 {
-  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->space->small.sums[IDRS_SUM_YY(idrs->s)]));
+  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->work->scalars.sums[IDRS_SUM_YY(idrs->s)]));
 }
 
 /*
@@ -290,7 +290,7 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, PetscBool known, PetscRe
   PetscFunctionBegin;
   PetscCall(KSPIDRSCatchUp_Private(ksp, &stopped));
   if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!known && !off) PetscCall(IDRSNorm(idrs->space, idrs->r, &rnorm));
+  if (!known && !off) PetscCall(IDRSNorm(idrs->work, idrs->r, &rnorm));
   idrs->pending = PETSC_FALSE;
   PetscCall(KSPIDRSReport_Private(ksp, idrs->its, known || !off ? rnorm : idrs->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -299,31 +299,31 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, PetscBool known, PetscRe
 /* The rest of step k */
 static PetscErrorCode KSPIDRSEndStep_Private(KSP ksp)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space = idrs->space;
-  const PetscInt  s     = idrs->s;
-  IDRSCombinePart part  = IDRS_COMBINE_NONE;
-  PetscReal       rr    = 0.0;
+  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork        work = idrs->work;
+  const PetscInt  s    = idrs->s;
+  IDRSCombinePart part = IDRS_COMBINE_NONE;
+  PetscReal       rr   = 0.0;
   PetscInt        k;
   PetscBool       last, known;
 
   PetscFunctionBegin;
-  if (!space->ahead) PetscCall(KSPIDRSNext_Private(ksp, &rr));
+  if (!work->ahead) PetscCall(KSPIDRSNext_Private(ksp, &rr));
   if (ksp->reason || idrs->brokendown || (idrs->replaced && idrs->start)) PetscFunctionReturn(PETSC_SUCCESS);
   last = (PetscBool)(++idrs->its >= ksp->max_it);
   k    = idrs->k++;
   if (idrs->k < s && !idrs->replaced && !last) part = KSPIDRSPart_Private(ksp);
-  if (idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.beta + k, space->U + k, space->G + k));
-  PetscCall(IDRSUpdate(space, k, idrs->start, idrs->r, part, idrs->v));
-  if (!idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.beta + k, space->U + k, space->G + k));
+  if (idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, work->scalars.beta + k, work->U + k, work->G + k));
+  PetscCall(IDRSUpdate(work, k, idrs->start, idrs->r, part, idrs->v));
+  if (!idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, work->scalars.beta + k, work->U + k, work->G + k));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   idrs->prepared = part;
   idrs->pending  = PETSC_TRUE;
   if (idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->columns = idrs->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
-  known = (PetscBool)(idrs->start && !space->ahead && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr));
-  if (last || !idrs->lagged || (idrs->start && idrs->k == s && !space->ahead)) PetscCall(KSPIDRSReportNow_Private(ksp, known, known ? PetscSqrtReal(rr) : 0.0));
+  known = (PetscBool)(idrs->start && !work->ahead && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr));
+  if (last || !idrs->lagged || (idrs->start && idrs->k == s && !work->ahead)) PetscCall(KSPIDRSReportNow_Private(ksp, known, known ? PetscSqrtReal(rr) : 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -331,14 +331,14 @@ static PetscErrorCode KSPIDRSEndStep_Private(KSP ksp)
 static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space = idrs->space;
+  IDRSWork        work  = idrs->work;
   IDRSCombinePart part  = IDRS_COMBINE_NONE;
   PetscReal       rr    = 0.0;
   Vec             p     = idrs->preconditioned ? idrs->v : idrs->r;
-  PetscBool       sharp = PETSC_FALSE, due, later = (PetscBool)(space->ahead || (idrs->lagged && idrs->d)); /* is the norm known only with the next reduction? */
+  PetscBool       sharp = PETSC_FALSE, due, later = (PetscBool)(work->ahead || (idrs->lagged && idrs->d)); /* is the norm known only with the next reduction? */
 
   PetscFunctionBegin;
-  if (space->ahead) due = KSPIDRSUpdateDue(idrs, idrs->rnorm);
+  if (work->ahead) due = KSPIDRSUpdateDue(idrs, idrs->rnorm);
   else {
     PetscCall(KSPIDRSNext_Private(ksp, &rr));
     if (ksp->reason || idrs->brokendown || idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
@@ -346,8 +346,8 @@ static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
     due   = (PetscBool)(!sharp || KSPIDRSUpdateDue(idrs, PetscSqrtReal(rr)));
   }
   if (++idrs->its < ksp->max_it && !due) part = KSPIDRSPart_Private(ksp);
-  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.omega, &p, &idrs->t));
-  PetscCall(IDRSAdvance(space, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->v));
+  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, work->scalars.omega, &p, &idrs->t));
+  PetscCall(IDRSAdvance(work, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->v));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   idrs->prepared   = part;
   idrs->columns    = 0;

@@ -45,7 +45,7 @@ typedef struct {
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 
   /* Work space, from KSPSetUp_IDRS() until reset */
-  IDRSSpace space;    /* the panels G and U with their back end */
+  IDRSWork  work;     /* the panels G and U with their back end */
   Vec       r;        /* residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
   Vec       z;        /* iterate since the last reliable update: x = vec_sol + z + U(:,0:columns) beta */
   Vec       anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
@@ -96,7 +96,7 @@ typedef struct {
 /* Reductions of this solve so far: those of the projections, and the norms of b - A x */
 static inline PetscInt KSPIDRSReductions(const KSP_IDRS *idrs)
 {
-  return idrs->space ? (PetscInt)(idrs->space->reductions - idrs->reductions) : 0;
+  return idrs->work ? (PetscInt)(idrs->work->reductions - idrs->reductions) : 0;
 }
 
 /* Has the residual norm fallen so far that r is to be tied to z again? */
@@ -124,7 +124,7 @@ static inline PetscReal KSPIDRSFarthest(const KSP_IDRS *idrs, PetscReal begin)
 /* In lockstep the sums of several processes pass through the hosts, also where there is a way from device to device */
 static inline const char *KSPIDRSLockstepSums(const KSP_IDRS *idrs)
 {
-  return idrs->space->size > 1 && !idrs->space->throughhost ? ", and sums pass through the hosts" : "";
+  return idrs->work->size > 1 && !idrs->work->throughhost ? ", and sums pass through the hosts" : "";
 }
 
 /* idrs.c */

@@ -33,7 +33,7 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, idrs->r));
-  PetscCall(IDRSRide(idrs->space, idrs->e, idrs->q));
+  PetscCall(IDRSRide(idrs->work, idrs->e, idrs->q));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -44,7 +44,7 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
 PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  const PetscScalar *sums = idrs->space->riders;
+  const PetscScalar *sums = idrs->work->riders;
   const PetscReal    ee = PetscRealPart(sums[IDRS_RIDER_XX]), qq = PetscRealPart(sums[IDRS_RIDER_YY]);
 
   PetscFunctionBegin;
@@ -59,7 +59,7 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
     else {
       PetscCall(VecAXPY(idrs->q, -gamma, idrs->e));
       PetscCall(VecNorm(idrs->q, NORM_2, rnorm));
-      idrs->space->reductions++;
+      idrs->work->reductions++;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -33,9 +33,9 @@ PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
       x = y;
     }
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(IDRSOrder(idrs->space));
+    PetscCall(IDRSOrder(idrs->work));
     PetscCall(KSP_MatMult(ksp, A, x, t));
-    PetscCall(IDRSOrder(idrs->space));
+    PetscCall(IDRSOrder(idrs->work));
     if (!ours[1]) {
       PetscCall(VecCopy(b, y));
       b = y;
@@ -55,7 +55,7 @@ static PetscErrorCode KSPIDRSAddPending_Private(KSP ksp, Vec x)
 
   PetscFunctionBegin;
   PetscCall(VecAXPY(x, 1.0, idrs->z));
-  if (idrs->columns) PetscCall(VecMAXPY(x, idrs->columns, idrs->space->small.beta, idrs->space->U));
+  if (idrs->columns) PetscCall(VecMAXPY(x, idrs->columns, idrs->work->scalars.beta, idrs->work->U));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,7 +77,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(!idrs->solving || !idrs->space->ahead, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
+  PetscCheck(!idrs->solving || !idrs->work->ahead, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
   if (!v) {
     if (!idrs->solution) {
       PetscCall(VecDuplicate(ksp->vec_sol, &v));
@@ -106,17 +106,17 @@ static PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
   PetscFunctionBegin;
   PetscCall(PetscObjectStateIncrease((PetscObject)v));
   PetscCall(VecNorm(v, NORM_2, norm));
-  idrs->space->reductions++;
+  idrs->work->reductions++;
   if (*norm >= IDRS_SMALLEST_NORM || PetscIsInfOrNanReal(*norm)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(v, NORM_INFINITY, &largest));
-  idrs->space->reductions++;
+  idrs->work->reductions++;
   if (largest > 0.0) {
     PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
     PetscCall(VecCopy(v, idrs->t));
     PetscCall(PetscObjectStateIncrease((PetscObject)idrs->t)); /* the norm that was copied with the vector is not to be scaled */
     PetscCall(VecScale(idrs->t, 1.0 / largest));
     PetscCall(VecNorm(idrs->t, NORM_2, norm));
-    idrs->space->reductions++;
+    idrs->work->reductions++;
     *norm *= largest;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -145,8 +145,8 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSpaceSetSeed(idrs->space, (uint64_t)idrs->seed + (uint64_t)idrs->restarts + ((uint64_t)idrs->depth << 32)));
-  IDRSSmallStart(&idrs->space->small);
+  PetscCall(IDRSWorkSetSeed(idrs->work, (uint64_t)idrs->seed + (uint64_t)idrs->restarts + ((uint64_t)idrs->depth << 32)));
+  IDRSScalarsReset(&idrs->work->scalars);
   PetscCall(KSPIDRSAnchor_Private(ksp));
   idrs->start      = PETSC_TRUE;
   idrs->projectedr = PETSC_FALSE;
@@ -242,15 +242,15 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 */
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
 {
-  KSP_IDRS  *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSmall *small = &idrs->space->small;
+  KSP_IDRS    *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSScalars *scalars = &idrs->work->scalars;
 
   PetscFunctionBegin;
   if (idrs->k < idrs->s) {
-    IDRSSmallCombine(small, 0); /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, idrs->k, small->c, idrs->space->U, idrs->space->G));
+    IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, idrs->k, scalars->c, idrs->work->U, idrs->work->G));
   }
-  IDRSSmallAddStart(small, idrs->k);
+  IDRSScalarsEndStart(scalars, idrs->k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -260,7 +260,7 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < idrs->k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->space->small.c[j], idrs->space->U[j]));
+  for (PetscInt j = 0; j < idrs->k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->work->scalars.c[j], idrs->work->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, y, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,7 +8,7 @@
 static PetscErrorCode KSPIDRSViewOperation_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscReal copyspeed)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscReal bytes = (PetscReal)traffic->vectors * (PetscReal)idrs->space->n * (PetscReal)sizeof(PetscScalar);
+  const PetscReal bytes = (PetscReal)traffic->vectors * (PetscReal)idrs->work->n * (PetscReal)sizeof(PetscScalar);
   const PetscReal speed = traffic->seconds > 0.0 ? bytes / (PetscReal)traffic->seconds : 0.0;
 
   PetscFunctionBegin;
@@ -27,29 +27,29 @@ static PetscErrorCode KSPIDRSViewOperation_Private(KSP ksp, PetscViewer viewer, 
 /* In one line, or, in detail, operation by operation; of the process that prints */
 static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer)
 {
-  KSP_IDRS         *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace         space = idrs->space;
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork          work = idrs->work;
   IDRSTraffic       all = {0}, product = {.calls = (PetscLogDouble)idrs->matvecs, .seconds = idrs->productseconds}, pc = {.calls = (PetscLogDouble)idrs->preconditions, .seconds = idrs->pcseconds};
   PetscReal         copyspeed = 0.0;
   PetscViewerFormat format;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) {
-    all.calls += space->traffic[i].calls;
-    all.vectors += space->traffic[i].vectors;
-    all.seconds += space->traffic[i].seconds;
+    all.calls += work->traffic[i].calls;
+    all.vectors += work->traffic[i].vectors;
+    all.seconds += work->traffic[i].seconds;
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per product: %.1f%s\n", (double)(all.vectors / idrs->matvecs), idrs->smoothing ? ", besides those of smoothing" : ""));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
-  if (space->backend->copyspeed) PetscCall((*space->backend->copyspeed)(space, &copyspeed));
+  if (work->backend->copyspeed) PetscCall((*work->backend->copyspeed)(work, &copyspeed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per product:\n"));
-  for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, IDRSOperations[i], &space->traffic[i], copyspeed));
+  for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, IDRSOperations[i], &work->traffic[i], copyspeed));
   PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "all of these", &all, copyspeed));
   PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "product", &product, copyspeed));
   PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "preconditioner", &pc, copyspeed));
   if (copyspeed > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "      copy speed of this device: %.1f GB/s read and written\n", (double)(copyspeed * 1e-9)));
-  if (space->backend->device && !(all.seconds > 0.0)) PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
+  if (work->backend->device && !(all.seconds > 0.0)) PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,8 +70,8 @@ static PetscErrorCode KSPIDRSViewAhead_Private(KSP ksp, PetscViewer viewer)
 
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWork  work = idrs->work;
   PetscBool isascii, isstring;
   Mat       A;
 
@@ -88,12 +88,12 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
   if (idrs->smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (!space || !space->backend) {
+  if (!work || !work->backend) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->backend->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
-  if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", work->backend->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
+  if (work->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", work->slower));
   if (idrs->matvecs) {
     if (idrs->lockstep) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every product%s: %s\n", KSPIDRSLockstepSums(idrs), idrs->lockstep));
     else if (idrs->ahead) PetscCall(KSPIDRSViewAhead_Private(ksp, viewer));
@@ -103,7 +103,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
                                      idrs->updates, idrs->verifications, idrs->restarts));
-    if (!space->backend->composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer));
+    if (!work->backend->composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer));
     if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -71,7 +71,7 @@ typedef enum {
 typedef struct {
   IDRSStep    step;
   IDRSVerdict verdict;
-  PetscReal   rnorm;   /* of the r that the step began with, where it is unreported, or where the recurrence starts */
+  PetscReal   rnorm;   /* of the r that the step began with, where it is unreported, or where the recurrence starts; of IDRS_RESIDUAL */
   PetscBool   stopped; /* a device has stopped here: what has been launched since did nothing, but G, U and t of matvecs in vain may have been written */
 } IDRSOutcome;
 
@@ -147,7 +147,6 @@ PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSCombine(IDRSWork, const IDRSStep *);
-PETSC_EXTERN PetscErrorCode IDRSProject(IDRSWork, const IDRSStep *);
 PETSC_EXTERN PetscErrorCode IDRSUpdate(IDRSWork, const IDRSStep *);
 PETSC_EXTERN PetscErrorCode IDRSAdvance(IDRSWork, const IDRSStep *);
 PETSC_EXTERN PetscErrorCode IDRSAddIterate(IDRSWork, PetscInt, Vec);
@@ -167,3 +166,4 @@ PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);

@@ -58,10 +58,19 @@ static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep 
   return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));
 }
 
+/* Which sum is ||r||^2: that of the last pass, that of the y of a projection, or that of its x. Without a y and an unreported norm none is asked for */
+static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
+{
+  if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);
+  return step->unreported || !IDRSStepHasY(scalars, step) ? IDRS_SUM_RR(scalars->s) : IDRS_SUM_YY(scalars->s);
+}
+
+PETSC_INTERN PetscLogEvent  IDRS_Reduce;
+PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
+PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSReduce(IDRSWork, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);

@@ -97,20 +97,6 @@ typedef struct {
   PetscLogDouble seconds;        /* on a device, where PETSc measures them */
 } IDRSTraffic;
 
-/* Back ends of the passes */
-typedef struct {
-  const char *name;
-  PetscBool   composed;                                    /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
-  PetscBool   device;                                      /* runs on a device: r^H r of an update stays there until the next projection */
-  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
-  PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
-  PetscErrorCode (*destroy)(IDRSWork);                     /* after the queue's end */
-  PetscErrorCode (*combine)(IDRSWork, const IDRSStep *);
-  PetscErrorCode (*project)(IDRSWork, const IDRSStep *, Vec, Vec); /* sums of this process */
-  PetscErrorCode (*update)(IDRSWork, const IDRSStep *);
-  PetscErrorCode (*advance)(IDRSWork, const IDRSStep *);
-} IDRSPassOps;
-
 /* Back ends of the queue: where the sums of a projection are reduced, and the algebra is done */
 typedef struct {
   const char *name;
@@ -121,6 +107,21 @@ typedef struct {
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
   PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
 } IDRSQueueOps;
+
+/* Back ends of the passes */
+typedef struct {
+  const char         *name;
+  PetscBool           composed;                            /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  PetscBool           device;                              /* runs on a device: r^H r of an update stays there until the next projection */
+  const IDRSQueueOps *queue[2];                            /* for one process, and for several */
+  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
+  PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
+  PetscErrorCode (*destroy)(IDRSWork);                     /* after the queue's end */
+  PetscErrorCode (*combine)(IDRSWork, const IDRSStep *);
+  PetscErrorCode (*project)(IDRSWork, const IDRSStep *, Vec, Vec); /* sums of this process */
+  PetscErrorCode (*update)(IDRSWork, const IDRSStep *);
+  PetscErrorCode (*advance)(IDRSWork, const IDRSStep *);
+} IDRSPassOps;
 
 /* What is chosen, and why nothing faster; for -ksp_view */
 typedef struct {

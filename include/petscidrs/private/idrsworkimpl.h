@@ -17,6 +17,7 @@ struct _n_IDRSWork {
   const IDRSPassOps  *passes;
   const IDRSQueueOps *queue;
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
+  PetscBool           streams;              /* matvecs and preconditioners may run on another stream of the device than the passes */
   void               *data;                 /* the back end's own */
 
   MPI_Comm    comm;

@@ -460,6 +460,7 @@ const IDRSPassOps IDRSPasses_Host = {
   .name     = "host",
   .composed = PETSC_FALSE,
   .device   = PETSC_FALSE,
+  .queue    = {&IDRSQueue_Host, &IDRSQueue_Host},
   .runs     = IDRSRuns_Host,
   .create   = IDRSCreate_Host,
   .destroy  = IDRSDestroy_Host,

@@ -186,7 +186,7 @@ PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (work->passes->device) PetscCall(IDRSStreamJoin_CUDA());
+  if (work->streams) PetscCall(IDRSStreamJoin_CUDA());
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -14,15 +14,6 @@ static const IDRSPassOps *const IDRSPassList[] = {
 #endif
   &IDRSPasses_Host, &IDRSPasses_Vec};
 
-/* Queues for passes on a device, for one process and for several */
-static const IDRSQueueOps *const IDRSDeviceQueues[] = {
-#if defined(PETSCIDRS_HAVE_CUDA)
-  &IDRSQueue_CUDA, &IDRSQueue_NCCL
-#else
-  &IDRSQueue_Host, &IDRSQueue_Host
-#endif
-};
-
 /*
    IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
    first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
@@ -89,9 +80,10 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
   PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
   PetscCall(VecGetLocalSize(like, &work->n));
   PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
-  work->s      = s;
-  work->hashed = P ? PETSC_FALSE : PETSC_TRUE;
-  work->queue  = &IDRSQueue_Host;
+  work->s       = s;
+  work->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
+  work->queue   = &IDRSQueue_Host;
+  work->streams = work->passes->device;
 
   PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* sums come last in it, and deferred dots after them */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
@@ -217,7 +209,7 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
 */
 PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const IDRSQueueOps *queue = IDRSDeviceQueues[work->size > 1];
+  const IDRSQueueOps *queue = work->passes->queue[work->size > 1];
   PetscMPIInt         able  = work->passes->device ? 1 : 0;
 
   PetscFunctionBegin;

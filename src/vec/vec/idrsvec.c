@@ -170,6 +170,7 @@ const IDRSPassOps IDRSPasses_Vec = {
   .name     = "vec",
   .composed = PETSC_TRUE,
   .device   = PETSC_FALSE,
+  .queue    = {&IDRSQueue_Host, &IDRSQueue_Host},
   .runs     = IDRSRuns_Vec,
   .create   = IDRSCreate_Vec,
   .destroy  = IDRSDestroy_Vec,

@@ -134,7 +134,7 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
-  PetscCheck(!idrs->solving, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, before the next one");
+  PetscCheck(!idrs->solving, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators() before the next one");
   PetscCall(KSPIDRSStart_Private(ksp));
   idrs->solving  = PETSC_TRUE;
   KSPIDRSNesting = nesting + 1;

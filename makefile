@@ -1,7 +1,7 @@
 # libpetscidrs: the Krylov solver IDR(s) for PETSc, as a plugin
 #
 #   make demo          find or install PETSc, build the plugin, solve a real system with it
-#   make test          build and run the test suite; TESTS='tests-shadow%' for some of it
+#   make test          build and run the test suite; TESTS='tests-ops_shadow%' for some of it
 #   make               build the plugin for the PETSc of PETSC_DIR and PETSC_ARCH, or of pkg-config
 #   make plugin-path   print where it is
 #   make install       to PREFIX (/usr/local), below DESTDIR if set

@@ -939,11 +939,11 @@ int main(int argc, char **argv)
    test:
      suffix: large
      args: -columns 3 -rows 1000007
-     output_file: output/ops_1.out
+     output_file: output/ops_passes_1.out
 
    test:
      suffix: packs
      args: -columns 2,5,16 -rows 70001
-     output_file: output/ops_1.out
+     output_file: output/ops_passes_1.out
 
 TEST*/

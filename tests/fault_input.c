@@ -1099,28 +1099,28 @@ int main(int argc, char **argv)
       suffix: systems
       nsize: {{1 2 3 4}}
       args: -test systems
-      output_file: output/badinput_systems.out
+      output_file: output/fault_input_systems.out
     test:
       suffix: faults
       nsize: {{1 2 3 4}}
       args: -test faults
-      output_file: output/badinput_faults.out
+      output_file: output/fault_input_faults.out
     test:
       suffix: values
       nsize: {{1 2}}
       args: -test values
-      output_file: output/badinput_values.out
+      output_file: output/fault_input_values.out
 
   test:
     suffix: blocks
     nsize: 2
     args: -test blocks -ksp_idrs_implementation {{vec host}}
-    output_file: output/badinput_blocks.out
+    output_file: output/fault_input_blocks.out
 
   test:
     suffix: options
     nsize: {{1 2}}
     args: -test options
-    output_file: output/badinput_options.out
+    output_file: output/fault_input_options.out
 
 TEST*/

@@ -266,7 +266,7 @@ static const struct {
 /* What is done after a failure, before everything is destroyed */
 typedef enum {
   AFTER_NOTHING,
-  AFTER_AGAIN, /* the same once more */
+  AFTER_AGAIN, /* the same once more; in the midst of a solve that asks for KSPReset() */
   AFTER_RESET, /* KSPReset(), the same, and whatever comes after it */
   AFTERS
 } After;
@@ -321,14 +321,17 @@ static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After a
   PetscCall(VecLockGet(scene.b, &locks));
   if (locks > 1) PetscCall(Complain("%s: right-hand side locked, by more than KSPSolve()", what));
 
-  if (after != AFTER_NOTHING) {
+  for (PetscBool reset = (PetscBool)(after == AFTER_RESET), again = (PetscBool)(after != AFTER_NOTHING); again;) {
     PetscCall(Listen());
-    ierr = after == AFTER_RESET ? KSPReset(scene.ksp) : PETSC_SUCCESS;
-    if (!ierr && after == AFTER_RESET) ierr = KSPSetOperators(scene.ksp, scene.A, scene.A);
+    ierr = reset ? KSPReset(scene.ksp) : PETSC_SUCCESS;
+    if (!ierr && reset) ierr = KSPSetOperators(scene.ksp, scene.A, scene.A);
     for (size_t i = which; i < PETSC_STATIC_ARRAY_LENGTH(acts) && !ierr; i++) {
       if (i == which || !acts[i].skip) ierr = (*acts[i].act)(&scene);
     }
     PetscCall(Heard());
+    again = (PetscBool)(!reset && ierr == PETSC_ERR_ORDER && strstr(message, "KSPReset()"));
+    reset = again;
+    if (again) continue;
     if (ierr) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
     else {
       PetscCall(ResidualNorm(scene.A, scene.b, scene.x, &rnorm, &bnorm));

@@ -177,18 +177,17 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 /*MC
   KSPIDRS - IDR(s), the induced dimension reduction method in its biorthogonal form {cite}`gijzen:2011`, for large
-  nonsymmetric systems, with one global reduction per product with the operator
+  nonsymmetric systems, with one global reduction per matvec
 
   Options Database Keys:
 + -ksp_idrs_s s                                   - number of shadow vectors (default 4), see `KSPIDRSSetShadowSize()`
 . -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0), see `KSPIDRSSetShadowSeed()`
 . -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see `KSPIDRSSetMinimumCosine()`
 . -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see `KSPIDRSSetUpdateTolerance()`
-. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row that gain nothing (default 10), see `KSPIDRSSetMaxRestarts()`
+. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see `KSPIDRSSetMaxRestarts()`
 . -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
-. -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
-- -ksp_idrs_timeout seconds                       - how long to wait for sums that come by NCCL (default 600), see `KSPIDRSSetTimeout()`
+- -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 
   Level: beginner
 
@@ -196,37 +195,40 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   The type comes from the plugin libpetscidrs. A program gets it without being compiled again with `-dll_append path/libpetscidrs.so`,
   or by calling `KSPIDRSRegister()`.
 
-  An iteration is one product with the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side
-  (s more with the implementation vec), however long it runs. Larger `s` needs fewer products, and more vectors each of them. The default suits many problems; try 8 where
-  products are costly or the system is indefinite, 16 where nothing else converges.
+  An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side
+  (s more with the implementation vec), however long it runs. A larger `s` needs fewer matvecs, and more vector work for each. The default suits many problems.
+  Try 8 where matvecs are costly or the system is indefinite, and 16 where nothing else converges.
 
   A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
   than the number of iterations.
 
-  Preconditioning is from the right by default, with the norm of the true residual, and the preconditioner may change from one
+  Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change from one
   application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is that of the preconditioned
   residual. `KSP_NORM_NONE` is supported with both: no reduction is made for norms, and s iterations make s reductions then.
 
-  A residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well; otherwise the solve goes
-  on from there. History and monitors are given the norm of b - A x for such an iteration. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
-  tell that the attainable accuracy has been met. A convergence test of the user's is called twice for an iteration then, the second time with the norm of b - A x,
-  and decides. Neither this nor reliable updating is done for operators whose products are
+  With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well.
+  Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an iteration. When b - A x stops falling above the tolerance, the solve ends with
+  `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and the norm that it is given
+  is the one that counts: b - A x is not verified. Neither verification nor reliable updating is done for operators whose matvecs are
   inexact: those of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
-  After a breakdown of the recurrence, or, unless shadow vectors have been given, once its residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in
-  double precision, the method restarts with the shadow space of the next seed, from the present solution or, if its residual is smaller, from that of the last reliable update.
+  The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the residual norm has grown by the power 3/4 of
+  1 / (machine precision), 5e11 in double precision. A restart takes the shadow space of the next seed, and begins from the present solution or, if its residual is smaller, from the one of the last
+  reliable update.
 
   Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
   it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
 
-  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next product, and an iteration is
-  reported to monitors and the convergence test that much later, with the solution of that iteration still at hand.
+  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next matvec. An iteration is
+  reported to monitors and the convergence test that much later, with the solution of that iteration still available.
 
-  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two products more before it reads a norm. The device compares the
-  norms with the tolerances itself, and nothing is changed any more after one that meets them, so the solution is exactly that of
-  the iteration reported. A convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution, has
-  the host wait in every product instead. A stop makes up to three products in vain, which are counted, and as many applications of the preconditioner.
-  Operators and preconditioners of the user's own cannot ask for the solution, with `KSPBuildSolution()`, while the host runs ahead; monitors and convergence tests can.
+  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two matvecs more before it reads a norm. The device compares the
+  norms with the tolerances itself, and changes nothing after one that meets them, so the solution is exactly that of
+  the iteration reported. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution,
+  the host waits in every matvec instead. A stop makes up to three matvecs in vain, which are counted, and as many applications of the preconditioner.
+  Operators and preconditioners cannot ask for the solution, with `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
+
+  After an error in `KSPSolve()` call `KSPReset()`, on all processes, and `KSPSetOperators()`; the solver can be used again then.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear
@@ -235,7 +237,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
-          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSSetTimeout()`,
+          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`,
           `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)

@@ -203,7 +203,7 @@ static PetscErrorCode Wait(PetscInt n)
 
 int main(int argc, char **argv)
 {
-  const PetscInt    storage[] = {4, 20};
+  const PetscInt    numbers[] = {4, 20};
   const char *const pctypes[] = {PCNONE, PCJACOBI};
   Mat               A;
   Vec               b, x;
@@ -222,13 +222,13 @@ int main(int argc, char **argv)
   for (Call call = CALL_MALLOC; call < CALLS; call++) {
     PetscInt total = 0;
 
-    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(storage); is++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
       for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
         for (PetscInt all = 0; all < 2; all++) {
           PetscBool happened = PETSC_TRUE;
 
           /* each of the first ones, and some of the many that follow */
-          for (PetscInt n = 1; happened; n += 1 + n / 10, total++) PetscCall(Fail(A, b, x, storage[is], pctypes[ipc], call, n, (PetscBool)all, &happened));
+          for (PetscInt n = 1; happened; n += 1 + n / 10, total++) PetscCall(Fail(A, b, x, numbers[is], pctypes[ipc], call, n, (PetscBool)all, &happened));
         }
       }
     }

@@ -264,7 +264,7 @@ static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *n
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(MatGetNullSpace(A, &work));
+  PetscCall(MatGetNullSpace(A, &space));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
   PetscCall(VecDuplicate(b, &w));
   for (PetscInt i = 0; i < 2; i++) {
@@ -289,7 +289,7 @@ static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *n
   for (PetscInt i = 0; i < 2; i++) {
     if (side == PC_LEFT) {
       PetscCall(PCApply(pc, r[i], w));
-      if (work) PetscCall(MatNullSpaceRemove(work, w));
+      if (space) PetscCall(MatNullSpaceRemove(space, w));
       PetscCall(VecCopy(w, r[i]));
     }
     PetscCall(VecNorm(r[i], NORM_2, i ? reference : norm));
@@ -410,7 +410,7 @@ static PetscErrorCode TestSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems of very large and very small storage, whose squares are storage still: as no tolerance is absolute, they are like any other */
+/* Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any other */
 static PetscErrorCode TestScales(void)
 {
   const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);
@@ -774,9 +774,6 @@ static PetscErrorCode TestSetters(void)
       {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
       {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
       {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
-      {KSPIDRSSetTimeout,         0.0,         "-ksp_idrs_timeout",    "0"   },
-      {KSPIDRSSetTimeout,         -5.0,        "-ksp_idrs_timeout",    "-5"  },
-      {KSPIDRSSetTimeout,         zero / zero, "-ksp_idrs_timeout",    "nan" },
     };
     const struct {
       int         value;
@@ -1005,7 +1002,6 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
     {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
-    {"-ksp_idrs_timeout",        "0",      "100",  PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

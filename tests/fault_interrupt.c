@@ -205,15 +205,13 @@ static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error the solver says what to do, and does so again until it is reset */
-static PetscErrorCode Reset(const char what[], KSP ksp, Mat S, Vec b, Vec x)
+/* A solver that an error has left is refused until it is reset. PETSc refuses it for good after two failures */
+static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
 {
   PetscErrorCode ierr;
   char          *found;
 
   PetscFunctionBeginUser;
-  PetscCall(Unlock(b));
-  PetscCall(Unlock(x));
   PetscCall(Listen());
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
@@ -221,8 +219,6 @@ static PetscErrorCode Reset(const char what[], KSP ksp, Mat S, Vec b, Vec x)
   if (ierr != PETSC_ERR_ORDER || !found) PetscCall(Complain("%s: a solve without KSPReset(): error %d, \"%s\"", what, (int)ierr, message));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, S, S));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,7 +239,15 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(KSPBuildSolution(ksp, NULL, &latest));
   PetscCall(VecNorm(latest, NORM_2, &difference));
   if (!(difference <= PETSC_MAX_REAL)) PetscCall(Complain("%s: the solution so far is not a number", what));
-  PetscCall(Reset(what, ksp, S, b, x));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  if (which % 2) {
+    PetscCall(Refused(what, ksp, b, x));
+    PetscCall(KSPDestroy(&ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, S, S));
   PetscCall(Solve(ksp, 0, b, x, &outcome, &ierr));
   if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
   else {

@@ -6,7 +6,7 @@
 #include <petscsys.h>
 
 /* The lines of a file of the first process with this text, and the numbers that follow it there; the file is removed */
-static PetscErrorCode FileNumbers(const char file[], const char text[], PetscInt max, PetscReal storage[], PetscInt *lines)
+static PetscErrorCode FileNumbers(const char file[], const char text[], PetscInt max, PetscReal numbers[], PetscInt *lines)
 {
   PetscMPIInt rank;
 
@@ -23,13 +23,13 @@ static PetscErrorCode FileNumbers(const char file[], const char text[], PetscInt
       PetscCall(PetscStrstr(line, text, &place));
       if (!place) continue;
       (void)sscanf(place + strlen(text), "%lf", &number);
-      if (*lines < max) storage[*lines] = (PetscReal)number;
+      if (*lines < max) numbers[*lines] = (PetscReal)number;
       (*lines)++;
     }
     if (f) fclose(f);
     (void)remove(file);
   }
   PetscCallMPI(MPI_Bcast(lines, 1, MPIU_INT, 0, PETSC_COMM_WORLD));
-  PetscCallMPI(MPI_Bcast(storage, (PetscMPIInt)max, MPIU_REAL, 0, PETSC_COMM_WORLD));
+  PetscCallMPI(MPI_Bcast(numbers, (PetscMPIInt)max, MPIU_REAL, 0, PETSC_COMM_WORLD));
   PetscFunctionReturn(0);
 }

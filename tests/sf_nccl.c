@@ -97,7 +97,7 @@ static PetscErrorCode GraphSet(PetscSF sf, Graph graph, PetscInt n, PetscInt *nr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector of this process, with its entries (whole storage, so that the order of sums does not matter) in the memory where it is to be */
+/* A vector of this process, with its entries (whole numbers, so that the order of sums does not matter) in the memory where it is to be */
 static PetscErrorCode ArrayCreate(PetscInt n, PetscInt start, Place place, Vec *x)
 {
   PetscMPIInt  rank, size;

@@ -222,7 +222,7 @@ static PetscErrorCode SystemCreate(System *system)
   system->key   = Mix(state);
   system->scale = Once(3) ? Scale() : 1.0;
   system->shift = Pick(4) * 0.4 * (system->kind == KIND_DENSE ? PetscSqrtReal((PetscReal)system->N) : 1.0);
-  system->work = (PetscBool)(system->kind == KIND_CIRCLE && Once(2));
+  system->space = (PetscBool)(system->kind == KIND_CIRCLE && Once(2));
   PetscCall(LocalSize(system->N, &n));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &system->A));
   PetscCall(MatSetSizes(system->A, n, n, system->N, system->N));

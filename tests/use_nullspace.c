@@ -59,14 +59,14 @@ static const struct {
 };
 
 /* The null spaces of the matrix, the constants, and of its transpose */
-static PetscErrorCode SpacesCreate(Mat A, PetscBool scaled, MatNullSpace *work, MatNullSpace *transposed)
+static PetscErrorCode SpacesCreate(Mat A, PetscBool scaled, MatNullSpace *space, MatNullSpace *transposed)
 {
   PetscInt     begin, end;
   PetscScalar *array;
   Vec          w;
 
   PetscFunctionBeginUser;
-  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, work));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, space));
   PetscCall(MatCreateVecs(A, NULL, &w));
   PetscCall(VecGetOwnershipRange(w, &begin, &end));
   PetscCall(VecGetArrayWrite(w, &array));
@@ -111,12 +111,12 @@ static PetscErrorCode TestSingular(void)
 
     PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_FALSE, &A));
     PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_TRUE, &T));
-    PetscCall(SpacesCreate(A, singular[im].scaled, &work, &transposed));
+    PetscCall(SpacesCreate(A, singular[im].scaled, &space, &transposed));
     PetscCall(MatCreateVecs(A, &x, &b));
     PetscCall(VecDuplicate(b, &r));
     PetscCall(VecDuplicate(b, &t));
     for (Way way = WAY_PRODUCT; way < WAYS; way++) {
-      PetscCall(MatSetNullSpace(A, work));
+      PetscCall(MatSetNullSpace(A, space));
       PetscCall(MatSetTransposeNullSpace(A, way == WAY_ATTACHED ? transposed : NULL));
       for (size_t is = 0; is < SIZES; is++) {
         for (size_t iside = 0; iside < 2; iside++) {
@@ -139,7 +139,7 @@ static PetscErrorCode TestSingular(void)
             PetscCall(KSPGetConvergedReason(ksp, &reason));
 
             if (way == WAY_ATTACHED) PetscCall(MatNullSpaceRemove(transposed, b));
-            if (way == WAY_TRANSPOSE) PetscCall(MatNullSpaceRemove(work, b));
+            if (way == WAY_TRANSPOSE) PetscCall(MatNullSpaceRemove(space, b));
             PetscCall(KSPGetPC(ksp, &pc));
             PetscCall(MeasuredNorm(pc, sides[iside], b, r, &reference));
             PetscCall(MatMult(B, x, t));
@@ -161,7 +161,7 @@ static PetscErrorCode TestSingular(void)
         }
       }
     }
-    PetscCall(MatNullSpaceDestroy(&work));
+    PetscCall(MatNullSpaceDestroy(&space));
     PetscCall(MatNullSpaceDestroy(&transposed));
     PetscCall(VecDestroy(&b));
     PetscCall(VecDestroy(&x));

@@ -26,7 +26,6 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
     {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
-    {"-ksp_idrs_timeout",        "0",      "100",  PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

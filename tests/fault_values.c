@@ -44,9 +44,6 @@ static PetscErrorCode TestSetters(void)
       {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
       {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
       {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
-      {KSPIDRSSetTimeout,         0.0,         "-ksp_idrs_timeout",    "0"   },
-      {KSPIDRSSetTimeout,         -5.0,        "-ksp_idrs_timeout",    "-5"  },
-      {KSPIDRSSetTimeout,         zero / zero, "-ksp_idrs_timeout",    "nan" },
     };
     const struct {
       int         value;

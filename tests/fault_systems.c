@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    nsize: {{1 2 3 4}}
+    nsize: {{1 2 4}}
     args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

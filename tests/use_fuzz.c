@@ -817,7 +817,7 @@ static PetscErrorCode RunSeed(void)
 int main(int argc, char **argv)
 {
   PetscInt       runs    = PETSC_MAX_INT, done;
-  PetscReal      seconds = 20.0;
+  PetscReal      seconds = 10.0;
   PetscLogDouble start, elapsed, usage;
 
   PetscFunctionBeginUser;
@@ -852,6 +852,6 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 2}}
-    args: -seconds 20
+    args: -seconds 10
 
 TEST*/

@@ -112,9 +112,8 @@ static PetscErrorCode TestMonitors(void)
             PetscCall(CheckConverged(what, ksp, b, x));
             PetscCall(KSPGetIterationNumber(ksp, &its));
             PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1, "%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT " iterations", what, watch.calls, history.length, its));
-            for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++) {
+            for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++)
               PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]), "%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what, (double)watch.norms[i], i, (double)history.norms[i]));
-            }
             PetscCall(WatchDestroy(&watch));
             PetscCall(KSPDestroy(&ksp));
           }

@@ -19,7 +19,7 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp)
   PetscCall(PetscMalloc2(shortest, &smallest, shortest, &largest));
   IDRSCallAllreduce(history, smallest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(history, largest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
-  for (PetscInt i = 0; i < shortest; i++) { PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i])); }
+  for (PetscInt i = 0; i < shortest; i++) PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i]));
   PetscCall(PetscFree2(smallest, largest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

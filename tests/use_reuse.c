@@ -417,7 +417,7 @@ static PetscErrorCode TestView(void)
   PetscCallMPI(MPI_Bcast(found, 4 * (PetscMPIInt)sizeof(*found), MPI_BYTE, 0, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Bcast(&told, (PetscMPIInt)sizeof(told), MPI_BYTE, 0, PETSC_COMM_WORLD));
   PetscCall(ComplainIf(!told, "nothing about reliable updating"));
-  for (PetscInt i = 0; i < 4; i++) { PetscCall(ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */ }
+  for (PetscInt i = 0; i < 4; i++) PetscCall(ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

@@ -36,7 +36,7 @@ static PetscErrorCode CheckDefaults(const char what[], KSP ksp)
 
   PetscFunctionBeginUser;
   PetscCall(Settings(ksp, values));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++) { PetscCall(ComplainIf(!(values[i] == defaults[i]), "%s: setting %d is %g, not %g", what, (int)i, (double)values[i], (double)defaults[i])); }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++) PetscCall(ComplainIf(!(values[i] == defaults[i]), "%s: setting %d is %g, not %g", what, (int)i, (double)values[i], (double)defaults[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -115,9 +115,8 @@ static PetscErrorCode TestDirections(Mat matrices[])
           PetscCall(KSPSolve(fresh, watch.b, x));
           PetscCall(KSPGetIterationNumber(fresh, &expected));
           PetscCall(ComplainIf(PetscAbsInt(its - expected) > 2 + expected / 5, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " with the matrix itself", what, its, expected));
-          for (PetscInt i = 0; i < PetscMin(MAX_NORMS, expected); i++) {
+          for (PetscInt i = 0; i < PetscMin(MAX_NORMS, expected); i++)
             PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0]), "%s: norm %" PetscInt_FMT " is %g, %g with the matrix itself", what, i, (double)norms[i], (double)watch.norms[i]));
-          }
           PetscCall(KSPDestroy(&fresh));
         }
         PetscCall(KSPDestroy(&ksp));

@@ -1,10 +1,8 @@
 static char help[] = "Products with the operator that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over the seeds is within 5 %\n\
 of the counts that an independent study of the same method found, and every run that converges has the residual it claims.\n\n";
 
-#include <petscidrs.h>
-#include <petscidrs/private/idrscompat.h>
 #include "../tutorials/matrixmarket.h"
-#include "residual.h"
+#include "systems.h"
 
 #define SEEDS 149
 
@@ -79,7 +77,6 @@ int main(int argc, char **argv)
     Vec            b;
     KSP            ksp;
     PC             pc;
-    PetscBool      good = PETSC_TRUE;
 
     PetscCall(Load(problem, &A, &b));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
@@ -95,12 +92,10 @@ int main(int argc, char **argv)
 
       PetscCall(KSPIDRSSetShadowSize(ksp, s));
       PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
-      if (!(median <= 1.05 * expected) || wrong || failed) {
-        good = PETSC_FALSE;
-        PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT " runs with a wrong residual, %" PetscInt_FMT " not converged\n", problem->matrix, s, median, expected, wrong, failed));
-      }
+      PetscCall(
+        ComplainIf(!(median <= 1.05 * expected) || wrong || failed, "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT " runs with a wrong residual, %" PetscInt_FMT " not converged", problem->matrix, s, median, expected, wrong, failed));
     }
-    if (good) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", problem->matrix));
+    PetscCall(Verdict(problem->matrix));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
@@ -113,6 +108,7 @@ int main(int argc, char **argv)
 
   # a residual of 1e-8 is below the attainable accuracy of single precision
   test:
+    suffix: 1
     requires: double
     args: -matrices ${PETSCIDRS_DIR}/tutorials/matrices
 

@@ -3,8 +3,7 @@ does nothing once it has stopped. Solves agree with those in lockstep, at every 
 
 #include "../src/ksp/impls/idrs/idrsimpl.h"
 #include <petscidrs/private/idrsworkimpl.h>
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 #define RESULTS     8
 #define MAX_HISTORY 2000
@@ -239,7 +238,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
     PetscCall(Listen());
     ierr = KSPSolve(ksp, b, x);
     PetscCall(Heard());
-    if (ierr != PETSC_ERR_USER) PetscCall(Complain("product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
+    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
     PetscCall(Unlock(b));
     PetscCall(KSPReset(ksp));
     PetscCall(KSPSetOperators(ksp, shell, op->A));
@@ -280,19 +279,18 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   PetscFunctionBeginUser;
   PetscCall(
     PetscSNPrintf(text, sizeof(text), "%s, s %" PetscInt_FMT ", max_it %" PetscInt_FMT ", update %g, rtol %g, pc %" PetscInt_FMT ", norm %" PetscInt_FMT, what, set->s, set->max_it, (double)updates[set->update], (double)rtols[set->rtol], set->pc, set->norm));
-  if (ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5))
-    PetscCall(Complain("%s: %s after %" PetscInt_FMT ", in lockstep %s after %" PetscInt_FMT, text, KSPConvergedReasons[ahead.reason], ahead.its, KSPConvergedReasons[lockstep.reason], lockstep.its));
-  if (ahead.length != ahead.its + 1 || lockstep.length != lockstep.its + 1) PetscCall(Complain("%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", text, ahead.length, ahead.its));
+  PetscCall(ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5), "%s: %s after %" PetscInt_FMT ", in lockstep %s after %" PetscInt_FMT, text, KSPConvergedReasons[ahead.reason],
+                       ahead.its, KSPConvergedReasons[lockstep.reason], lockstep.its));
+  PetscCall(ComplainIf(ahead.length != ahead.its + 1 || lockstep.length != lockstep.its + 1, "%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", text, ahead.length, ahead.its));
   for (PetscInt i = 0; i < PetscMin(20, PetscMin(ahead.length, lockstep.length)); i++) {
     if (!(PetscAbsReal(ahead.norms[i] - lockstep.norms[i]) <= 1e-6 * lockstep.norms[i])) {
       PetscCall(Complain("%s: norm %" PetscInt_FMT " is %g, in lockstep %g", text, i, (double)ahead.norms[i], (double)lockstep.norms[i]));
       break;
     }
   }
-  if (set->norm != NORM_OFF && !(PetscAbsReal(ahead.norm - last) <= 1e-6 * last + 1e-13 * ahead.norms[0])) PetscCall(Complain("%s: the norm of b - A x is %g, reported %g", text, (double)ahead.norm, (double)last));
-  if (set->norm == NORM_OFF && !(PetscAbsReal(ahead.norm - lockstep.norm) <= 1e-6 * lockstep.norm)) PetscCall(Complain("%s: the norm of b - A x is %g, in lockstep %g", text, (double)ahead.norm, (double)lockstep.norm));
-  if (ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops)
-    PetscCall(Complain("%s: %" PetscInt_FMT " products and %" PetscInt_FMT " stops, in lockstep %" PetscInt_FMT, text, ahead.products, ahead.stops, lockstep.products));
+  PetscCall(ComplainIf(set->norm != NORM_OFF && !(PetscAbsReal(ahead.norm - last) <= 1e-6 * last + 1e-13 * ahead.norms[0]), "%s: the norm of b - A x is %g, reported %g", text, (double)ahead.norm, (double)last));
+  PetscCall(ComplainIf(set->norm == NORM_OFF && !(PetscAbsReal(ahead.norm - lockstep.norm) <= 1e-6 * lockstep.norm), "%s: the norm of b - A x is %g, in lockstep %g", text, (double)ahead.norm, (double)lockstep.norm));
+  PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops, "%s: %" PetscInt_FMT " products and %" PetscInt_FMT " stops, in lockstep %" PetscInt_FMT, text, ahead.products, ahead.stops, lockstep.products));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

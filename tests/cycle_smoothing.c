@@ -1,8 +1,7 @@
 static char help[] = "Residual smoothing: against the formula applied to the iterates of a solve without it, what the solution is worth, settings.\n\
   -f file  Matrix Market file with the operator\n\n";
 
-#include <petscidrs.h>
-#include "system.h"
+#include "systems.h"
 #include "../tutorials/matrixmarket.h"
 
 #define MAX_ITS 120
@@ -116,10 +115,10 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
-      if (!formula.grown) PetscCall(Complain("s = %" PetscInt_FMT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
-      if (watch.count < 20) PetscCall(Complain("s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s, left ? "left" : "right", watch.count));
-      if (watch.grown) PetscCall(Complain("s = %" PetscInt_FMT ", %s: the norm has grown", s, left ? "left" : "right"));
-      if (!(watch.worst <= tolerance)) PetscCall(Complain("s = %" PetscInt_FMT ", %s: the norms differ by %g", s, left ? "left" : "right", (double)watch.worst));
+      PetscCall(ComplainIf(!formula.grown, "s = %" PetscInt_FMT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
+      PetscCall(ComplainIf(watch.count < 20, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s, left ? "left" : "right", watch.count));
+      PetscCall(ComplainIf(watch.grown, "s = %" PetscInt_FMT ", %s: the norm has grown", s, left ? "left" : "right"));
+      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" PetscInt_FMT ", %s: the norms differ by %g", s, left ? "left" : "right", (double)watch.worst));
       /* what is handed back is the smoothed solution, too */
       PetscCall(VecAXPY(formula.xs, -1.0, x));
       {
@@ -127,7 +126,7 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
 
         PetscCall(VecNorm(formula.xs, NORM_2, &difference));
         PetscCall(VecNorm(x, NORM_2, &norm));
-        if (!(difference <= 10 * tolerance * norm)) PetscCall(Complain("s = %" PetscInt_FMT ", %s: the solution differs by %g of %g", s, left ? "left" : "right", (double)difference, (double)norm));
+        PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" PetscInt_FMT ", %s: the solution differs by %g of %g", s, left ? "left" : "right", (double)difference, (double)norm));
       }
       PetscCall(VecDestroy(&x));
       PetscCall(VecDestroy(&formula.x));
@@ -168,11 +167,10 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
         PetscCall(VecDestroy(&x));
       }
       if (below) {
-        if (!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm))
-          PetscCall(Complain("s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+        PetscCall(ComplainIf(!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm), "s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
       } else if (reason[1] != KSP_CONVERGED_RTOL || !(rnorm[1] <= 1.01 * rtol * bnorm))
         PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on", KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
-      else if (products[1] > products[0] + products[0] / 3 + 5) PetscCall(Complain("s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s, products[1], products[0]));
+      else PetscCall(ComplainIf(products[1] > products[0] + products[0] / 3 + 5, "s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s, products[1], products[0]));
     }
   }
   PetscCall(Verdict("solves"));
@@ -234,8 +232,8 @@ static PetscErrorCode TestDrop(void)
     PetscCall(KSPMonitorSet(ksp, DropMonitor, &drop, NULL));
     PetscCall(KSPSolve(ksp, drop.b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    if (its != 2) PetscCall(Complain("almost diagonal, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", s, its));
-    if (!(drop.worst <= 1.0)) PetscCall(Complain("almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s, (double)drop.worst));
+    PetscCall(ComplainIf(its != 2, "almost diagonal, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", s, its));
+    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s, (double)drop.worst));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(VecDestroy(&x));
   }
@@ -267,20 +265,20 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
 
     PetscCall(KSPIDRSSetSmoothing(ksp, i % 2 ? PETSC_TRUE : PETSC_FALSE));
     PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
-    if (smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE)) PetscCall(Complain("smoothing is not what has been set"));
+    PetscCall(ComplainIf(smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE), "smoothing is not what has been set"));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    if (!(rnorm <= 1.01 * rtol * bnorm)) PetscCall(Complain("solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     PetscCall(KSPIDRSGetImplementation(ksp, &kind));
-    if (kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates) PetscCall(Complain("solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions, its));
+    PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates, "solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions, its));
   }
   PetscCall(KSPSetType(ksp, KSPGMRES)); /* setters are ignored by other types */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
-  if (smoothing) PetscCall(Complain("smoothing was set while the type was another"));
+  PetscCall(ComplainIf(smoothing, "smoothing was set while the type was another"));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(Verdict("settings"));

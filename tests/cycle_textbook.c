@@ -1,8 +1,7 @@
 static char help[] = "KSPIDRS against IDR(s) as published: M. B. van Gijzen and P. Sonneveld, Algorithm 913, ACM TOMS 38 (2011), on arrays\n\
 and with the shadow space stored; against LAPACK; and against PETSc's own KSPIDR where it exists.\n\n";
 
-#include <petscidrs.h>
-#include "check.h"
+#include "harness.h"
 #include "hash.h"
 
 #define MAX_ITS 2000
@@ -548,10 +547,10 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(Expect(&angles, (PetscBool)(enlarged > 100 && minimised > 100), "omega was enlarged %" PetscInt_FMT " times, and %" PetscInt_FMT " times not", enlarged, minimised));
-  PetscCall(Verdict(&histories));
-  PetscCall(Verdict(&solutions));
-  PetscCall(Verdict(&angles));
-  PetscCall(Verdict(&others));
+  PetscCall(CheckVerdict(&histories));
+  PetscCall(CheckVerdict(&solutions));
+  PetscCall(CheckVerdict(&angles));
+  PetscCall(CheckVerdict(&others));
   PetscCall(PetscFinalize());
   return 0;
 }

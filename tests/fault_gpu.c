@@ -4,8 +4,7 @@ The functions of the runtime that fail are defined here: a program's own come be
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
-#include "listen.h"
-#include "system.h"
+#include "systems.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -143,9 +142,9 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   left      = 0;
   last      = cudaSuccess;
   PetscCall(Heard());
-  if (*happened && (!ierr || !message[0])) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
-  if (*happened && ierr && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
-  if (!*happened && ierr) PetscCall(Complain("%s: has not failed, but \"%s\"", what, message));
+  PetscCall(ComplainIf(*happened && (!ierr || !message[0]), "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(ComplainIf(*happened && ierr && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
   if (lost) {
     PetscCall(Listen());
     (void)KSPDestroy(&ksp); /* may be an error, too */
@@ -163,7 +162,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-  if (ierr || !(rnorm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr, (double)(rnorm / bnorm)));
+  PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr, (double)(rnorm / bnorm)));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -190,8 +189,8 @@ static PetscErrorCode Wait(PetscInt n)
   PetscCall(Listen());
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
-  if (ierr) PetscCall(Complain("error code %d, \"%s\"", (int)ierr, message));
-  if (!working) PetscCall(Complain("the host has not waited"));
+  PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message));
+  PetscCall(ComplainIf(!working, "the host has not waited"));
   last = cudaSuccess;
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&A));
@@ -232,7 +231,7 @@ int main(int argc, char **argv)
         }
       }
     }
-    if (total <= 8) PetscCall(Complain("%s: no call has failed", calls[call]));
+    PetscCall(ComplainIf(total <= 8, "%s: no call has failed", calls[call]));
     PetscCall(Verdict(calls[call]));
   }
   PetscCall(MatDestroy(&A));

@@ -2,8 +2,7 @@ static char help[] = "Solves that an error has interrupted, at every single call
 after KSPReset() the next solve is, to the last bit, that of a new solver.\n\n";
 
 #include <petscidrs.h>
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 #define MAX_HISTORY 101
 
@@ -200,8 +199,8 @@ static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome
   const PetscInt verifications = outcome->products - outcome->its - (side == PC_RIGHT ? 1 : 0) - outcome->updates - outcome->restarts;
 
   PetscFunctionBeginUser;
-  if (outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts)
-    PetscCall(Complain("%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", PCSides[side], outcome->updates, verifications, outcome->restarts));
+  PetscCall(ComplainIf(outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts, "%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", PCSides[side],
+                       outcome->updates, verifications, outcome->restarts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,10 +234,10 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" PetscInt_FMT, system->name, PCSides[side], which));
   PetscCall(SolverCreate(system, side, S, &ksp));
   PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
-  if (!ierr) PetscCall(Complain("%s: no error", what));
+  PetscCall(ComplainIf(!ierr, "%s: no error", what));
   PetscCall(KSPBuildSolution(ksp, NULL, &latest));
   PetscCall(VecNorm(latest, NORM_2, &difference));
-  if (!(difference <= PETSC_MAX_REAL)) PetscCall(Complain("%s: the solution so far is not a number", what));
+  PetscCall(ComplainIf(!(difference <= PETSC_MAX_REAL), "%s: the solution so far is not a number", what));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   if (which % 2) {
@@ -253,8 +252,8 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   else {
     PetscCall(VecAXPY(x, -1.0, solution));
     PetscCall(VecNorm(x, NORM_INFINITY, &difference));
-    if (!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)))
-      PetscCall(Complain("%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what, (double)difference, KSPConvergedReasons[outcome.reason], outcome.its, KSPConvergedReasons[expected->reason], expected->its));
+    PetscCall(ComplainIf(!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)), "%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what, (double)difference, KSPConvergedReasons[outcome.reason],
+                         outcome.its, KSPConvergedReasons[expected->reason], expected->its));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -279,7 +278,7 @@ static PetscErrorCode TestSystem(const System *system)
     PetscCall(Solve(ksp, 0, b, solution, &expected, &ierr));
     PetscCall(KSPDestroy(&ksp));
     total = calls;
-    if (ierr) PetscCall(Complain("%s, %s: error \"%s\"", system->name, PCSides[sides[i]], message));
+    PetscCall(ComplainIf(ierr, "%s, %s: error \"%s\"", system->name, PCSides[sides[i]], message));
     PetscCall(CheckPath(system, sides[i], &expected));
     for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], N, which, b, x, &expected, solution));
   }
@@ -332,13 +331,13 @@ static PetscErrorCode TestSome(void)
     PetscCall(SolverCreate(system, PC_RIGHT, N, &ksp[i]));
     PetscCall(KSPSetTolerances(ksp[i], 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, fifth)); /* not to be met: a norm that is would be verified */
     PetscCall(Solve(ksp[i], 0, b, x, &expected[i], &ierr));
-    if (ierr || expected[i].its != fifth) PetscCall(Complain("error \"%s\" after %" PetscInt_FMT, message, expected[i].its));
+    PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" PetscInt_FMT, message, expected[i].its));
   }
   PetscCall(KSPMonitorSet(ksp[0], LastMonitor, &fifth, NULL));
   PetscCall(Solve(ksp[0], 0, b, x, &outcome, &ierr));
   failures = ierr ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, PETSC_COMM_WORLD);
-  if (failures != 1) PetscCall(Complain("%d processes with an error", (int)failures));
+  PetscCall(ComplainIf(failures != 1, "%d processes with an error", (int)failures));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   PetscCall(KSPReset(ksp[0]));
@@ -348,8 +347,9 @@ static PetscErrorCode TestSome(void)
     PetscCall(KSPMonitorSet(ksp[i], LastMonitor, &never, NULL));
     PetscCall(Solve(ksp[i], 0, b, x, &outcome, &ierr));
     if (ierr) PetscCall(Complain("%s: error \"%s\"", i ? "another solver" : "again", message));
-    else if (memcmp(&outcome, &expected[i], sizeof(outcome)))
-      PetscCall(Complain("%s: %s after %" PetscInt_FMT " with norm %g, %g expected", i ? "another solver" : "again", KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm, (double)expected[i].rnorm));
+    else
+      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)), "%s: %s after %" PetscInt_FMT " with norm %g, %g expected", i ? "another solver" : "again", KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm,
+                           (double)expected[i].rnorm));
     PetscCall(KSPDestroy(&ksp[i]));
   }
   PetscCall(VecDestroy(&b));

@@ -2,8 +2,7 @@ static char help[] = "A process that leaves a solve with an error, between GPUs 
 leave with one of their own in other products. Afterwards all of them solve again.\n\n";
 
 #include <petscidrs.h>
-#include "system.h"
-#include "listen.h"
+#include "systems.h"
 
 typedef enum {
   LEAVE_LAST, /* the last process leaves */
@@ -67,7 +66,7 @@ static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt pro
   right = ierr == code && found && begin < TIMEOUT + SLACK && (leaving || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
   if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin, (int)ierr, message));
   PetscCall(Everywhere(right, &everywhere));
-  if (!everywhere) PetscCall(Complain("%s", what));
+  PetscCall(ComplainIf(!everywhere, "%s", what));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   PetscCall(KSPReset(ksp));

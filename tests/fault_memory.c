@@ -1,10 +1,7 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of KSPIDRS fails once, the first, the second and so on.\n\
 Each failure is an error, what was allocated is freed, and the solver can be used again.\n\n";
 
-#include <petscidrs.h>
-#include "complain.h"
-#include "listen.h"
-#include "residual.h"
+#include "systems.h"
 
 #define MAX_BLOCKS 8192
 
@@ -284,10 +281,10 @@ static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
   PetscFunctionBeginUser;
   PetscCheck(inuse <= MAX_BLOCKS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d allocations at a time", MAX_BLOCKS);
   for (PetscInt i = 0; i < inuse; i++) {
-    if (!inside || Ours(blocks[i].file)) PetscCall(Complain("%s: memory of %s() is not freed", what, blocks[i].function));
+    PetscCall(ComplainIf(!inside || Ours(blocks[i].file), "%s: memory of %s() is not freed", what, blocks[i].function));
     if (!strncmp(blocks[i].function, "VecDuplicateVecs", 16)) array = PETSC_TRUE;
   }
-  if (!array && inuse > lost + (PetscDefined(USE_DEBUG) ? 4 : 0)) PetscCall(Complain("%s: %" PetscInt_FMT " allocations are not freed", what, inuse));
+  PetscCall(ComplainIf(!array && inuse > lost + (PetscDefined(USE_DEBUG) ? 4 : 0), "%s: %" PetscInt_FMT " allocations are not freed", what, inuse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -318,11 +315,11 @@ static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After a
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, allocation %" PetscInt_FMT " in %s(), %s", acts[which].name, use->s, use->pctype, PCSides[use->side], n, failed ? failed : "nowhere", afters[after]));
-  if (*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(VecLockGet(scene.x, &locks));
-  if (locks) PetscCall(Complain("%s: solution locked", what));
+  PetscCall(ComplainIf(locks, "%s: solution locked", what));
   PetscCall(VecLockGet(scene.b, &locks));
-  if (locks > 1) PetscCall(Complain("%s: right-hand side locked, by more than KSPSolve()", what));
+  PetscCall(ComplainIf(locks > 1, "%s: right-hand side locked, by more than KSPSolve()", what));
 
   if (after != AFTER_NOTHING) {
     PetscCall(Listen());
@@ -336,7 +333,7 @@ static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After a
     else if (ierr) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
     else {
       PetscCall(ResidualNorm(scene.A, scene.b, scene.x, &rnorm, &bnorm));
-      if (!(rnorm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: ||b - A x|| = %g ||b||", what, (double)(rnorm / bnorm)));
+      PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s: ||b - A x|| = %g ||b||", what, (double)(rnorm / bnorm)));
     }
   }
   PetscCall(SceneDestroy(&scene));
@@ -363,8 +360,8 @@ static PetscErrorCode TestAct(size_t which)
       }
     }
   }
-  if (total < 12 + acts[which].allocations) PetscCall(Complain("%s: only %" PetscInt_FMT " allocations", acts[which].name, total - 12));
-  if (acts[which].act == Solve && !asked) PetscCall(Complain("no solve after a failure was refused"));
+  PetscCall(ComplainIf(total < 12 + acts[which].allocations, "%s: only %" PetscInt_FMT " allocations", acts[which].name, total - 12));
+  PetscCall(ComplainIf(acts[which].act == Solve && !asked, "no solve after a failure was refused"));
   PetscCall(Verdict(acts[which].name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

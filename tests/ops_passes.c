@@ -8,7 +8,7 @@ the table in idrsops.h says that they read, write and reduce.\n\
 #include <petsc/private/petscimpl.h>
 #include <float.h>
 #include <math.h>
-#include "check.h"
+#include "harness.h"
 
 #define MAX_COLUMNS 64
 #define MAX_ROWS    16
@@ -925,7 +925,7 @@ int main(int argc, char **argv)
     for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], implementation, check));
     if (size > 1) PetscCall(Test(columns[l], 0, implementation, check));
   }
-  for (PetscInt i = 0; i <= OPERATIONS; i++) PetscCall(Verdict(&check[i]));
+  for (PetscInt i = 0; i <= OPERATIONS; i++) PetscCall(CheckVerdict(&check[i]));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -2,7 +2,7 @@ static char help[] = "The hashed shadow space of KSPIDRS: its values, their stat
   -implementation <host> - the back end that is tested beside vec\n\n";
 
 #include <petscidrs/private/idrsworkimpl.h>
-#include "check.h"
+#include "harness.h"
 #include "hash.h"
 
 #define COLUMNS 18
@@ -40,7 +40,7 @@ static PetscErrorCode TestTable(void)
       PetscCall(Expect(&check, (PetscBool)(entry == q), "IDRSShadowEntry(): line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)entry, (int)q));
     }
   }
-  PetscCall(Verdict(&check));
+  PetscCall(CheckVerdict(&check));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -271,8 +271,8 @@ int main(int argc, char **argv)
   /* Each process another seed; the second set of rows crosses 2^32 */
   PetscCall(TestStatistics((uint64_t)rank, 0, &range, &statistics));
   PetscCall(TestStatistics((uint64_t)rank + 10, UINT64_C(0x100000000) - 50000, &range, &statistics));
-  PetscCall(Verdict(&range));
-  PetscCall(Verdict(&statistics));
+  PetscCall(CheckVerdict(&range));
+  PetscCall(CheckVerdict(&statistics));
 
   for (PetscInt i = 0; i < 2; i++) {
     for (PetscInt layout = 0; layout < 3; layout++) {
@@ -280,9 +280,9 @@ int main(int argc, char **argv)
     }
     PetscCall(TestExplicit(implementations[i], &fixed));
   }
-  PetscCall(Verdict(&vectors));
-  PetscCall(Verdict(&sums));
-  PetscCall(Verdict(&fixed));
+  PetscCall(CheckVerdict(&vectors));
+  PetscCall(CheckVerdict(&sums));
+  PetscCall(CheckVerdict(&fixed));
   PetscCall(PetscFinalize());
   return 0;
 }

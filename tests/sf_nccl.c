@@ -4,8 +4,7 @@ static char help[] = "PetscSF of type nccl against type basic: graphs, units, op
 #include <petscsf.h>
 #include <petscdmda.h>
 #include <petscksp.h>
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 #define UNITS 2 /* scatters that are under way at once */
 
@@ -226,8 +225,7 @@ static PetscErrorCode TestGraphs(PetscInt n)
         if (reverse && c / 4 == 0 && (graph == GRAPH_MANY || graph == GRAPH_CENTRAL)) continue;
         for (PetscInt t = 0; t < 2; t++) PetscCall(Scatters(sf[t], nroots, nleaves, bs, (Place)place, ops[c / 4], reverse, &result[t]));
         PetscCall(Difference(result[0], result[1], &difference));
-        if (!(difference == 0.0))
-          PetscCall(Complain("graph %s, units of %" PetscInt_FMT ", %s, operation %" PetscInt_FMT ", place %" PetscInt_FMT ": differs by %g", graphs[graph], bs, reverse ? "reverse" : "forward", c / 4, place, (double)difference));
+        PetscCall(ComplainIf(!(difference == 0.0), "graph %s, units of %" PetscInt_FMT ", %s, operation %" PetscInt_FMT ", place %" PetscInt_FMT ": differs by %g", graphs[graph], bs, reverse ? "reverse" : "forward", c / 4, place, (double)difference));
         for (PetscInt t = 0; t < 2; t++) PetscCall(VecDestroy(&result[t]));
       }
     }
@@ -285,7 +283,7 @@ static PetscErrorCode TestLeft(PetscInt n)
     PetscCall(PetscSFDestroy(&sf));
   }
   PetscCall(Difference(result[0], result[1], &difference));
-  if (!(difference == 0.0)) PetscCall(Complain("differs by %g", (double)difference));
+  PetscCall(ComplainIf(!(difference == 0.0), "differs by %g", (double)difference));
   for (PetscInt t = 0; t < 2; t++) PetscCall(VecDestroy(&result[t]));
   PetscCall(Verdict("after a scatter that did not end"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -316,7 +314,7 @@ static PetscErrorCode TestOthers(PetscInt n)
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
   sum = nleaves - total;
   IDRSCallAllreduce(MPI_IN_PLACE, &sum, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
-  if (sum) PetscCall(Complain("%" PetscInt_FMT " leaves are missing", sum));
+  PetscCall(ComplainIf(sum, "%" PetscInt_FMT " leaves are missing", sum));
   PetscCall(PetscFree3(roots, leaves, updated));
   PetscCall(PetscSFDestroy(&sf));
 
@@ -390,7 +388,7 @@ static PetscErrorCode TestRemap(PetscInt n)
   PetscCall(Remapped("nccl", n, &result[1]));
   PetscCall(Difference(result[0], result[1], &difference));
   PetscCall(VecNorm(result[0], NORM_2, &norm));
-  if (!(difference == 0.0) || !(norm > 1.0)) PetscCall(Complain("differs by %g, norm %g", (double)difference, (double)norm));
+  PetscCall(ComplainIf(!(difference == 0.0) || !(norm > 1.0), "differs by %g, norm %g", (double)difference, (double)norm));
   PetscCall(VecDestroy(&result[0]));
   PetscCall(VecDestroy(&result[1]));
   PetscCall(Verdict("scatters from other places"));
@@ -463,7 +461,7 @@ static PetscErrorCode TestGrids(PetscInt n)
   PetscCall(Grid("nccl", n, &result[1]));
   PetscCall(Difference(result[0], result[1], &difference));
   PetscCall(VecNorm(result[0], NORM_2, &norm));
-  if (!(difference == 0.0) || !(norm > 1.0)) PetscCall(Complain("differs by %g, norm %g", (double)difference, (double)norm));
+  PetscCall(ComplainIf(!(difference == 0.0) || !(norm > 1.0), "differs by %g, norm %g", (double)difference, (double)norm));
   PetscCall(VecDestroy(&result[0]));
   PetscCall(VecDestroy(&result[1]));
   PetscCall(Verdict("grids and products"));
@@ -497,7 +495,7 @@ static PetscErrorCode CanRun(PetscBool *can)
 
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
     PetscCall(PetscStrstr(message, "-sf_type nccl cannot be used: ", &found));
-    if (failed != size || (ierr != PETSC_ERR_SUP) || !found) PetscCall(Complain("error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
+    PetscCall(ComplainIf(failed != size || (ierr != PETSC_ERR_SUP) || !found, "error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
     PetscCall(VecRestoreArrayReadAndMemType(under.roots, &under.from));
     PetscCall(VecRestoreArrayAndMemType(under.leaves, &under.to));
   } else PetscCall(End(sf, MPIU_SCALAR, MPI_REPLACE, PETSC_FALSE, &under));

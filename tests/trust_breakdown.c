@@ -2,17 +2,10 @@ static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: ev
 restarts are told.\n\n";
 
 #include <petscidrs/private/idrsshadow.h>
-#include "system.h"
-#include "listen.h"
-#include "file.h"
+#include "systems.h"
 
 /* The systems: entry by entry, of N rows unless said */
 #define N 12
-
-static PetscScalar Identity(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 1.0 : 0.0;
-}
 
 static PetscScalar MinusIdentity(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -37,12 +30,6 @@ static PetscScalar Permutation(PetscInt i, PetscInt j, PetscInt n)
   return i == (5 * j + 3) % n ? 1.0 : 0.0;
 }
 
-/* A r is orthogonal to r for any r */
-static PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
-{
-  return j == i + 1 ? 1.0 + 0.1 * i : (j == i - 1 ? -1.0 - 0.1 * j : 0.0);
-}
-
 /* Pairs of unknowns exchanged: A r is orthogonal to r for unit vectors */
 static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -61,11 +48,6 @@ static PetscScalar Nilpotent(PetscInt i, PetscInt j, PetscInt n)
   return j == i + 1 ? 1.0 : 0.0;
 }
 
-static PetscScalar Tridiagonal(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 4.0 : (j == i + 1 ? -1.5 : (j == i - 1 ? -0.5 : 0.0));
-}
-
 static PetscScalar ZeroRow(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == n / 2 ? 0.0 : Tridiagonal(i, j, n);
@@ -80,31 +62,6 @@ static PetscScalar Jordan(PetscInt i, PetscInt j, PetscInt n)
 static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
 {
   return (1.0 + i) * (1.0 + (3 * j) % 5);
-}
-
-typedef enum {
-  RHS_FIRST, /* unit vectors */
-  RHS_LAST,
-  RHS_ONES,
-  RHS_GENERAL,
-  RHS_CONSISTENT /* A times something */
-} RHS;
-
-static PetscErrorCode SystemCreate(Entry *entry, PetscInt n, RHS rhs, Mat *A, Vec *b, Vec *x)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, A));
-  PetscCall(MatCreateVecs(*A, x, b));
-  PetscCall(VecSet(*b, rhs == RHS_ONES ? 1.0 : 0.0));
-  if (rhs == RHS_FIRST || rhs == RHS_LAST) PetscCall(VecSetValue(*b, rhs == RHS_FIRST ? 0 : n - 1, 3.0, INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*b));
-  PetscCall(VecAssemblyEnd(*b));
-  if (rhs == RHS_GENERAL) PetscCall(VecSetGeneral(*b, 1.0));
-  if (rhs == RHS_CONSISTENT) {
-    PetscCall(VecSetGeneral(*x, 0.4));
-    PetscCall(MatMult(*A, *x, *b));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What may come of a solve */
@@ -139,14 +96,14 @@ static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Ve
   PetscCall(KSPIDRSGetMaxRestarts(ksp, &allowed));
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT " restarts", name, n, s, KSPConvergedReasons[reason], its, restarts));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-  if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
+  PetscCall(ComplainIf(ierr, "%s: error \"%s\"", what, message));
   /* in single precision x itself may overflow, at a restart, before the recurrence does */
-  if (!(norm <= PETSC_MAX_REAL) && !(PetscDefined(USE_REAL_SINGLE) && reason == KSP_DIVERGED_NANORINF)) PetscCall(Complain("%s: x is not of numbers", what));
-  if (reason > 0 && !(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
-  if (end == END_CONVERGED && its > 30 * (n + s)) PetscCall(Complain("%s: too many", what));
-  if (reason < 0 && reason != KSP_DIVERGED_BREAKDOWN && reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_ITS && reason != KSP_DIVERGED_DTOL) PetscCall(Complain("%s: another reason", what));
-  if (!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0)) PetscCall(Complain("%s: not expected", what));
-  if (end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed)) PetscCall(Complain("%s: not after %" PetscInt_FMT " restarts", what, allowed));
+  PetscCall(ComplainIf(!(norm <= PETSC_MAX_REAL) && !(PetscDefined(USE_REAL_SINGLE) && reason == KSP_DIVERGED_NANORINF), "%s: x is not of numbers", what));
+  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscCall(ComplainIf(end == END_CONVERGED && its > 30 * (n + s), "%s: too many", what));
+  PetscCall(ComplainIf(reason < 0 && reason != KSP_DIVERGED_BREAKDOWN && reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_ITS && reason != KSP_DIVERGED_DTOL, "%s: another reason", what));
+  PetscCall(ComplainIf(!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0), "%s: not expected", what));
+  PetscCall(ComplainIf(end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed), "%s: not after %" PetscInt_FMT " restarts", what, allowed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -191,7 +148,7 @@ static PetscErrorCode TestSystems(void)
     Mat A;
     Vec b, x;
 
-    PetscCall(SystemCreate(systems[i].entry, N, systems[i].rhs, &A, &b, &x));
+    PetscCall(SystemCreateEntries(systems[i].entry, N, systems[i].rhs, &A, &b, &x));
     for (size_t is = 0; is < SIZES; is++) {
       KSP ksp;
 
@@ -226,7 +183,7 @@ static PetscErrorCode TestDimensions(void)
           KSP             ksp;
 
           if (!dimensions[id]) continue;
-          PetscCall(SystemCreate(entries[ie], dimensions[id], rhs, &A, &b, &x));
+          PetscCall(SystemCreateEntries(entries[ie], dimensions[id], rhs, &A, &b, &x));
           PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
           PetscCall(SolveAndCheck(names[ie], ksp, A, b, x, singular ? END_EITHER : END_CONVERGED));
           PetscCall(KSPDestroy(&ksp));
@@ -300,7 +257,7 @@ static PetscErrorCode TestShadows(void)
         Vec            b, x, *P;
         KSP            ksp;
 
-        PetscCall(SystemCreate(skew ? Skew : Blocks, N, RHS_FIRST, &A, &b, &x));
+        PetscCall(SystemCreateEntries(skew ? Skew : Blocks, N, RHS_FIRST, &A, &b, &x));
         PetscCall(ShadowCreate(shadow, b, s, &P));
         PetscCall(SolverCreate(A, s, PCNONE, &ksp));
         PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
@@ -332,7 +289,7 @@ static PetscErrorCode TestTold(void)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(SystemCreate(Blocks, N, RHS_FIRST, &A, &b, &x));
+  PetscCall(SystemCreateEntries(Blocks, N, RHS_FIRST, &A, &b, &x));
   PetscCall(ShadowCreate(SHADOW_BLIND, b, s, &P));
   for (PetscInt allowed = 0; allowed <= 3; allowed++) {
     PetscInt  restarts, times;
@@ -355,13 +312,13 @@ static PetscErrorCode TestTold(void)
     PetscCall(PetscFree(name));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
     PetscCall(FileNumbers("breakdown_info.0", "Breakdown at iteration ", 1, &number, &times));
-    if (PetscDefined(USE_INFO) && (times != allowed + 1 || !(number == 0.0))) PetscCall(Complain("%" PetscInt_FMT " restarts: %" PetscInt_FMT " breakdowns told, the first at iteration %g", restarts, times, (double)number));
+    PetscCall(ComplainIf(PetscDefined(USE_INFO) && (times != allowed + 1 || !(number == 0.0)), "%" PetscInt_FMT " restarts: %" PetscInt_FMT " breakdowns told, the first at iteration %g", restarts, times, (double)number));
 
     PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "breakdown_view", &viewer));
     PetscCall(KSPView(ksp, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
     PetscCall(FileNumbers("breakdown_view", " verifications, ", 1, &number, &times));
-    if (times != 1 || !(number == (PetscReal)allowed)) PetscCall(Complain("%" PetscInt_FMT " restarts: %g viewed", restarts, (double)number));
+    PetscCall(ComplainIf(times != 1 || !(number == (PetscReal)allowed), "%" PetscInt_FMT " restarts: %g viewed", restarts, (double)number));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(VecDestroyVecs(s, &P));
@@ -432,18 +389,18 @@ static PetscErrorCode TestAstray(void)
       PetscCall(KSPSolve(ksp, stray.b, x));
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-      if (reason == KSP_DIVERGED_DTOL || reason == KSP_DIVERGED_NANORINF) PetscCall(Complain("almost skew-symmetric, s = %" PetscInt_FMT ": %s", s, KSPConvergedReasons[reason]));
+      PetscCall(ComplainIf(reason == KSP_DIVERGED_DTOL || reason == KSP_DIVERGED_NANORINF, "almost skew-symmetric, s = %" PetscInt_FMT ": %s", s, KSPConvergedReasons[reason]));
       PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
       for (PetscInt i = 0; i < entries; i++) beyond += history[i] > limit * history[0] ? 1 : 0;
-      if (beyond > restarts + 1) PetscCall(Complain("almost skew-symmetric, s = %" PetscInt_FMT ": %" PetscInt_FMT " norms are beyond the limit, with %" PetscInt_FMT " restarts", s, beyond, restarts));
-      if (smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))))
-        PetscCall(Complain("almost skew-symmetric, s = %" PetscInt_FMT ", smoothed: the norm has grown %" PetscInt_FMT " times, and is off by %g", s, stray.grown, (double)stray.worst));
+      PetscCall(ComplainIf(beyond > restarts + 1, "almost skew-symmetric, s = %" PetscInt_FMT ": %" PetscInt_FMT " norms are beyond the limit, with %" PetscInt_FMT " restarts", s, beyond, restarts));
+      PetscCall(ComplainIf(smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))), "almost skew-symmetric, s = %" PetscInt_FMT ", smoothed: the norm has grown %" PetscInt_FMT " times, and is off by %g", s,
+                           stray.grown, (double)stray.worst));
       total += beyond;
       PetscCall(KSPDestroy(&ksp));
       PetscCall(VecDestroy(&x));
     }
   }
-  if (!total && !PetscDefined(USE_COMPLEX)) PetscCall(Complain("almost skew-symmetric: nothing has gone astray")); /* complex numbers omega are better ones */
+  PetscCall(ComplainIf(!total && !PetscDefined(USE_COMPLEX), "almost skew-symmetric: nothing has gone astray")); /* complex numbers omega are better ones */
   PetscCall(VecDestroy(&stray.b));
   PetscCall(VecDestroy(&stray.x));
   PetscCall(MatDestroy(&stray.A));
@@ -494,7 +451,7 @@ static PetscErrorCode TestGiven(void)
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(CheckSolved("shadow vector almost orthogonal to A b", ksp, A, b, x));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-  if (restarts > 5) PetscCall(Complain("shadow vector almost orthogonal to A b: %" PetscInt_FMT " restarts", restarts));
+  PetscCall(ComplainIf(restarts > 5, "shadow vector almost orthogonal to A b: %" PetscInt_FMT " restarts", restarts));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&p));
   PetscCall(VecDestroy(&Ab));
@@ -571,7 +528,7 @@ static PetscErrorCode TestSpike(void)
   PetscCall(KSPIDRSGetCounts(spike.ksp, NULL, NULL, NULL, &restarts));
   /* where norms come an iteration late the solve may end before, and numbers of single precision are never so small */
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQ, &host));
-  if (host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2)) PetscCall(Complain("spike: %s, %" PetscInt_FMT " restarts", spike.done ? "made" : "not made", restarts));
+  PetscCall(ComplainIf(host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2), "spike: %s, %" PetscInt_FMT " restarts", spike.done ? "made" : "not made", restarts));
   PetscCall(KSPDestroy(&spike.ksp));
   PetscCall(VecDestroy(&p));
   PetscCall(VecDestroy(&spike.normal));

@@ -1,10 +1,8 @@
 static char help[] = "What KSPIDRS calls converged is: runs in which verifications fail, right-hand sides whose squares cannot be\n\
 represented, what histories end with, and updates that do not end a solve.\n\n";
 
-#include <petscidrs.h>
 #include "../tutorials/matrixmarket.h"
-#include "complain.h"
-#include "residual.h"
+#include "systems.h"
 
 /* ||b - A x|| and ||b||, of b and x times a power of two that keeps their squares from vanishing and from overflow */
 static PetscErrorCode ScaledResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
@@ -40,7 +38,7 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char wh
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, reason));
   PetscCall(ScaledResidualNorm(A, b, x, &rnorm, &bnorm));
-  if (!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm))) PetscCall(Complain("%s: %s with |b - A x| / |b| = %g", what, KSPConvergedReasons[*reason], (double)(rnorm / bnorm)));
+  PetscCall(ComplainIf(!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm)), "%s: %s with |b - A x| / |b| = %g", what, KSPConvergedReasons[*reason], (double)(rnorm / bnorm)));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,10 +58,10 @@ static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, P
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(Solve(ksp, A, b, tolerance, what, &reason));
       if (reason > 0) converged++;
-      else if (updating) PetscCall(Complain("%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", what, s, seed, KSPConvergedReasons[reason]));
+      else PetscCall(ComplainIf(updating, "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", what, s, seed, KSPConvergedReasons[reason]));
     }
   }
-  if (converged < 30) PetscCall(Complain("%s: only %" PetscInt_FMT " of 40 runs converged", what, converged));
+  PetscCall(ComplainIf(converged < 30, "%s: only %" PetscInt_FMT " of 40 runs converged", what, converged));
   PetscCall(Verdict(what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -88,8 +86,7 @@ static PetscErrorCode TestBelow(KSP ksp, Mat A, Vec b, PetscReal tolerance)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    if (reason != KSP_DIVERGED_BREAKDOWN || its > 40 * enough || !(rnorm <= 1e3 * tolerance * bnorm))
-      PetscCall(Complain("below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", and %" PetscInt_FMT " are enough, with |b - A x| = %g, |b| = %g", s, KSPConvergedReasons[reason], its, enough, (double)rnorm, (double)bnorm));
+    PetscCall(ComplainIf(reason != KSP_DIVERGED_BREAKDOWN || its > 40 * enough || !(rnorm <= 1e3 * tolerance * bnorm), "below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", and %" PetscInt_FMT " are enough, with |b - A x| = %g, |b| = %g", s, KSPConvergedReasons[reason], its, enough, (double)rnorm, (double)bnorm));
     PetscCall(VecDestroy(&x));
   }
   PetscCall(Verdict("below the attainable accuracy"));
@@ -170,10 +167,10 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPGetResidualNorm(ksp, &norm));
   PetscCall(KSPGetResidualHistory(ksp, &norms, &full));
-  if (reason != expected && !PetscDefined(USE_REAL_SINGLE)) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], its));
-  if (full != its + 1 || told.calls != full) PetscCall(Complain("%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " norms in the history, %" PetscInt_FMT " calls of the monitor", what, its, full, told.calls));
-  if (full && !(norms[full - 1] == norm)) PetscCall(Complain("%s, %s: the history ends with %.17g, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)norms[full - 1], (double)norm));
-  if (heard && !(told.norm == norm)) PetscCall(Complain("%s, %s: the monitor is told %.17g last, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)told.norm, (double)norm));
+  PetscCall(ComplainIf(reason != expected && !PetscDefined(USE_REAL_SINGLE), "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], its));
+  PetscCall(ComplainIf(full != its + 1 || told.calls != full, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " norms in the history, %" PetscInt_FMT " calls of the monitor", what, its, full, told.calls));
+  PetscCall(ComplainIf(full && !(norms[full - 1] == norm), "%s, %s: the history ends with %.17g, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)norms[full - 1], (double)norm));
+  PetscCall(ComplainIf(heard && !(told.norm == norm), "%s, %s: the monitor is told %.17g last, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)told.norm, (double)norm));
 
   PetscCall(PetscMalloc1(full + 1, &half));
   PetscCall(PetscArraycpy(half, norms, full));
@@ -186,7 +183,7 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetResidualHistory(ksp, NULL, &count));
     PetscCall(PetscArraycmp(own, half, length, &same));
-    if (count != length || !same || !(own[length] == -1.0)) PetscCall(Complain("%s: %" PetscInt_FMT " norms in a history of length %" PetscInt_FMT "%s", what, count, length, same ? "" : ", not those of the long one"));
+    PetscCall(ComplainIf(count != length || !same || !(own[length] == -1.0), "%s: %" PetscInt_FMT " norms in a history of length %" PetscInt_FMT "%s", what, count, length, same ? "" : ", not those of the long one"));
     PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_TRUE));
     PetscCall(PetscFree(own));
   }
@@ -244,7 +241,7 @@ static PetscErrorCode TestOften(KSP ksp, Mat A, Vec b)
   PetscCall(Solve(ksp, A, b, 1e-8, "updates in many iterations", &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates, NULL));
-  if (!(reason > 0) || updates < 20) PetscCall(Complain("updates in many iterations: %s after %" PetscInt_FMT ", with %" PetscInt_FMT " updates", KSPConvergedReasons[reason], its, updates));
+  PetscCall(ComplainIf(!(reason > 0) || updates < 20, "updates in many iterations: %s after %" PetscInt_FMT ", with %" PetscInt_FMT " updates", KSPConvergedReasons[reason], its, updates));
   PetscCall(Verdict("updates in many iterations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,9 +2,7 @@ static char help[] = "KSPIDRS where its recurrence goes astray, on a badly scale
 solution that it has kept, and converges; what it gives up with is no worse than that.\n\
   -f <file> - the matrix\n\n";
 
-#include <petscidrs.h>
-#include "complain.h"
-#include "residual.h"
+#include "systems.h"
 #include "../tutorials/matrixmarket.h"
 
 int main(int argc, char **argv)
@@ -49,14 +47,14 @@ int main(int argc, char **argv)
         PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
         PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
         total += restarts;
-        if (!few && !(reason > 0)) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s after %" PetscInt_FMT " restarts", sizes[is], seed, KSPConvergedReasons[reason], restarts));
-        if (reason > 0 && !(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": converged, and the norm of b - A x is %g of %g", sizes[is], seed, (double)norm, (double)bnorm));
-        if (reason < 0 && !(norm <= bnorm)) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s with a solution worse than none, %g of %g", sizes[is], seed, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
-        if (few && restarts) PetscCall(Complain("s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %" PetscInt_FMT " restarts where none are allowed", sizes[is], seed, restarts));
+        PetscCall(ComplainIf(!few && !(reason > 0), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s after %" PetscInt_FMT " restarts", sizes[is], seed, KSPConvergedReasons[reason], restarts));
+        PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": converged, and the norm of b - A x is %g of %g", sizes[is], seed, (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(reason < 0 && !(norm <= bnorm), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s with a solution worse than none, %g of %g", sizes[is], seed, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(few && restarts, "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %" PetscInt_FMT " restarts where none are allowed", sizes[is], seed, restarts));
       }
     }
   }
-  if (!total) PetscCall(Complain("there was no restart"));
+  PetscCall(ComplainIf(!total, "there was no restart"));
   PetscCall(Verdict("restarts"));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));

@@ -2,8 +2,7 @@ static char help[] = "Where the data of KSPIDRS is, on host or device: matrices 
 memory that does not suffice. Without a device they are all in the same, and the same must come of it.\n\n";
 
 #include <petscidrs.h>
-#include "complain.h"
-#include "listen.h"
+#include "harness.h"
 
 /* Convection and diffusion on a line, of the type of the options or on the host */
 static PetscErrorCode SystemCreate(PetscInt N, PetscBool optionsmatrix, PetscBool optionsvector, Mat *A, Vec *b, Vec *x)
@@ -121,10 +120,10 @@ static PetscErrorCode SolveAndCheck(const char what[], PetscInt N, KSP ksp, Vec 
   IDRSCallAllreduce(MPI_IN_PLACE, &norm, 1, MPIU_REAL, MPIU_SUM, PETSC_COMM_WORLD);
   norm = PetscSqrtReal(norm);
   PetscCall(HostNorms(N, b, x, &residual, &bnorm));
-  if (!(reason > 0)) PetscCall(Complain("%s: %s", what, KSPConvergedReasons[reason]));
-  if (!(residual <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)residual, (double)bnorm));
-  if (!(PetscAbsReal(norm - device) <= 100 * PETSC_MACHINE_EPSILON * norm)) PetscCall(Complain("%s: ||x|| is %g by VecNorm(), %g on the host", what, (double)device, (double)norm));
-  if (after == before) PetscCall(Complain("%s: the state of x is unchanged", what));
+  PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
+  PetscCall(ComplainIf(!(residual <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)residual, (double)bnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - device) <= 100 * PETSC_MACHINE_EPSILON * norm), "%s: ||x|| is %g by VecNorm(), %g on the host", what, (double)device, (double)norm));
+  PetscCall(ComplainIf(after == before, "%s: the state of x is unchanged", what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,7 +192,7 @@ static PetscErrorCode TestMoves(void)
   PetscCall(KSPSetTolerances(ksp, 10 * rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  if (its) PetscCall(Complain("guess written on the host: %" PetscInt_FMT " iterations", its));
+  PetscCall(ComplainIf(its, "guess written on the host: %" PetscInt_FMT " iterations", its));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
   PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(VecDestroy(&solution));
@@ -230,6 +229,7 @@ static PetscErrorCode TestMixed(void)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (PetscDefined(USE_DEBUG) && size > 1) {
+    PetscCall(LeaveOut());
     PetscCall(Verdict("mixed"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -260,12 +260,12 @@ static PetscErrorCode TestMixed(void)
           PetscCall(Unlock(b));
           PetscCall(Unlock(x));
           PetscCall(PetscStrstr(message, "bind both", &found));
-          if (ierr != PETSC_ERR_ARG_WRONGSTATE || !found) PetscCall(Complain("last process on the host without its matrix: error %d, \"%s\"", (int)ierr, message));
+          PetscCall(ComplainIf(ierr != PETSC_ERR_ARG_WRONGSTATE || !found, "last process on the host without its matrix: error %d, \"%s\"", (int)ierr, message));
         }
         PetscCall(MatBindToCPU(A, here));
         PetscCall(SolveAndCheck("last process on the host", N, ksp, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its[solve ? 1 : 0]));
-        if (solve && PetscAbsInt(its[1] - its[0]) > 1) PetscCall(Complain("last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0], its[1]));
+        PetscCall(ComplainIf(solve && PetscAbsInt(its[1] - its[0]) > 1, "last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0], its[1]));
         if (solve == 1) {
           Vec duplicate;
 
@@ -333,10 +333,10 @@ static PetscErrorCode TestMemory(void)
       long long wanted = 0, available = 0;
 
       if (ierr != PETSC_ERR_MEM) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  process %d: error %d, \"%s\"\n", rank, (int)ierr, message));
-      if (ierr != PETSC_ERR_MEM) PetscCall(Complain("too little memory: error %d, \"%s\"", (int)ierr, message));
+      PetscCall(ComplainIf(ierr != PETSC_ERR_MEM, "too little memory: error %d, \"%s\"", (int)ierr, message));
       PetscCall(PetscStrstr(message, "of KSPIDRS needs", &found));
       if (!found || sscanf(found, "of KSPIDRS needs %lld bytes on the GPU, where %lld are free", &wanted, &available) != 2) PetscCall(Complain("too little memory: \"%s\"", message));
-      else if (wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted) PetscCall(Complain("too little memory: %lld bytes of %lld", wanted, available));
+      else PetscCall(ComplainIf(wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted, "too little memory: %lld bytes of %lld", wanted, available));
       /* fewer columns, of which both panels fit unless one of the panels above is still there */
       PetscCall(KSPIDRSSetShadowSize(ksp, 24));
       PetscCall(KSPSetUp(ksp));
@@ -345,7 +345,7 @@ static PetscErrorCode TestMemory(void)
     PetscCall(MatDestroy(&A));
     PetscCall(VecDestroy(&b));
   }
-  if (cuda && !ierr) PetscCall(Complain("there was always memory enough"));
+  PetscCall(ComplainIf(cuda && !ierr, "there was always memory enough"));
   PetscCall(Verdict("memory"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

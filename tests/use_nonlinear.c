@@ -1,9 +1,7 @@
 static char help[] = "KSPIDRS as the linear solver of SNES: Jacobians assembled, applied by differences, or both; line search and trust region.\n\n";
 
-#include "file.h"
-#include "system.h"
+#include "systems.h"
 #include <petscsnes.h>
-#include <petscdmda.h>
 
 /* Convection that depends on the solution, diffusion and a reaction, on a grid in the unit square; zero at the edges */
 static PetscErrorCode FormFunction(DMDALocalInfo *info, PetscScalar **u, PetscScalar **f, void *ctx)
@@ -40,7 +38,7 @@ static PetscErrorCode CheckView(const char what[], KSP ksp)
   PetscCall(KSPView(ksp, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("nonlinear_view", "is inexact", 0, NULL, &lines));
-  if (lines != (differences ? 1 : 0)) PetscCall(Complain("%s: %" PetscInt_FMT " lines of the view say that the operator is inexact", what, lines));
+  PetscCall(ComplainIf(lines != (differences ? 1 : 0), "%s: %" PetscInt_FMT " lines of the view say that the operator is inexact", what, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,10 +85,10 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscCall(VecNorm(f, NORM_2, &norm));
   PetscCall(SNESGetConvergedReason(snes, &reason));
   PetscCall(SNESGetLinearSolveIterations(snes, &linear));
-  if (!way->may && !(reason > 0)) PetscCall(Complain("%s, s = %" PetscInt_FMT ": %s", way->name, s, SNESConvergedReasons[reason]));
-  if (reason > 0 && !(norm <= 1.01 * rtol * first)) PetscCall(Complain("%s, s = %" PetscInt_FMT ": %s with a norm of %g of %g", way->name, s, SNESConvergedReasons[reason], (double)norm, (double)first));
-  if (!(norm <= first)) PetscCall(Complain("%s, s = %" PetscInt_FMT ": the norm has become %g, it was %g", way->name, s, (double)norm, (double)first));
-  if (linear > 800) PetscCall(Complain("%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " linear iterations", way->name, s, linear));
+  PetscCall(ComplainIf(!way->may && !(reason > 0), "%s, s = %" PetscInt_FMT ": %s", way->name, s, SNESConvergedReasons[reason]));
+  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * first), "%s, s = %" PetscInt_FMT ": %s with a norm of %g of %g", way->name, s, SNESConvergedReasons[reason], (double)norm, (double)first));
+  PetscCall(ComplainIf(!(norm <= first), "%s, s = %" PetscInt_FMT ": the norm has become %g, it was %g", way->name, s, (double)norm, (double)first));
+  PetscCall(ComplainIf(linear > 800, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " linear iterations", way->name, s, linear));
   PetscCall(CheckView(way->name, ksp));
   PetscCall(SNESDestroy(&snes));
   PetscCall(PetscOptionsPop());

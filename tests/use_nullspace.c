@@ -1,7 +1,7 @@
 static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc lets a matrix have, of the matrix and of its transpose, and on a system\n\
 of equations with a near null space for algebraic multigrid.\n\n";
 
-#include "system.h"
+#include "systems.h"
 
 #define ROWS (LINE * LINE)
 
@@ -153,10 +153,8 @@ static PetscErrorCode TestSingular(void)
             }
             PetscCall(VecNorm(x, NORM_2, &xnorm));
             PetscCall(KSPDestroy(&ksp));
-            if (!(reason > 0) || !(norm <= 1.01 * rtol * reference))
-              PetscCall(Complain("%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm, (double)reference));
-            if (!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm))
-              PetscCall(Complain("%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
+            PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference), "%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm, (double)reference));
+            PetscCall(ComplainIf(!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm), "%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
           }
         }
       }
@@ -214,7 +212,7 @@ static PetscErrorCode TestNear(void)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("elasticity", ksp, A, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    if (its > 40) PetscCall(Complain("elasticity, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", sizes[is], its));
+    PetscCall(ComplainIf(its > 40, "elasticity, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", sizes[is], its));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(MatNullSpaceDestroy(&rigid));

@@ -1,7 +1,6 @@
 static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, types by turns, and operators and preconditioners that change under it.\n\n";
 
-#include "system.h"
-#include "listen.h"
+#include "systems.h"
 
 #define ROWS (LINE * LINE)
 
@@ -37,9 +36,7 @@ static PetscErrorCode CheckDefaults(const char what[], KSP ksp)
 
   PetscFunctionBeginUser;
   PetscCall(Settings(ksp, values));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++) {
-    if (!(values[i] == defaults[i])) PetscCall(Complain("%s: setting %d is %g, not %g", what, (int)i, (double)values[i], (double)defaults[i]));
-  }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++) { PetscCall(ComplainIf(!(values[i] == defaults[i]), "%s: setting %d is %g, not %g", what, (int)i, (double)values[i], (double)defaults[i])); }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -76,12 +73,12 @@ static PetscErrorCode TestElsewhere(Mat A, Vec b, Vec x, Vec P[])
       if (types[it]) PetscCall(KSPSetType(ksp, types[it]));
       PetscCall(SetAll(ksp, (PetscBool)right, P));
       PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
-      if (references != 1) PetscCall(Complain("%s: keeps shadow vectors", what));
+      PetscCall(ComplainIf(references != 1, "%s: keeps shadow vectors", what));
       PetscCall(Listen());
       ierr = Settings(ksp, values);
       if (!ierr) ierr = KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL);
       PetscCall(Heard());
-      if (!ierr) PetscCall(Complain("%s: no error of the getters", what));
+      PetscCall(ComplainIf(!ierr, "%s: no error of the getters", what));
       PetscCall(KSPSetType(ksp, KSPIDRS));
       PetscCall(CheckDefaults(what, ksp));
       PetscCall(KSPSetOperators(ksp, A, A));
@@ -115,7 +112,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
       }
       PetscCall(KSPSetType(ksp, types[it]));
       PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
-      if (references != 1) PetscCall(Complain("%s: shadow vectors are kept", types[it]));
+      PetscCall(ComplainIf(references != 1, "%s: shadow vectors are kept", types[it]));
       if (solving) {
         PetscCall(KSPSetPCSide(ksp, it % 2 ? PC_RIGHT : PC_LEFT)); /* what a type brings along; the last has the right side only */
         PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
@@ -169,7 +166,7 @@ static PetscErrorCode TestOrders(Mat A, Vec b, Vec x)
       }
     }
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-    if (s != (set ? 6 : 4)) PetscCall(Complain("order %" PetscInt_FMT ": s = %" PetscInt_FMT, code, s));
+    PetscCall(ComplainIf(s != (set ? 6 : 4), "order %" PetscInt_FMT ": s = %" PetscInt_FMT, code, s));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("calls in any order", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
@@ -190,7 +187,7 @@ static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
       PetscCall(SolverCreate(A, sizes[is], PCJACOBI, &ksp));
       PetscCall(KSPSetUp(ksp));
       PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
-      if (products || reductions || updates || restarts) PetscCall(Complain("counts before a solve"));
+      PetscCall(ComplainIf(products || reductions || updates || restarts, "counts before a solve"));
       PetscCall(KSPIDRSSetShadowSize(ksp, sizes[other]));
       PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0)); /* one vector less */
       PetscCall(KSPSolve(ksp, b, x));
@@ -247,14 +244,14 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(PCApply(pc, b, now));
     PetscCall(VecAXPY(now, -1.0, kept));
     PetscCall(VecNorm(now, NORM_2, &norm));
-    if (!(norm == 0.0)) PetscCall(Complain("s = %" PetscInt_FMT ": the preconditioner was not kept", sizes[is]));
+    PetscCall(ComplainIf(!(norm == 0.0), "s = %" PetscInt_FMT ": the preconditioner was not kept", sizes[is]));
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("preconditioner made again", ksp, B, b, x));
     PetscCall(PCApply(pc, b, now));
     PetscCall(VecAXPY(now, -1.0, kept));
     PetscCall(VecNorm(now, NORM_2, &norm));
-    if (!(norm > 0.0)) PetscCall(Complain("s = %" PetscInt_FMT ": the preconditioner was kept", sizes[is]));
+    PetscCall(ComplainIf(!(norm > 0.0), "s = %" PetscInt_FMT ": the preconditioner was kept", sizes[is]));
 
     /* the operator a shell, the preconditioner from a matrix that is another one; then neither */
     PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, ROWS, ROWS, B, &S));
@@ -276,7 +273,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(Listen());
     ierr = KSPSolve(ksp, b, x);
     PetscCall(Heard());
-    if (!ierr) PetscCall(Complain("s = %" PetscInt_FMT ": no error without operators", sizes[is]));
+    PetscCall(ComplainIf(!ierr, "s = %" PetscInt_FMT ": no error without operators", sizes[is]));
     PetscCall(KSPReset(ksp));
     PetscCall(KSPSetOperators(ksp, B, B));
     PetscCall(VecSet(x, 0.0));

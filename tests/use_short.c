@@ -1,42 +1,10 @@
 static char help[] = "KSPIDRS stopped after a few iterations: solves that go on from the last solution, inner solves, smoothers of multigrid; no iteration or one;\n\
 and Krylov spaces that are smaller than the shadow space.\n\n";
 
-#include "system.h"
-#include <petscdmda.h>
+#include "systems.h"
 
 /* No solve is to end by this relative tolerance */
 #define UNREACHABLE ((PetscReal)1e-30)
-
-/* Convection and diffusion on m x m points by central differences, with this mesh Peclet number |w| h / epsilon in both directions */
-static PetscErrorCode GridCreate(PetscInt m, PetscReal peclet, PetscReal shift, Mat *A)
-{
-  PetscInt begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, m * m, m * m));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
-  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
-  for (PetscInt row = begin; row < end; row++) {
-    const PetscInt  i = row % m, j = row / m;
-    const PetscBool there[]  = {(PetscBool)(i > 0), (PetscBool)(i < m - 1), (PetscBool)(j > 0), (PetscBool)(j < m - 1)};
-    const PetscInt  offset[] = {-1, 1, -m, m};
-    PetscScalar     diagonal = 4.0;
-
-#if PetscDefined(USE_COMPLEX)
-    diagonal += shift * PETSC_i;
-#endif
-    PetscCall(MatSetValue(*A, row, row, diagonal, INSERT_VALUES));
-    for (PetscInt k = 0; k < 4; k++) {
-      if (there[k]) PetscCall(MatSetValue(*A, row, row + offset[k], offset[k] < 0 ? -1.0 - 0.5 * peclet : -1.0 + 0.5 * peclet, INSERT_VALUES));
-    }
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* A solver that makes so many iterations, preconditioned from the right, idrs or another for comparison */
 static PetscErrorCode SetShort(KSP ksp, KSPType type, PetscInt s, PetscInt its, const char pctype[])
@@ -72,7 +40,7 @@ static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscIn
   for (PetscInt i = 0; i < solves; i++) {
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &made));
-    if (made != its) PetscCall(Complain("%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i, made, its));
+    PetscCall(ComplainIf(made != its, "%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i, made, its));
   }
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   *digits = PetscLog10Real(bnorm / norm);
@@ -91,7 +59,7 @@ static PetscErrorCode TestMany(void)
     Mat A;
     Vec b, exact;
 
-    PetscCall(GridCreate(lines[il], 0.3, 0.1, &A));
+    PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, lines[il], 0.3, 0.3, &A));
     PetscCall(MatCreateVecs(A, &exact, &b));
     PetscCall(VecSetGeneral(exact, 1.0));
     PetscCall(MatMult(A, exact, b));
@@ -101,7 +69,7 @@ static PetscErrorCode TestMany(void)
       PetscCall(ManySolves(A, b, KSPGMRES, 0, its, 30, &best));
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
         PetscCall(ManySolves(A, b, KSPIDRS, s[is], its, 30, &digits));
-        if (!(best > 0.5 && digits >= 0.5 * best)) PetscCall(Complain("%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
+        PetscCall(ComplainIf(!(best > 0.5 && digits >= 0.5 * best), "%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
       }
     }
     PetscCall(VecDestroy(&exact));
@@ -138,8 +106,7 @@ static PetscErrorCode Richardson(Mat A, Vec b, Vec exact, KSPType type, PetscInt
   PetscCall(VecNorm(exact, NORM_2, &norm));
   PetscCall(VecAXPY(x, -1.0, exact));
   PetscCall(VecNorm(x, NORM_2, &error));
-  if (!(reason > 0 && error <= 100 * rtol * norm))
-    PetscCall(Complain("%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT ", relative error %g", type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
+  PetscCall(ComplainIf(!(reason > 0 && error <= 100 * rtol * norm), "%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT ", relative error %g", type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -151,7 +118,7 @@ static PetscErrorCode TestInside(void)
   Vec b, exact;
 
   PetscFunctionBeginUser;
-  PetscCall(GridCreate(10, 0.3, 0.1, &A));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 10, 0.3, 0.3, &A));
   PetscCall(MatCreateVecs(A, &exact, &b));
   PetscCall(VecSetGeneral(exact, 1.0));
   PetscCall(MatMult(A, exact, b));
@@ -162,7 +129,7 @@ static PetscErrorCode TestInside(void)
     for (size_t is = 0; is < SIZES; is++) {
       if (sizes[is] < inner) continue; /* only the first s iterations are minimal residual steps */
       PetscCall(Richardson(A, b, exact, KSPIDRS, sizes[is], inner, &its));
-      if (its > 2 * best) PetscCall(Complain("s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
+      PetscCall(ComplainIf(its > 2 * best, "s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
     }
   }
   PetscCall(VecDestroy(&b));
@@ -172,67 +139,20 @@ static PetscErrorCode TestInside(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operator on the finest grid; the others are Galerkin's */
-static PetscErrorCode MeshOperators(KSP ksp, Mat A, Mat P, void *ctx)
-{
-  const PetscReal peclet = *(const PetscReal *)ctx;
-  DM              da;
-  DMDALocalInfo   info;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPGetDM(ksp, &da));
-  PetscCall(DMDAGetLocalInfo(da, &info));
-  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
-    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
-      const PetscScalar values[] = {4.0, -1.0 - 0.5 * peclet, -1.0 + 0.5 * peclet, -1.0 - 0.5 * peclet, -1.0 + 0.5 * peclet};
-      const PetscInt    di[] = {0, -1, 1, 0, 0}, dj[] = {0, 0, 0, -1, 1};
-
-      for (PetscInt k = 0; k < 5; k++) {
-        MatStencil row = {0}, column = {0};
-
-        row.i    = i;
-        row.j    = j;
-        column.i = i + di[k];
-        column.j = j + dj[k];
-        if (column.i < 0 || column.j < 0 || column.i >= info.mx || column.j >= info.my) continue;
-        PetscCall(MatSetValuesStencil(P, 1, &row, 1, &column, &values[k], INSERT_VALUES));
-      }
-    }
-  }
-  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MeshRHS(KSP ksp, Vec b, void *ctx)
-{
-  PetscFunctionBeginUser;
-  PetscCall(VecSetGeneral(b, 1.0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Iterations of an outer method with a V cycle of three levels, smoothed by so many iterations of a method without norms */
-static PetscErrorCode Multigrid(PetscReal peclet, KSPType outer, KSPType type, PetscInt s, PetscInt smoothings, PetscInt *its)
+static PetscErrorCode Multigrid(PetscReal convection, KSPType outer, KSPType type, PetscInt s, PetscInt smoothings, PetscInt *its)
 {
   const PetscInt levels = 3;
   char           what[128];
   Mat            A;
   Vec            b, x;
-  DM             da;
   PC             pc;
   KSP            ksp, part;
 
   PetscFunctionBeginUser;
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 33, 33, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
-  PetscCall(DMSetFromOptions(da));
-  PetscCall(DMSetUp(da));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetDM(ksp, da));
-  PetscCall(KSPSetComputeOperators(ksp, MeshOperators, &peclet));
-  PetscCall(KSPSetComputeRHS(ksp, MeshRHS, NULL));
+  PetscCall(GridSolverCreate(33, &convection, &ksp));
   PetscCall(KSPSetType(ksp, outer));
   PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
-  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 300));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCMG));
   PetscCall(PCMGSetLevels(pc, levels, NULL));
@@ -248,30 +168,28 @@ static PetscErrorCode Multigrid(PetscReal peclet, KSPType outer, KSPType type, P
   PetscCall(KSPGetRhs(ksp, &b));
   PetscCall(KSPGetSolution(ksp, &x));
   PetscCall(KSPGetIterationNumber(ksp, its));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "peclet %g, %s, %" PetscInt_FMT " iterations of %s", (double)peclet, outer, smoothings, type));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "convection %g, %s, %" PetscInt_FMT " iterations of %s", (double)convection, outer, smoothings, type));
   PetscCall(CheckSolved(what, ksp, A, b, x));
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(DMDestroy(&da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TestSmoother(void)
 {
-  const PetscReal peclets[] = {0.0, 0.3};
-  const KSPType   outer[]   = {KSPRICHARDSON, KSPFGMRES};
-  const PetscInt  s[]       = {4, 8};
+  const PetscReal winds[] = {0.0, 5.0};
+  const KSPType   outer[] = {KSPRICHARDSON, KSPFGMRES};
+  const PetscInt  s[]     = {4, 8};
 
   PetscFunctionBeginUser;
-  for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(peclets); ip++) {
+  for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(winds); ip++) {
     for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(outer); io++) {
       for (PetscInt smoothings = 2; smoothings <= 3; smoothings++) {
         PetscInt best, its;
 
-        PetscCall(Multigrid(peclets[ip], outer[io], KSPGMRES, 0, smoothings, &best));
+        PetscCall(Multigrid(winds[ip], outer[io], KSPGMRES, 0, smoothings, &best));
         for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
-          PetscCall(Multigrid(peclets[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
-          if (its > 2 * best)
-            PetscCall(Complain("peclet %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)peclets[ip], outer[io], s[is], smoothings, its, best));
+          PetscCall(Multigrid(winds[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
+          PetscCall(ComplainIf(its > 2 * best, "convection %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)winds[ip], outer[io], s[is], smoothings, its, best));
         }
       }
     }
@@ -299,7 +217,7 @@ static PetscScalar Random(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /* All eigenvalues are imaginary, and r is at right angles to A r with real numbers */
-static PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
+static PetscScalar RandomSkew(PetscInt i, PetscInt j, PetscInt n)
 {
   if (i == j) return 0.0;
   return i < j ? Number(i, j) : -Number(j, i);
@@ -332,7 +250,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   if (!its) watch->first = watch->last = norm;
   watch->calls++;
   rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first; /* some norms are differences of squares */
-  if (its <= watch->s && !(norm <= watch->last + rounding)) PetscCall(Complain("%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last, (double)norm));
+  PetscCall(ComplainIf(its <= watch->s && !(norm <= watch->last + rounding), "%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last, (double)norm));
   watch->last = norm;
   PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -341,7 +259,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
   else PetscCall(VecCopy(r, z));
   PetscCall(VecNorm(z, NORM_2, &found));
-  if (its <= watch->s && !(PetscAbsReal(found - norm) <= rounding)) PetscCall(Complain("%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
+  PetscCall(ComplainIf(its <= watch->s && !(PetscAbsReal(found - norm) <= rounding), "%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -373,7 +291,7 @@ static PetscErrorCode CheckFirst(const char name[], Mat A)
       PetscCall(VecSetGeneral(x, 2.0));
       PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(seed % 2)));
       PetscCall(KSPSolve(ksp, b, x));
-      if (watch.calls < s[is] + 3) PetscCall(Complain("%s: %" PetscInt_FMT " calls of the monitor", what, watch.calls));
+      PetscCall(ComplainIf(watch.calls < s[is] + 3, "%s: %" PetscInt_FMT " calls of the monitor", what, watch.calls));
       PetscCall(KSPDestroy(&ksp));
     }
   }
@@ -390,7 +308,7 @@ static PetscErrorCode TestFirst(void)
     Entry      *entry;
   } kinds[] = {
     {"general",        Random    },
-    {"skew-symmetric", Skew      },
+    {"skew-symmetric", RandomSkew},
     {"indefinite",     Indefinite}
   };
   Mat A;
@@ -401,27 +319,10 @@ static PetscErrorCode TestFirst(void)
     PetscCall(CheckFirst(kinds[ik].name, A));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(GridCreate(8, 0.3, 0.1, &A));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 8, 0.3, 0.3, &A));
   PetscCall(CheckFirst("convection and diffusion", A));
   PetscCall(MatDestroy(&A));
   PetscCall(Verdict("norms of the first iterations"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An operator that counts its products */
-typedef struct {
-  Mat      A;
-  PetscInt products;
-} Counted;
-
-static PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
-{
-  void *ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  ((Counted *)ctx)->products++;
-  PetscCall(MatMult(((Counted *)ctx)->A, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -446,40 +347,34 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
   PetscFunctionBeginUser;
   PetscCall(KSPSetInitialGuessNonzero(ksp, guess));
   PetscCall(VecSetGeneral(x, 2.0));
-  counted->products = 0;
-  calls             = -Allreduces();
+  counted->matvecs = 0;
+  calls            = -Allreduces();
   PetscCall(KSPSolve(ksp, b, x));
   calls += Allreduces();
   PetscCall(KSPGetIterationNumber(ksp, &made));
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
-  if (made != its) PetscCall(Complain("%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
-  if (products != expected || counted->products != expected) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its, products, counted->products));
-  if (reductions != its) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
+  PetscCall(ComplainIf(made != its, "%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
+  PetscCall(ComplainIf(products != expected || counted->matvecs != expected, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its, products, counted->matvecs));
+  PetscCall(ComplainIf(reductions != its, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
   if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (calls != (size > 1 ? its : 0)) PetscCall(Complain("%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
+  PetscCall(ComplainIf(calls != (size > 1 ? its : 0), "%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TestCounts(void)
 {
   const PetscInt s[] = {1, 2, 4, 8};
-  PetscInt       n;
   Counted        counted;
-  VecType        type;
   Mat            S;
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(GridCreate(LINE, 0.3, 0.1, &counted.A));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, LINE, 0.3, 0.3, &counted.A));
   PetscCall(MatCreateVecs(counted.A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));
-  PetscCall(VecGetLocalSize(b, &n));
-  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, &counted, &S));
-  PetscCall(VecGetType(x, &type));
-  PetscCall(MatShellSetVecType(S, type));
-  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))CountedMult));
+  PetscCall(ShellCreate(counted.A, CountedMult, &counted, &S));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
     for (PetscInt variant = 0; variant < 8; variant++) {
       const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), skip = (PetscBool)(variant >> 2 & 1);
@@ -589,7 +484,7 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
   else PetscCall(VecCopy(r, z));
   PetscCall(VecNorm(z, NORM_2, &found));
-  if (!(PetscAbsReal(norm - found) <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm))) PetscCall(Complain("%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - found) <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm)), "%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
   PetscCall(VecDestroy(&r));
   PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -622,15 +517,15 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
 
   /* Where there are no norms nobody knows of a solution before the first product */
   if (solved && (its || (!skip && normtype != KSP_NORM_NONE))) {
-    if (!(reason > 0) || made > its) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
-  } else if (reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its) PetscCall(Complain("%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+    PetscCall(ComplainIf(!(reason > 0) || made > its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+  } else PetscCall(ComplainIf(reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
 
   if (!guess) PetscCall(VecSet(x0, 0.0));
   if (its && !solved) PetscCall(MinimalStep(ksp, A, b, x0));
   PetscCall(VecNorm(x0, NORM_2, &norm));
   PetscCall(VecAXPY(x0, -1.0, x));
   PetscCall(VecNorm(x0, NORM_2, &error));
-  if (!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0))) PetscCall(Complain("%s: x is off by %g of %g", what, (double)error, (double)norm));
+  PetscCall(ComplainIf(!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0)), "%s: x is off by %g of %g", what, (double)error, (double)norm));
   if (normtype != KSP_NORM_NONE) PetscCall(CheckNorm(what, ksp, A, b, x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
@@ -732,8 +627,8 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
       if (!none) PetscCall(CheckSolved(what, ksp, A, b, x));
-      else if (!(norm <= 1.01 * rtol * bnorm)) PetscCall(Complain("%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
-      if (its > most) PetscCall(Complain("%s: %" PetscInt_FMT " iterations", what, its));
+      else PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+      PetscCall(ComplainIf(its > most, "%s: %" PetscInt_FMT " iterations", what, its));
       PetscCall(KSPDestroy(&ksp));
     }
   }

@@ -1,6 +1,6 @@
 static char help[] = "Solves of KSPIDRS in two threads: a solve that another thread makes while this one is in the midst of its own is the same as by itself.\n\n";
 
-#include "system.h"
+#include "systems.h"
 #include <pthread.h>
 
 #define ROWS  (LINE * LINE)
@@ -105,9 +105,9 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscCall(CheckSolved(what, outer->ksp, A, outer->b, outer->x));
   PetscCall(CheckSolved(what, inner->ksp, A, inner->b, inner->x));
   PetscCall(Same(outer, &alone[0], &same));
-  if (!same) PetscCall(Complain("%s, at iteration %" PetscInt_FMT ": the outer solve is another than alone, with %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, what, at, outer->its, alone[0].its));
+  PetscCall(ComplainIf(!same, "%s, at iteration %" PetscInt_FMT ": the outer solve is another than alone, with %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, what, at, outer->its, alone[0].its));
   PetscCall(Same(inner, &alone[1], &same));
-  if (same != thread) PetscCall(Complain("%s, at iteration %" PetscInt_FMT ": the inner solve is %s alone, with %" PetscInt_FMT " iterations", what, at, same ? "the same as" : "another than", inner->its));
+  PetscCall(ComplainIf(same != thread, "%s, at iteration %" PetscInt_FMT ": the inner solve is %s alone, with %" PetscInt_FMT " iterations", what, at, same ? "the same as" : "another than", inner->its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

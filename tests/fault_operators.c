@@ -1,0 +1,358 @@
+static char help[] = "NaN, Inf and errors of the operator, the preconditioner, monitors, convergence tests and vectors of KSPIDRS: every solve ends with the reason that belongs to them.\n\n";
+
+#include "systems.h"
+
+/*
+   Operators and preconditioners that go wrong at one of their applications, the first being 0, and in the part of the
+   last process: all must come to know of it
+*/
+typedef enum {
+  FAULT_NONE,
+  FAULT_NAN,    /* one entry of the result is not a number */
+  FAULT_INF,    /* all entries of a process are infinite */
+  FAULT_FAILED, /* the preconditioner says that it has failed, with an infinite result */
+  FAULT_ERROR   /* a PETSc error */
+} Fault;
+static const char *const faults[] = {"no fault", "NaN", "Inf", "failed reason", "error"};
+
+typedef struct {
+  Mat       A; /* applied before the fault; NULL for the identity */
+  Fault     fault;
+  PetscInt  when, count;
+  PetscBool happened;
+} Faulty;
+
+static PetscErrorCode FaultyApply(Faulty *faulty, PC pc, Vec x, Vec y)
+{
+  PetscMPIInt  rank, size;
+  PetscReal    zero = 0.0;
+  PetscInt     n;
+  PetscScalar *array;
+
+  PetscFunctionBeginUser;
+  if (faulty->A) PetscCall(MatMult(faulty->A, x, y));
+  else PetscCall(VecCopy(x, y));
+  if (faulty->fault == FAULT_NONE || faulty->count++ != faulty->when) PetscFunctionReturn(PETSC_SUCCESS);
+  faulty->happened = PETSC_TRUE;
+  PetscCheck(faulty->fault != FAULT_ERROR, PETSC_COMM_SELF, PETSC_ERR_USER, "Fault of the operator or preconditioner");
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)x), &rank));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)x), &size));
+  if (rank < size - 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (faulty->fault == FAULT_FAILED) PetscCall(PCSetFailedReason(pc, PC_FACTOR_NUMERIC_ZEROPIVOT));
+  PetscCall(VecGetLocalSize(y, &n));
+  PetscCall(VecGetArray(y, &array));
+  for (PetscInt i = 0; i < n; i++) {
+    if (faulty->fault != FAULT_NAN) array[i] = 1.0 / zero;
+    else if (i == n / 2) array[i] = zero / zero;
+  }
+  PetscCall(VecRestoreArray(y, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FaultyMult(Mat A, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(A, &ctx));
+  PetscCall(FaultyApply((Faulty *)ctx, NULL, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &ctx));
+  PetscCall(FaultyApply((Faulty *)ctx, pc, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   NaN, Inf, a failed preconditioner or a PETSc error at one application of the operator or preconditioner. When it has
+   happened, the solve ends with the reason that belongs to it; with a PETSc error the solver can be used again, or
+   destroyed without a leak.
+*/
+static PetscErrorCode TestFaults(void)
+{
+  const PetscInt    sizes[] = {1, 2, 4, 8};
+  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
+  const KSPNormType norms[] = {KSP_NORM_DEFAULT, KSP_NORM_NONE};
+  const Fault       kinds[] = {FAULT_NAN, FAULT_INF, FAULT_FAILED, FAULT_ERROR};
+
+  PetscFunctionBeginUser;
+  for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(kinds); ik++) {
+    for (PetscInt where = kinds[ik] == FAULT_FAILED ? 1 : 0; where < 2; where++) {
+      char subject[64];
+
+      for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+        for (size_t iside = 0; iside < 2; iside++) {
+          for (size_t inorm = 0; inorm < 2; inorm++) {
+            for (PetscInt when = 0; when < 14; when++) {
+              Faulty             operator, preconditioner, *faulty = where ? &preconditioner : &operator;
+              const PetscBool    again = (PetscBool)(when % 2);
+              KSPConvergedReason reason;
+              PetscErrorCode     ierr;
+              char               what[128];
+              Mat                A, S;
+              Vec                b, x;
+              PC                 pc;
+              KSP                ksp;
+
+              PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
+              PetscCall(MatCreateVecs(A, &x, &b));
+              PetscCall(VecSetGeneral(b, 1.0));
+              PetscCall(VecSetGeneral(x, 2.0));
+              PetscCall(PetscMemzero(&operator, sizeof(operator)));
+              PetscCall(PetscMemzero(&preconditioner, sizeof(preconditioner)));
+              operator.A    = A;
+              faulty->fault = kinds[ik];
+              faulty->when  = when;
+              PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
+              PetscCall(SolverCreateLimited(S, sizes[is], sides[iside], norms[inorm], 20, PCSHELL, &ksp));
+              /* from the left PETSc's convergence test would precondition b for a nonzero guess, and take the fault */
+              PetscCall(KSPSetInitialGuessNonzero(ksp, sides[iside] == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
+              PetscCall(KSPGetPC(ksp, &pc));
+              PetscCall(PCShellSetContext(pc, &preconditioner));
+              PetscCall(PCShellSetApply(pc, FaultyPCApply));
+              PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, norm %s", faults[kinds[ik]], where ? "preconditioner" : "operator", when, sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
+
+              PetscCall(Listen());
+              ierr = KSPSolve(ksp, b, x);
+              PetscCall(Heard());
+              PetscCall(KSPGetConvergedReason(ksp, &reason));
+              if (kinds[ik] == FAULT_ERROR) {
+                PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
+              } else if (ierr) {
+                PetscCall(Complain("%s: error \"%s\"", what, message));
+              } else if (faulty->happened) {
+                PetscCall(ComplainIf(kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED, "%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
+                PetscCall(ComplainIf(kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF, "%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
+              } else if (reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason) {
+                PetscCall(Complain("%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
+              }
+              if (again) {
+                /* without the fault the same solver works; after an error PETSc leaves the vectors of the failed call locked, until they are replaced */
+                faulty->fault = FAULT_NONE;
+                if (kinds[ik] == FAULT_ERROR) {
+                  PetscCall(KSPReset(ksp));
+                  PetscCall(KSPSetOperators(ksp, S, S));
+                }
+                PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+                PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+                PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 400));
+                PetscCall(PetscStrlcat(what, ", again", sizeof(what)));
+                PetscCall(SolveConverged(what, ksp, b));
+              }
+              PetscCall(KSPDestroy(&ksp));
+              PetscCall(MatDestroy(&S));
+              PetscCall(MatDestroy(&A));
+              PetscCall(VecDestroy(&b));
+              PetscCall(VecDestroy(&x));
+            }
+          }
+        }
+      }
+      PetscCall(PetscSNPrintf(subject, sizeof(subject), "%s of the %s", faults[kinds[ik]], where ? "preconditioner" : "operator"));
+      PetscCall(Verdict(subject));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   NaN and Inf in one entry of b and of x0; KSPSetErrorIfNotConverged() makes it an error, after which nothing leaks. PETSc with debugging sees the entry before
+   the solver does, and the error is one of that process only, for which the others wait: left out.
+*/
+static PetscErrorCode TestNotANumber(void)
+{
+  const PetscInt sizes[] = {1, 4};
+  const PCSide   sides[] = {PC_RIGHT, PC_LEFT};
+  PetscReal      zero    = 0.0;
+  PetscMPIInt    size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt where = 0; where < 2; where++) {
+    for (PetscInt infinite = 0; infinite < 2; infinite++) {
+      for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+        for (size_t iside = 0; iside < 2; iside++) {
+          for (PetscInt mode = 0; mode < (PetscDefined(USE_DEBUG) && size > 1 ? 2 : 3); mode++) {
+            KSPConvergedReason reason;
+            PetscErrorCode     ierr;
+            Mat                A;
+            Vec                b, x;
+            KSP                ksp;
+
+            PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
+            PetscCall(MatCreateVecs(A, &x, &b));
+            PetscCall(VecSetGeneral(b, 1.0));
+            PetscCall(VecSetGeneral(x, 2.0));
+            PetscCall(VecSetValue(where ? x : b, 5, infinite ? 1.0 / zero : zero / zero, INSERT_VALUES));
+            PetscCall(VecAssemblyBegin(where ? x : b));
+            PetscCall(VecAssemblyEnd(where ? x : b));
+            PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], mode == 1 ? KSP_NORM_NONE : KSP_NORM_DEFAULT, 20, PCJACOBI, &ksp));
+            PetscCall(KSPSetInitialGuessNonzero(ksp, where ? PETSC_TRUE : PETSC_FALSE));
+            if (mode == 2) PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
+            PetscCall(Listen());
+            ierr = KSPSolve(ksp, b, x);
+            PetscCall(Heard());
+            PetscCall(KSPGetConvergedReason(ksp, &reason));
+            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
+            PetscCall(ComplainIf(mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF), "%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
+            PetscCall(KSPDestroy(&ksp));
+            PetscCall(MatDestroy(&A));
+            PetscCall(VecDestroy(&b));
+            PetscCall(VecDestroy(&x));
+          }
+        }
+      }
+    }
+    PetscCall(Verdict(where ? "NaN and Inf in x0" : "NaN and Inf in b"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Errors of monitors and convergence tests, at any iteration */
+static PetscErrorCode FailingMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(its != *(PetscInt *)ctx, PETSC_COMM_SELF, PETSC_ERR_USER, "Fault of the monitor");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FailingTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscFunctionBeginUser;
+  *reason = KSP_CONVERGED_ITERATING;
+  PetscCheck(its != *(PetscInt *)ctx, PETSC_COMM_SELF, PETSC_ERR_USER, "Fault of the convergence test");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestCallbacks(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt test = 0; test < 2; test++) {
+    for (PetscInt when = 0; when < 9; when++) {
+      PetscErrorCode ierr;
+      PetscInt       its;
+      Mat            A;
+      Vec            b, x;
+      KSP            ksp;
+
+      PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
+      PetscCall(MatCreateVecs(A, &x, &b));
+      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(SolverCreateLimited(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
+      if (test) PetscCall(KSPSetConvergenceTest(ksp, FailingTest, &when, NULL));
+      else PetscCall(KSPMonitorSet(ksp, FailingMonitor, &when, NULL));
+      PetscCall(Listen());
+      ierr = KSPSolve(ksp, b, x);
+      PetscCall(Heard());
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT, test ? "convergence test" : "monitor", when, (int)ierr, its));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(MatDestroy(&A));
+      PetscCall(VecDestroy(&b));
+      PetscCall(VecDestroy(&x));
+    }
+  }
+  PetscCall(Verdict("errors of monitors and convergence tests"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A preconditioner that fails on one process only, in its set-up or in an application: all must agree on the reason.
+   Blocks of this matrix are regular but for the last, which has a zero row inside the block; on one process the matrix is regular.
+*/
+static PetscScalar BlockSingular(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i == n - 2) return j == 0 ? 1.0 : 0.0;
+  return Tridiagonal(i, j, n);
+}
+
+static PetscErrorCode FailingSetUp(PC pc)
+{
+  PetscMPIInt rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  if (rank == size - 1) PetscCall(PCSetFailedReason(pc, PC_FACTOR_OTHER));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestBlocks(void)
+{
+  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
+  const PetscInt    sizes[] = {1, 4};
+  const KSPNormType norms[] = {KSP_NORM_DEFAULT, KSP_NORM_NONE};
+  PetscMPIInt       size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsSetValue(NULL, "-sub_pc_type", "lu"));
+  for (size_t is = 0; is < 2; is++) {
+    for (size_t iside = 0; iside < 2; iside++) {
+      for (size_t inorm = 0; inorm < 2; inorm++) {
+        for (PetscInt shell = size > 1 ? 0 : 1; shell < 2; shell++) {
+          KSPConvergedReason reason;
+          PetscMPIInt        worst, best, mine;
+          Faulty             preconditioner = {NULL, FAULT_INF, 0, 0, PETSC_FALSE};
+          Mat                A;
+          Vec                b, x;
+          PC                 pc;
+          KSP                ksp;
+
+          PetscCall(MatCreateEntries(BlockSingular, 12, PETSC_FALSE, &A));
+          PetscCall(MatCreateVecs(A, &x, &b));
+          PetscCall(VecSetGeneral(b, 1.0));
+          PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50, shell ? PCSHELL : PCBJACOBI, &ksp));
+          PetscCall(KSPGetPC(ksp, &pc));
+          PetscCall(PCSetFromOptions(pc));
+          if (shell) {
+            PetscCall(PCShellSetContext(pc, &preconditioner));
+            PetscCall(PCShellSetSetUp(pc, FailingSetUp));
+            PetscCall(PCShellSetApply(pc, FaultyPCApply));
+          }
+          PetscCall(KSPSolve(ksp, b, x));
+          PetscCall(KSPGetConvergedReason(ksp, &reason));
+          mine = (PetscMPIInt)reason;
+          IDRSCallAllreduce(&mine, &worst, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+          IDRSCallAllreduce(&mine, &best, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+          PetscCall(ComplainIf(worst != best || reason != KSP_DIVERGED_PC_FAILED, "%s, s = %" PetscInt_FMT ", %s, norm %s: reasons %d to %d", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]], worst, best));
+          PetscCall(KSPDestroy(&ksp));
+          PetscCall(MatDestroy(&A));
+          PetscCall(VecDestroy(&b));
+          PetscCall(VecDestroy(&x));
+        }
+      }
+    }
+  }
+  PetscCall(Verdict("a preconditioner that fails on one process"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  EndAfter(250);
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestNotANumber());
+  PetscCall(TestFaults());
+  PetscCall(TestCallbacks());
+  PetscCall(TestBlocks());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3 4}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,0 +1,90 @@
+static char help[] = "Values that KSPIDRS cannot have, set by options: each is an error that names it, and the solver works with the next value.\n\n";
+
+#include "systems.h"
+
+/*
+   Options with wrong values. PETSc leaks the texts of its option set when any option of any type is refused (try
+   -ksp_gmres_restart abc), so there is no report of leaks after this test.
+*/
+static PetscErrorCode TestOptions(void)
+{
+  const struct {
+    const char *name, *value, *right;
+    PetscBool   ours; /* or refused by PETSc already, in its words */
+  } options[] = {
+    {"-ksp_idrs_s",              "0",      "5",    PETSC_TRUE },
+    {"-ksp_idrs_s",              "-2",     "4",    PETSC_TRUE },
+    {"-ksp_idrs_s",              "many",   "3",    PETSC_FALSE},
+    {"-ksp_idrs_seed",           "-1",     "7",    PETSC_TRUE },
+    {"-ksp_idrs_cosine",         "-0.1",   "0",    PETSC_TRUE },
+    {"-ksp_idrs_cosine",         "1",      "0.7",  PETSC_TRUE },
+    {"-ksp_idrs_cosine",         "nan",    "0.5",  PETSC_FALSE},
+    {"-ksp_idrs_update_tol",     "-1",     "0",    PETSC_TRUE },
+    {"-ksp_idrs_update_tol",     "1",      "0.01", PETSC_TRUE },
+    {"-ksp_idrs_max_restarts",   "-1",     "0",    PETSC_TRUE },
+    {"-ksp_idrs_implementation", NULL,     "vec",  PETSC_TRUE }, /* for vectors in the other memory */
+    {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
+    {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
+    {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
+  };
+  PetscErrorCode ierr;
+  Mat            A;
+  Vec            b;
+  KSP            ksp;
+  PetscBool      device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  /* an option with the prefix of the solver is named with it */
+  PetscCall(KSPSetOptionsPrefix(ksp, "inner_"));
+  PetscCall(PetscOptionsSetValue(NULL, "-inner_ksp_idrs_s", "-2"));
+  PetscCall(Listen());
+  ierr = KSPSetFromOptions(ksp);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "with a prefix", "-inner_ksp_idrs_s", "-2"));
+  PetscCall(PetscOptionsClearValue(NULL, "-inner_ksp_idrs_s"));
+  PetscCall(KSPSetOptionsPrefix(ksp, NULL));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(options); i++) {
+    const char *value = options[i].value ? options[i].value : (device ? "host" : "cuda");
+
+    PetscCall(PetscOptionsSetValue(NULL, options[i].name, value));
+    PetscCall(Listen());
+    ierr = KSPSetFromOptions(ksp);
+    if (!ierr) ierr = KSPSetUp(ksp);
+    PetscCall(Heard());
+    if (options[i].ours) PetscCall(CheckError(ierr, options[i].name, options[i].name, value));
+    else PetscCall(ComplainIf(!ierr, "%s %s: no error", options[i].name, value));
+    PetscCall(PetscOptionsSetValue(NULL, options[i].name, options[i].right));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(SolveConverged(options[i].name, ksp, b));
+    PetscCall(PetscOptionsClearValue(NULL, options[i].name));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("wrong options"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  EndAfter(250);
+  PetscCall(TestOptions());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+
+TEST*/

@@ -1,0 +1,301 @@
+static char help[] = "KSPIDRS on systems that go wrong: every solve ends with a reason that tells the truth.\n\n";
+
+#include "systems.h"
+
+static PetscScalar Rotation(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 0.0 : (i < j ? -1.0 : 1.0);
+}
+
+static PetscScalar Zero(PetscInt i, PetscInt j, PetscInt n)
+{
+  return 0.0;
+}
+
+static PetscScalar Diagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 + i : 0.0;
+}
+
+/* The Laplacian of a line with free ends: the constants are its null space, and that of its transpose */
+static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? (i == 0 || i == n - 1 ? 1.0 : 2.0) : (PetscAbsInt(i - j) == 1 ? -1.0 : 0.0);
+}
+
+/* Convection and diffusion around a circle: singular in the same way, not symmetric */
+static PetscScalar Circle(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 2.0 : (j == (i + 1) % n ? -1.8 : (i == (j + 1) % n ? -0.2 : 0.0));
+}
+
+typedef enum {
+  GUESS_ZERO,
+  GUESS_GENERAL,
+  GUESS_EXACT /* with RHS_CONSISTENT */
+} Guess;
+
+typedef enum {
+  SPACE_NONE,
+  SPACE_RIGHT, /* the constants attached as null space */
+  SPACE_BOTH   /* as that of the transpose, too: KSPSolve() makes the right-hand side consistent */
+} Space;
+
+/* What must come of a solve that is not cut short */
+typedef enum {
+  END_ANY, /* whatever the reason says, if it is true */
+  END_CONVERGED,
+  END_DIVERGED
+} End;
+
+typedef struct {
+  const char *name;
+  Entry      *entry;
+  PetscInt    n;
+  RHS         rhs;
+  Guess       guess;
+  Space       space;
+  const char *pc;
+  End         right, left;
+} System;
+
+static const System systems[] = {
+  {"b = 0",                            Tridiagonal, 12, RHS_ZERO,       GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"b = 0, x0 != 0",                   Tridiagonal, 12, RHS_ZERO,       GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"b = 0, x0 != 0, jacobi",           Tridiagonal, 12, RHS_ZERO,       GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"exact x0",                         Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT,   SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"exact x0, jacobi",                 Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT,   SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"0 by 0",                           Tridiagonal, 0,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"0 by 0, jacobi",                   Tridiagonal, 0,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"1 by 1",                           Tridiagonal, 1,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"1 by 1, jacobi",                   Tridiagonal, 1,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"2 by 2",                           Tridiagonal, 2,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"3 by 3",                           Tridiagonal, 3,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"7 by 7",                           Tridiagonal, 7,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"rotation",                         Rotation,    2,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"rotation, x0 != 0",                Rotation,    2,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"skew-symmetric",                   Skew,        24, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"zero matrix",                      Zero,        12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
+  {"zero matrix, x0 != 0",             Zero,        12, RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
+  {"identity",                         Identity,    12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"identity, jacobi",                 Identity,    12, RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"exact preconditioner",             Tridiagonal, 12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCLU,     END_CONVERGED, END_CONVERGED},
+  {"b eigenvector",                    Diagonal,    12, RHS_MIDDLE,     GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"singular LU",                      Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCLU,     END_DIVERGED,  END_DIVERGED },
+  {"singular LU, x0 != 0",             Neumann,     12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_NONE,  PCLU,     END_ANY,       END_ANY      },
+  {"consistent",                       Neumann,     12, RHS_CONSISTENT, GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"consistent, null space",           Neumann,     12, RHS_CONSISTENT, GUESS_ZERO,    SPACE_RIGHT, PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"consistent, null space, jacobi",   Neumann,     12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"consistent circle",                Circle,      13, RHS_CONSISTENT, GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"consistent circle, null space",    Circle,      13, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"inconsistent",                     Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
+  {"inconsistent, x0 != 0, jacobi",    Neumann,     12, RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_DIVERGED,  END_DIVERGED },
+  {"inconsistent, null space",         Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_RIGHT, PCNONE,   END_DIVERGED,  END_CONVERGED},
+  {"inconsistent, both null spaces",   Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_BOTH,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"inconsistent circle",              Circle,      13, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
+  {"inconsistent circle, null spaces", Circle,      13, RHS_GENERAL,    GUESS_GENERAL, SPACE_BOTH,  PCNONE,   END_CONVERGED, END_CONVERGED},
+};
+
+static PetscErrorCode SystemCreate(const System *system, Mat *A, Vec *b, Vec *x0)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(system->entry, system->n, system->rhs, A, b, x0));
+  if (system->space != SPACE_NONE) {
+    MatNullSpace constants;
+
+    PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &constants));
+    PetscCall(MatSetNullSpace(*A, constants));
+    if (system->space == SPACE_BOTH) PetscCall(MatSetTransposeNullSpace(*A, constants));
+    PetscCall(MatNullSpaceDestroy(&constants));
+  }
+  if (system->guess == GUESS_GENERAL) PetscCall(VecSetGeneral(*x0, 2.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||b - A x|| and the norm that its tolerance is relative to, as the solver with this side of preconditioning measures them */
+static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *norm, PetscReal *reference)
+{
+  MatNullSpace space, transposed;
+  PCSide       side;
+  PC           pc;
+  Vec          r[2], w;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(MatGetNullSpace(A, &space));
+  PetscCall(MatGetTransposeNullSpace(A, &transposed));
+  PetscCall(VecDuplicate(b, &w));
+  for (PetscInt i = 0; i < 2; i++) {
+    Vec y = i ? x0 : x;
+
+    PetscCall(VecDuplicate(b, &r[i]));
+    PetscCall(VecCopy(b, r[i]));
+    if (transposed) PetscCall(MatNullSpaceRemove(transposed, r[i]));
+    if (!i || y) {
+      PetscCall(MatMult(A, y, w));
+      PetscCall(VecAXPY(r[i], -1.0, w));
+    }
+  }
+  if (x0) {
+    /* relative to b, unless that is zero */
+    PetscCall(VecNorm(b, NORM_2, reference));
+    if (*reference > 0.0) {
+      PetscCall(VecCopy(b, r[1]));
+      if (transposed) PetscCall(MatNullSpaceRemove(transposed, r[1]));
+    }
+  }
+  for (PetscInt i = 0; i < 2; i++) {
+    if (side == PC_LEFT) {
+      PetscCall(PCApply(pc, r[i], w));
+      if (space) PetscCall(MatNullSpaceRemove(space, w));
+      PetscCall(VecCopy(w, r[i]));
+    }
+    PetscCall(VecNorm(r[i], NORM_2, i ? reference : norm));
+    PetscCall(VecDestroy(&r[i]));
+  }
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One solve, and whether its reason tells the truth */
+static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Vec x0, End end)
+{
+  KSPConvergedReason reason;
+  KSPNormType        norm;
+  PCSide             side;
+  PetscInt           its, max_it, s;
+  PetscReal          true_norm, reference;
+  PetscErrorCode     ierr;
+  char               what[256];
+  Vec                x;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+  PetscCall(KSPGetTolerances(ksp, NULL, NULL, NULL, &max_it));
+  PetscCall(VecDuplicate(b, &x));
+  if (x0) PetscCall(VecCopy(x0, x));
+  else PetscCall(VecSet(x, 0.0));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, x0 ? PETSC_TRUE : PETSC_FALSE));
+
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(KSPGetNormType(ksp, &norm));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s, max_it %" PetscInt_FMT ": %s after %" PetscInt_FMT, name, s, PCSides[side], KSPNormTypes[norm], max_it, KSPConvergedReasons[reason], its));
+  if (ierr) {
+    PetscCall(Complain("%s: error \"%s\"", what, message));
+    PetscCall(VecDestroy(&x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(ComplainIf(reason == KSP_CONVERGED_ITERATING, "%s: no reason", what));
+  PetscCall(ComplainIf(its < 0 || its > max_it, "%s: too many iterations", what));
+  if (reason > 0) {
+    PetscCall(Measure(ksp, A, b, x, x0, &true_norm, &reference));
+    PetscCall(ComplainIf(!(true_norm <= 1.01 * rtol * reference), "%s: converged, but the norm of b - A x is %g of %g", what, (double)true_norm, (double)reference));
+  }
+  PetscCall(ComplainIf(end == END_CONVERGED && !(reason > 0), "%s: should have converged", what));
+  PetscCall(ComplainIf(end == END_DIVERGED && !(reason < 0), "%s: cannot have converged", what));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every system, with every s, side and norm; a solve that is cut short, or knows no norm, may end as it likes if it tells the truth */
+static PetscErrorCode TestSystems(void)
+{
+  const PetscInt    sizes[] = {1, 2, 4, 8}, limits[] = {0, 1, 2, 3, 6, 400};
+  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
+  const KSPNormType norms[] = {KSP_NORM_DEFAULT, KSP_NORM_NONE};
+  PetscMPIInt       size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
+    const System *system = &systems[i];
+    PetscBool     lu; /* on several processes by all of them, as PETSc's LU is sequential */
+    Mat           A;
+    Vec           b, x0;
+
+    PetscCall(PetscStrcmp(system->pc, PCLU, &lu));
+    PetscCall(SystemCreate(system, &A, &b, &x0));
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      for (size_t iside = 0; iside < 2; iside++) {
+        for (size_t inorm = 0; inorm < 2; inorm++) {
+          for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
+            /* with few shadow vectors this system needs more digits than single precision has */
+            const PetscBool hard  = (PetscBool)(PetscDefined(USE_REAL_SINGLE) && system->entry == Skew && sizes[is] <= 2);
+            const PetscBool whole = (PetscBool)(limits[il] >= 400 && norms[inorm] == KSP_NORM_DEFAULT && !hard);
+            const End       end   = sides[iside] == PC_RIGHT ? system->right : system->left;
+            KSP             ksp;
+
+            if (norms[inorm] == KSP_NORM_NONE && limits[il] > 50 && sizes[is] > 1) continue; /* enough of this long one */
+            PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], limits[il], lu && size > 1 ? PCREDUNDANT : system->pc, &ksp));
+            PetscCall(SolveAndCheck(ksp, system->name, A, b, system->guess == GUESS_ZERO ? NULL : x0, whole || end == END_DIVERGED ? end : END_ANY));
+            PetscCall(KSPDestroy(&ksp));
+          }
+        }
+      }
+    }
+    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x0));
+    PetscCall(Verdict(system->name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any other */
+static PetscErrorCode TestScales(void)
+{
+  const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);
+  const PetscReal bscales[] = {1 / large, large, 1 / root, root, 1.0, 1.0}, Ascales[] = {1.0, 1.0, 1 / root, root, 1 / large, large};
+  const PetscInt  sizes[] = {1, 4};
+  char            name[64];
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(bscales); i++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      Mat A;
+      Vec b;
+      KSP ksp;
+
+      PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
+      PetscCall(MatCreateVecs(A, NULL, &b));
+      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(VecScale(b, bscales[i]));
+      PetscCall(MatScale(A, Ascales[i]));
+      PetscCall(PetscSNPrintf(name, sizeof(name), "A of size %g, b of size %g", (double)Ascales[i], (double)bscales[i]));
+      PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, KSP_NORM_DEFAULT, 400, PCNONE, &ksp));
+      PetscCall(SolveAndCheck(ksp, name, A, b, NULL, END_CONVERGED));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(MatDestroy(&A));
+      PetscCall(VecDestroy(&b));
+    }
+  }
+  PetscCall(Verdict("large and small numbers"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  EndAfter(250);
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestSystems());
+  PetscCall(TestScales());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3 4}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,0 +1,275 @@
+static char help[] = "Values that KSPIDRS cannot have, set by functions: each is an error that names it, and the solver works with what it had.\n\n";
+
+#include "systems.h"
+
+/* Every setter with wrong values, before and after a solve; then the values are the old ones, and the solver works */
+static PetscErrorCode TestSetters(void)
+{
+  const PetscReal zero = 0.0;
+  PetscInt        s, seed, restarts;
+  PetscReal       cosine, tolerance;
+  Mat             A;
+  Vec             b;
+  KSP             ksp;
+  PetscErrorCode  ierr;
+  PetscBool       device;
+  PetscMPIInt     size;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
+
+  for (PetscInt round = 0; round < 2; round++) {
+    const struct {
+      PetscErrorCode (*set)(KSP, PetscInt);
+      PetscInt    value;
+      const char *name, *text;
+    } integers[] = {
+      {KSPIDRSSetShadowSize,  0,   "-ksp_idrs_s",            "0"  },
+      {KSPIDRSSetShadowSize,  -3,  "-ksp_idrs_s",            "-3" },
+      {KSPIDRSSetShadowSeed,  -1,  "-ksp_idrs_seed",         "-1" },
+      {KSPIDRSSetMaxRestarts, -1,  "-ksp_idrs_max_restarts", "-1" },
+      {KSPIDRSSetMaxRestarts, -17, "-ksp_idrs_max_restarts", "-17"},
+    };
+    const struct {
+      PetscErrorCode (*set)(KSP, PetscReal);
+      PetscReal   value;
+      const char *name, *text;
+    } reals[] = {
+      {KSPIDRSSetMinimumCosine,   -0.1,        "-ksp_idrs_cosine",     "-0.1"},
+      {KSPIDRSSetMinimumCosine,   1.0,         "-ksp_idrs_cosine",     "1"   },
+      {KSPIDRSSetMinimumCosine,   zero / zero, "-ksp_idrs_cosine",     "nan" },
+      {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
+      {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
+      {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
+    };
+    const struct {
+      int         value;
+      const char *text;
+    } implementations[] = {
+      {-1, "-1"},
+      {99, "99"}
+    };
+
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(integers); i++) {
+      PetscCall(Listen());
+      ierr = (*integers[i].set)(ksp, integers[i].value);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, integers[i].name, integers[i].name, integers[i].text));
+    }
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reals); i++) {
+      PetscCall(Listen());
+      ierr = (*reals[i].set)(ksp, reals[i].value);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, reals[i].name, reals[i].name, reals[i].text));
+    }
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(implementations); i++) {
+      PetscCall(Listen());
+      ierr = KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementations[i].value);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "implementation", "KSPIDRSSetImplementation", implementations[i].text));
+      PetscCall(Listen());
+      ierr = KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "communication", "KSPIDRSSetCommunication", implementations[i].text));
+    }
+    PetscCall(Listen());
+    ierr = KSPIDRSSetShadowVecs(ksp, -2, NULL);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-2"));
+
+    PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+    PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
+    PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
+    PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
+    PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
+    PetscCall(ComplainIf(s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10, "after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT ", cosine %g, tolerance %g, restarts %" PetscInt_FMT, s, seed, (double)cosine, (double)tolerance, restarts));
+    PetscCall(SolveConverged("after errors", ksp, b));
+  }
+  PetscCall(Verdict("wrong values"));
+
+  /* The back end for vectors in the other memory, or one that the library was built without, is refused when the solver is set up */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(KSPIDRSSetImplementation(ksp, device ? KSP_IDRS_HOST : KSP_IDRS_CUDA));
+  PetscCall(Listen());
+  ierr = KSPSetUp(ksp);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "a back end that cannot run", "-ksp_idrs_implementation", device ? "host" : "cuda"));
+  PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  PetscCall(SolveConverged("after a back end that cannot run", ksp, b));
+  PetscCall(Verdict("a back end that cannot run"));
+
+  /* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
+  {
+    KSPIDRSCommunication communication;
+
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+    PetscCall(KSPIDRSGetCommunication(ksp, &communication));
+    PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+    if (size > 1) {
+      Vec x;
+
+      PetscCall(VecDuplicate(b, &x));
+      PetscCall(Listen());
+      ierr = KSPSolve(ksp, b, x);
+      PetscCall(Heard());
+      PetscCall(Unlock(b));
+      PetscCall(VecDestroy(&x));
+      /* processes on devices may have one each, or share it */
+      if (!device || ierr) {
+        PetscCall(CheckError(ierr, "communication that cannot be", "-ksp_idrs_communication", "nccl"));
+        PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
+      }
+    }
+    PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+    PetscCall(SolveConverged("MPI asked for", ksp, b));
+  }
+  PetscCall(Verdict("communication"));
+
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors of this local size, as shadow vectors */
+static PetscErrorCode ShadowCreate(PetscInt s, PetscInt n, Vec *P[])
+{
+  Vec like;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &like));
+  PetscCall(VecSetSizes(like, n, PETSC_DETERMINE));
+  PetscCall(VecSetFromOptions(like));
+  PetscCall(VecDuplicateVecs(like, s, P));
+  for (PetscInt i = 0; i < s; i++) PetscCall(VecSetGeneral((*P)[i], 3.0 + i));
+  PetscCall(VecDestroy(&like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Explicit shadow vectors of the wrong size, and a shadow size that contradicts their number */
+static PetscErrorCode TestShadowVecs(void)
+{
+  PetscMPIInt    rank, size;
+  PetscInt       n, s;
+  PetscErrorCode ierr;
+  char           text[32];
+  Mat            A;
+  Vec            b, *P;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));
+  PetscCall(SolveConverged("before shadow vectors", ksp, b));
+
+  /* too short everywhere; then, with two processes, of the right length in other parts */
+  for (PetscInt moved = 0; moved < (size == 2 ? 2 : 1); moved++) {
+    const PetscInt m = moved ? n + (rank ? 1 : -1) : n - 1;
+
+    PetscCall(ShadowCreate(3, m, &P));
+    PetscCall(KSPIDRSSetShadowVecs(ksp, 3, P));
+    PetscCall(VecDestroyVecs(3, &P));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, m));
+    PetscCall(Listen());
+    ierr = KSPSetUp(ksp);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, "size of shadow vectors", "KSPIDRSSetShadowVecs", text));
+  }
+
+  PetscCall(ShadowCreate(5, n, &P));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 5, P));
+  PetscCall(VecDestroyVecs(5, &P));
+  PetscCall(SolveConverged("with shadow vectors of the right size", ksp, b));
+  PetscCall(Listen());
+  ierr = KSPIDRSSetShadowSize(ksp, 7);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "number of shadow vectors", "-ksp_idrs_s", "7"));
+  PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "5"));
+  PetscCall(Listen());
+  ierr = KSPIDRSSetShadowVecs(ksp, -1, NULL);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-1"));
+  PetscCall(KSPIDRSSetShadowSize(ksp, 5));
+  PetscCall(SolveConverged("still with shadow vectors", ksp, b));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+  PetscCall(KSPIDRSSetShadowSize(ksp, 7));
+  PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+  PetscCall(ComplainIf(s != 7, "s is %" PetscInt_FMT " after shadow vectors", s));
+  PetscCall(SolveConverged("without shadow vectors", ksp, b));
+
+  /* none of these may leak when the solver goes away with them */
+  PetscCall(ShadowCreate(2, n - 1, &P));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
+  PetscCall(VecDestroyVecs(2, &P));
+  PetscCall(Listen());
+  ierr = KSPSetUp(ksp);
+  PetscCall(Heard());
+  PetscCall(ComplainIf(!ierr, "size of shadow vectors: no error"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("wrong shadow vectors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc lets be asked for and this type has not */
+static PetscErrorCode TestUnsupported(void)
+{
+  PetscErrorCode ierr;
+  Mat            A;
+  Vec            b;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SolverCreateSide(A, 2, PC_SYMMETRIC, PCJACOBI, &ksp));
+  for (PetscInt i = 0; i < 2; i++) {
+    if (i) PetscCall(KSPSetNormType(ksp, KSP_NORM_NATURAL));
+    PetscCall(Listen());
+    ierr = KSPSetUp(ksp);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, i ? "natural norm" : "symmetric preconditioning", KSPIDRS, i ? "NATURAL" : "SYMMETRIC"));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+    PetscCall(KSPSetPCSide(ksp, i ? PC_RIGHT : PC_LEFT));
+    PetscCall(SolveConverged("after a side or norm that is not supported", ksp, b));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("sides and norms that are not supported"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  EndAfter(250);
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestSetters());
+  PetscCall(TestShadowVecs());
+  PetscCall(TestUnsupported());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,0 +1,171 @@
+/*
+   What a test program finds. Every process counts its comparisons and prints what is wrong; one line for each subject says whether all
+   comparisons on all processes held, so that one expected file serves all back ends. Errors that a test expects are kept, not printed.
+*/
+#pragma once
+
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+
+#if PetscDefined(HAVE_UNISTD_H)
+  #include <unistd.h>
+#endif
+
+/* The back end of the solves, and their tolerance: 1e-5 in single precision */
+static KSPIDRSImplementation implementation = KSP_IDRS_AUTO;
+static PetscReal             rtol           = PETSC_MACHINE_EPSILON > 1e-10 ? 100 * PETSC_MACHINE_EPSILON : 1e-8;
+
+static inline PetscErrorCode ImplementationFromOptions(void)
+{
+  PetscEnum value = (PetscEnum)implementation;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
+  implementation = (KSPIDRSImplementation)value;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What this process has found of a subject */
+typedef struct {
+  const char *name;
+  PetscInt    made, wrong;
+} Check;
+
+/* Complaints about a subject that a process prints */
+#define MAX_COMPLAINTS 20
+
+/* Counts a comparison, and prints the rest of the arguments where it does not hold */
+static inline PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
+{
+  PetscMPIInt rank;
+  char        text[2048];
+  va_list     arguments;
+
+  PetscFunctionBeginUser;
+  check->made++;
+  if (holds || check->wrong++ >= MAX_COMPLAINTS) PetscFunctionReturn(PETSC_SUCCESS);
+  va_start(arguments, format);
+  PetscCall(PetscVSNPrintf(text, sizeof(text), format, NULL, arguments));
+  va_end(arguments);
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  [%d] %s\n", rank, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line for all processes, and the check begins anew. Nothing compared is not as expected */
+static inline PetscErrorCode CheckVerdict(Check *check)
+{
+  PetscInt counts[2] = {check->made, check->wrong};
+
+  PetscFunctionBeginUser;
+  IDRSCallAllreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
+  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", check->name));
+  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " comparisons wrong\n", check->name, counts[1], counts[0]));
+  check->made = check->wrong = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Most programs take one subject after the other. ComplainIf(!(error <= tolerance), ...) is a comparison that a NaN does not pass */
+static Check findings;
+#define Complain(...)          Expect(&findings, PETSC_FALSE, __VA_ARGS__)
+#define ComplainIf(wrong, ...) ((wrong) ? Complain(__VA_ARGS__) : Expect(&findings, PETSC_TRUE, NULL))
+
+/* There is nothing to compare here: too few processes, a PETSc that cannot do it */
+#define LeaveOut() Expect(&findings, PETSC_TRUE, NULL)
+
+static inline PetscErrorCode Verdict(const char subject[])
+{
+  PetscFunctionBeginUser;
+  findings.name = subject;
+  PetscCall(CheckVerdict(&findings));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
+static char message[2048];
+
+static inline PetscErrorCode Record(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
+{
+  if (type == PETSC_ERROR_INITIAL) (void)PetscStrncpy(message, text ? text : "", sizeof(message));
+  return code;
+}
+
+static inline PetscErrorCode Listen(void)
+{
+  PetscFunctionBeginUser;
+  message[0] = '\0';
+  PetscCall(PetscPushErrorHandler(Record, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode Heard(void)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscPopErrorHandler());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* There was an error, and its message names the setting and its value */
+static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], const char setting[], const char value[])
+{
+  char *named, *valued;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrstr(message, setting, &named));
+  PetscCall(PetscStrstr(message, value, &valued));
+  PetscCall(ComplainIf(!ierr || !named || !valued, "%s: error code %d, and the message should name %s and %s: \"%s\"", what, (int)ierr, setting, value, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error leaves the vectors locked that the failed call of PETSc was given */
+static inline PetscErrorCode Unlock(Vec x)
+{
+  PetscBool nest;
+  PetscInt  locks, parts = 0;
+  Vec      *part = NULL;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
+  if (nest) PetscCall(VecNestGetSubVecs(x, &parts, &part));
+  for (PetscInt i = 0; i < parts; i++) PetscCall(Unlock(part[i]));
+  PetscCall(VecLockGet(x, &locks));
+  for (; locks > 0; locks--) PetscCall(VecLockReadPop(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ends a program that hangs before the harness does, which waits 300 seconds */
+static inline void EndAfter(unsigned int seconds)
+{
+#if PetscDefined(HAVE_UNISTD_H)
+  alarm(seconds);
+#endif
+}
+
+/* The lines with this text in a file that a viewer has written on the first process, and the numbers that follow it; the file is removed */
+static inline PetscErrorCode FileNumbers(const char file[], const char text[], PetscInt max, PetscReal numbers[], PetscInt *lines)
+{
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  *lines = 0;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    FILE *f = fopen(file, "r");
+    char  line[2048], *place;
+
+    while (f && fgets(line, sizeof(line), f)) {
+      double number = -1.0;
+
+      PetscCall(PetscStrstr(line, text, &place));
+      if (!place) continue;
+      (void)sscanf(place + strlen(text), "%lf", &number);
+      if (*lines < max) numbers[*lines] = (PetscReal)number;
+      (*lines)++;
+    }
+    if (f) fclose(f);
+    (void)remove(file);
+  }
+  PetscCallMPI(MPI_Bcast(lines, 1, MPIU_INT, 0, PETSC_COMM_WORLD));
+  PetscCallMPI(MPI_Bcast(numbers, (PetscMPIInt)max, MPIU_REAL, 0, PETSC_COMM_WORLD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

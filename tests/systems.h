@@ -1,0 +1,458 @@
+/*
+   Systems that test programs solve: matrices, right-hand sides, operators, solvers, and what is asked of solutions
+*/
+#pragma once
+
+#include <petscdmda.h>
+#include "harness.h"
+
+/* Numbers of shadow vectors that the tests go through */
+static const PetscInt sizes[] = {1, 4, 8};
+#define SIZES PETSC_STATIC_ARRAY_LENGTH(sizes)
+
+/* Entries that follow no pattern, the same on any number of processes; truly complex where there are complex numbers */
+static inline PetscErrorCode VecSetGeneral(Vec x, PetscReal start)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGetArrayWrite(x, &array));
+  for (PetscInt i = begin; i < end; i++) {
+    array[i - begin] = PetscSinReal(start * (1.0 + 1.7 * i + 0.3 * i * i));
+#if PetscDefined(USE_COMPLEX)
+    array[i - begin] += PETSC_i * PetscCosReal(start * (2.0 + 0.9 * i + 0.2 * i * i));
+#endif
+  }
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of a dense matrix, copied from and to vectors */
+static inline PetscErrorCode ColumnGet(Mat B, PetscInt j, Vec b)
+{
+  Vec column;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDenseGetColumnVecRead(B, j, &column));
+  PetscCall(VecCopy(column, b));
+  PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode ColumnSet(Mat B, PetscInt j, Vec b)
+{
+  Vec column;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+  PetscCall(VecCopy(b, column));
+  PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix entry by entry, zeros off the diagonal left out; or its transpose, from the same entries */
+typedef PetscScalar Entry(PetscInt i, PetscInt j, PetscInt n);
+
+static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBool transposed, Mat *A)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    for (PetscInt j = 0; j < n; j++) {
+      const PetscScalar value = transposed ? (*entry)(j, i, n) : (*entry)(i, j, n);
+
+      if (value != 0.0 || i == j) PetscCall(MatSetValue(*A, i, j, value, INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscScalar Identity(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 : 0.0;
+}
+
+static inline PetscScalar Tridiagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 4.0 : (j == i + 1 ? -1.5 : (j == i - 1 ? -0.5 : 0.0));
+}
+
+/* A r is orthogonal to any real r */
+static inline PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == i + 1 ? 1.0 + 0.1 * i : (j == i - 1 ? -1.0 - 0.1 * j : 0.0);
+}
+
+/* Convection and diffusion on a grid whose lines have LINE points, row after row; the transpose is another matrix, the Hermitian one a third */
+#define LINE 12
+
+static inline PetscScalar Convection(PetscInt i, PetscInt j, PetscInt n)
+{
+  PetscScalar value = 0.0;
+
+  if (i == j) value = 4.0 + 0.02 * (i % 7);
+  else if (j == i - LINE) value = -1.2;
+  else if (j == i + LINE) value = -0.8;
+  else if (j == i - 1 && i % LINE) value = -1.4;
+  else if (j == i + 1 && j % LINE) value = -0.6;
+#if PetscDefined(USE_COMPLEX)
+  if (i == j) value += 0.3 * PETSC_i;
+  else value *= 1.0 + 0.1 * PETSC_i;
+#endif
+  return value;
+}
+
+/* Right-hand sides for a matrix by entries */
+typedef enum {
+  RHS_ZERO,
+  RHS_FIRST, /* multiples of unit vectors */
+  RHS_MIDDLE,
+  RHS_LAST,
+  RHS_ONES,
+  RHS_GENERAL,   /* nothing special */
+  RHS_CONSISTENT /* A times the x that is left */
+} RHS;
+
+static inline PetscErrorCode SystemCreateEntries(Entry *entry, PetscInt n, RHS rhs, Mat *A, Vec *b, Vec *x)
+{
+  const PetscInt row = rhs == RHS_FIRST ? 0 : rhs == RHS_MIDDLE ? n / 2 : rhs == RHS_LAST ? n - 1 : -1;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, A));
+  PetscCall(MatCreateVecs(*A, x, b));
+  PetscCall(VecSetGeneral(*x, 0.4));
+  PetscCall(VecSet(*b, rhs == RHS_ONES ? 1.0 : 0.0));
+  if (row >= 0) PetscCall(VecSetValue(*b, row, 3.0, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(*b));
+  PetscCall(VecAssemblyEnd(*b));
+  if (rhs == RHS_GENERAL) PetscCall(VecSetGeneral(*b, 1.0));
+  if (rhs == RHS_CONSISTENT) PetscCall(MatMult(*A, *x, *b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How the rows of a grid are shared among the processes */
+typedef enum {
+  LAYOUT_EVEN,
+  LAYOUT_UNEVEN, /* more the higher the rank */
+  LAYOUT_EMPTY,  /* nothing on the first process */
+  LAYOUT_ONE,    /* everything on the last */
+  LAYOUTS
+} Layout;
+
+static inline PetscErrorCode LayoutSize(MPI_Comm comm, Layout layout, PetscInt N, PetscInt *n)
+{
+  PetscMPIInt rank, size;
+  PetscInt    before, after;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  *n = PETSC_DECIDE;
+  if (size > 1) {
+    if (layout == LAYOUT_ONE) *n = rank == size - 1 ? N : 0;
+    if (layout == LAYOUT_EMPTY) *n = rank ? N / (size - 1) + (rank - 1 < N % (size - 1) ? 1 : 0) : 0;
+    if (layout == LAYOUT_UNEVEN) {
+      before = N * (rank * (rank + 1)) / (size * (size + 1));
+      after  = N * ((rank + 1) * (rank + 2)) / (size * (size + 1));
+      *n     = after - before;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Convection and diffusion on m x m points by central differences, with these mesh Peclet numbers |w| h / epsilon in the two directions; with an
+   imaginary shift where there are complex numbers
+*/
+static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m, PetscReal peclet0, PetscReal peclet1, Mat *A)
+{
+  PetscScalar diagonal = 4.0;
+  PetscInt    n, begin, end;
+
+  PetscFunctionBeginUser;
+#if PetscDefined(USE_COMPLEX)
+  diagonal += 0.3 * PETSC_i;
+#endif
+  PetscCall(LayoutSize(comm, layout, m * m, &n));
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, n, n, m * m, m * m));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt i = row % m, j = row / m;
+
+    PetscCall(MatSetValue(*A, row, row, diagonal + 0.02 * (row % 7), INSERT_VALUES));
+    if (i > 0) PetscCall(MatSetValue(*A, row, row - 1, -1.0 - 0.5 * peclet0, INSERT_VALUES));
+    if (i < m - 1) PetscCall(MatSetValue(*A, row, row + 1, -1.0 + 0.5 * peclet0, INSERT_VALUES));
+    if (j > 0) PetscCall(MatSetValue(*A, row, row - m, -1.0 - 0.5 * peclet1, INSERT_VALUES));
+    if (j < m - 1) PetscCall(MatSetValue(*A, row, row + m, -1.0 + 0.5 * peclet1, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same with half the convection in the second direction, and a right-hand side */
+static inline PetscErrorCode SystemCreateGrid(MPI_Comm comm, PetscInt m, PetscReal peclet, Layout layout, Mat *A, Vec *b)
+{
+  PetscFunctionBeginUser;
+  PetscCall(GridCreate(comm, layout, m, peclet, 0.5 * peclet, A));
+  PetscCall(MatCreateVecs(*A, NULL, b));
+  PetscCall(VecSetGeneral(*b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same operator on any grid of a two-dimensional DMDA, with the convection of the unit square in both directions, *(PetscReal *)ctx; and a right-hand side */
+static inline PetscErrorCode GridOperators(KSP ksp, Mat A, Mat P, void *ctx)
+{
+  DM            da;
+  DMDALocalInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetDM(ksp, &da));
+  PetscCall(DMDAGetLocalInfo(da, &info));
+  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
+      const PetscReal   wind     = *(const PetscReal *)ctx / (info.mx + 1);
+      const PetscScalar values[] = {4.0, -1.0 - wind, -1.0 + wind, -1.0 - wind, -1.0 + wind};
+      const PetscInt    di[] = {0, -1, 1, 0, 0}, dj[] = {0, 0, 0, -1, 1};
+
+      for (PetscInt k = 0; k < 5; k++) {
+        MatStencil row = {0}, column = {0};
+
+        row.i    = i;
+        row.j    = j;
+        column.i = i + di[k];
+        column.j = j + dj[k];
+        if (column.i < 0 || column.j < 0 || column.i >= info.mx || column.j >= info.my) continue;
+        PetscCall(MatSetValuesStencil(P, 1, &row, 1, &column, &values[k], INSERT_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode GridRHS(KSP ksp, Vec b, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver on such a grid of m x m points */
+static inline PetscErrorCode GridSolverCreate(PetscInt m, PetscReal *convection, KSP *ksp)
+{
+  DM da;
+
+  PetscFunctionBeginUser;
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, m, m, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMSetFromOptions(da));
+  PetscCall(DMSetUp(da));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetDM(*ksp, da));
+  PetscCall(KSPSetComputeOperators(*ksp, GridOperators, convection));
+  PetscCall(KSPSetComputeRHS(*ksp, GridRHS, NULL));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 300));
+  PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A shell with the rows and vectors of A */
+static inline PetscErrorCode ShellCreate(Mat A, PetscErrorCode (*mult)(Mat, Vec, Vec), void *ctx, Mat *S)
+{
+  PetscInt n, N;
+  VecType  type;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetSize(A, &N, NULL));
+  PetscCall(MatGetVecType(A, &type));
+  PetscCall(MatCreateShell(PetscObjectComm((PetscObject)A), n, n, N, N, ctx, S));
+  PetscCall(MatShellSetVecType(*S, type));
+  PetscCall(MatShellSetOperation(*S, MATOP_MULT, (void (*)(void))mult));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Its matvec, with A for the context */
+static inline PetscErrorCode PassMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  PetscCall(MatMult((Mat)ctx, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Or counted */
+typedef struct {
+  Mat      A;
+  PetscInt matvecs;
+} Counted;
+
+static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  ((Counted *)ctx)->matvecs++;
+  PetscCall(MatMult(((Counted *)ctx)->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver as the tests want it; options are left to those tests that are about them */
+static inline PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(*ksp, s));
+  PetscCall(KSPIDRSSetImplementation(*ksp, implementation));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolverCreateSide(Mat A, PetscInt s, PCSide side, const char pctype[], KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPSetPCSide(*ksp, side));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side, KSPNormType norm, PetscInt max_it, const char pctype[], KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreateSide(A, s, side, pctype, ksp));
+  if (norm != KSP_NORM_DEFAULT) PetscCall(KSPSetNormType(*ksp, norm));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, max_it));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||b - A x|| and ||b||, whatever a solver says of x */
+static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
+{
+  Vec r;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, rnorm));
+  PetscCall(VecNorm(b, NORM_2, bnorm));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The norm of b - A x, or of b without an x, that this solver works on: on the left it is preconditioned */
+static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
+{
+  PCSide side;
+  Mat    A;
+  Vec    r, w;
+  PC     pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecDuplicate(b, &w));
+  if (x) PetscCall(MatMult(A, x, r));
+  else PetscCall(VecSet(r, 0.0));
+  PetscCall(VecAYPX(r, -1.0, b));
+  if (side == PC_LEFT) PetscCall(PCApply(pc, r, w));
+  PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, norm));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solver says that it has converged, and x solves the system with this matrix to the tolerance relative to ||b|| */
+static inline PetscErrorCode CheckSolved(const char what[], KSP ksp, Mat A, Vec b, Vec x)
+{
+  KSPConvergedReason reason;
+  PetscReal          norm, bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+  PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
+  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same in the norm of the solver, which is the one that it reports */
+static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
+{
+  KSPConvergedReason reason;
+  PetscReal          norm, reported, reference;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetResidualNorm(ksp, &reported));
+  PetscCall(SolverNorm(ksp, b, x, &norm));
+  PetscCall(SolverNorm(ksp, b, NULL, &reference));
+  PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
+  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference), "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves from zero, and nothing but that may come of it; the limit on iterations is that of the solver */
+static inline PetscErrorCode SolveConverged(const char what[], KSP ksp, Vec b)
+{
+  PetscErrorCode ierr;
+  Vec            x;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
+  else PetscCall(CheckConverged(what, ksp, b, x));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve with the norms of all its iterations */
+#define MAX_HISTORY 1000
+typedef struct {
+  PetscInt  length;
+  PetscReal norms[MAX_HISTORY];
+} History;
+
+static inline PetscErrorCode SolveHistory(KSP ksp, Vec b, Vec x, History *history)
+{
+  const PetscReal *norms;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &history->length));
+  PetscCall(PetscArraycpy(history->norms, norms, history->length));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,150 @@
+static char help[] = "Counts of KSPIDRS: matvecs and reductions, after and during a solve; and norms that are reported where the recurrence has lost b - A x.\n\n";
+
+#include "systems.h"
+
+/* One global reduction a product: as the solver counts them, and as PETSc counts the calls of MPI_Allreduce() */
+static PetscErrorCode TestCounts(void)
+{
+  const PetscInt sizes[] = {1, 2, 4, 8}, limits[] = {1, 4, 5, 6, 9, 20, 37};
+  PetscMPIInt    size;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
+      const PetscInt N = limits[il];
+      KSP            ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+      PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+      PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, N));
+      PetscCall(KSPSetUp(ksp));
+      for (PetscInt solve = 0; solve < 2; solve++) {
+        const PetscLogDouble before = petsc_allreduce_ct;
+        PetscInt             its, products, reductions, updates, restarts, calls;
+
+        PetscCall(KSPSolve(ksp, b, x));
+        calls = (PetscInt)(petsc_allreduce_ct - before);
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
+        PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL));
+        PetscCall(ComplainIf(its != N || restarts, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT ", %" PetscInt_FMT " restarts", sizes[is], N, its, restarts));
+        PetscCall(ComplainIf(products != N + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " products", sizes[is], N, updates, products));
+        /* the first projection, one after each update, and on several processes that of the last norm */
+        PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0), "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " reductions", sizes[is], N, updates, reductions));
+        /* PETSc with debugging makes many more, to see that all processes say the same */
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) && calls > N + 3 + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, updates, calls));
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && size > 1 && calls < reductions, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, reductions, calls));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("counts"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Counts asked for during a solve are of this solve, and only grow */
+static PetscErrorCode CountsMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  PetscInt *last = (PetscInt *)ctx, products, reductions;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
+  if (!its) last[0] = last[1] = 0;
+  PetscCall(ComplainIf(products < last[0] || products < its || reductions < last[1], "at iteration %" PetscInt_FMT ": %" PetscInt_FMT " products and %" PetscInt_FMT " reductions after %" PetscInt_FMT " and %" PetscInt_FMT, its, products, reductions, last[0], last[1]));
+  last[0] = products;
+  last[1] = reductions;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestCountsBetween(void)
+{
+  PetscInt last[2];
+  Mat      A;
+  Vec      b, x;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(KSPMonitorSet(ksp, CountsMonitor, last, NULL));
+  for (PetscInt solve = 0; solve < 2; solve++) PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("counts during a solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Convection and diffusion on a line */
+static PetscScalar Line(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 2.0 : (j == i - 1 ? -1.3 : (j == i + 1 ? -0.7 : 0.0));
+}
+
+/*
+   Where the norm of the recurrence has left that of b - A x behind, the solver finds out by itself. Whatever it ends with,
+   it does not report a norm below the tolerance for an x that misses it.
+*/
+static PetscErrorCode TestNorms(void)
+{
+  const PetscReal tolerance = 500 * PETSC_MACHINE_EPSILON;
+  PetscReal       norm, reported, reference;
+  Mat             A;
+  Vec             b, x;
+  KSP             ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Line, 200, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(VecNorm(b, NORM_2, &reference));
+  PetscCall(SolverCreate(A, 8, PCNONE, &ksp));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  for (PetscInt limit = 220; limit < 300; limit++) {
+    KSPConvergedReason reason;
+
+    PetscCall(KSPSetTolerances(ksp, tolerance, PETSC_DEFAULT, PETSC_DEFAULT, limit));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(KSPGetResidualNorm(ksp, &reported));
+    PetscCall(SolverNorm(ksp, b, x, &norm));
+    PetscCall(ComplainIf(reported <= tolerance * reference && !(norm <= 1.01 * tolerance * reference), "max_it %" PetscInt_FMT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit, KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("norms below the tolerance"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestCounts());
+  PetscCall(TestCountsBetween());
+  PetscCall(TestNorms());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

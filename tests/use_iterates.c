@@ -1,0 +1,377 @@
+static char help[] = "Iterates and norms that KSPIDRS shows: at every iteration to monitors, wherever a solve ends, with vectors of type nest, and with preconditioners that vary.\n\n";
+
+#include "systems.h"
+
+/*
+   A monitor that looks at the iterate and its residual at every iteration, and keeps the norms
+*/
+typedef struct {
+  const char *what;
+  Vec         b, x, t, v, w;
+  PetscInt    calls;
+  PetscReal   peak;
+  PetscBool   build;
+  PetscReal   norms[MAX_HISTORY];
+} Watch;
+
+static PetscErrorCode WatchCreate(const char what[], Vec b, PetscBool build, Watch *watch)
+{
+  PetscFunctionBeginUser;
+  watch->what  = what;
+  watch->b     = b;
+  watch->calls = 0;
+  watch->peak  = 0.0;
+  watch->build = build;
+  PetscCall(VecDuplicate(b, &watch->x));
+  PetscCall(VecDuplicate(b, &watch->t));
+  PetscCall(VecDuplicate(b, &watch->v));
+  PetscCall(VecDuplicate(b, &watch->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode WatchDestroy(Watch *watch)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecDestroy(&watch->x));
+  PetscCall(VecDestroy(&watch->t));
+  PetscCall(VecDestroy(&watch->v));
+  PetscCall(VecDestroy(&watch->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Watch    *watch = (Watch *)ctx;
+  PetscReal norm, difference;
+  PetscInt  reported;
+  PCSide    side;
+  PC        pc;
+  Vec       x, v;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetIterationNumber(ksp, &reported));
+  PetscCall(ComplainIf(its != watch->calls, "%s: monitored iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", watch->what, its, watch->calls));
+  PetscCall(ComplainIf(its != reported, "%s: monitored iteration %" PetscInt_FMT " when the solver is at %" PetscInt_FMT, watch->what, its, reported));
+  if (watch->calls < MAX_HISTORY) watch->norms[watch->calls] = rnorm;
+  watch->calls++;
+  watch->peak = PetscMax(watch->peak, rnorm);
+  if (!watch->build) PetscFunctionReturn(PETSC_SUCCESS);
+
+  PetscCall(KSPBuildSolution(ksp, watch->x, NULL));
+  PetscCall(SolverNorm(ksp, watch->b, watch->x, &norm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscCall(VecCopy(x, watch->t));
+  PetscCall(VecAXPY(watch->t, -1.0, watch->x));
+  PetscCall(VecNorm(watch->t, NORM_INFINITY, &difference));
+  PetscCall(ComplainIf(!(difference == 0.0), "%s: at iteration %" PetscInt_FMT " the solution built in a vector of the solver differs by %g", watch->what, its, (double)difference));
+
+  PetscCall(KSPBuildResidual(ksp, watch->t, watch->v, &v));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (side == PC_LEFT) PetscCall(PCApply(pc, v, watch->w));
+  else PetscCall(VecCopy(v, watch->w));
+  PetscCall(VecNorm(watch->w, NORM_2, &norm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every iteration is monitored once, in order, with the norm of the history; solution and residual can be built at each */
+static PetscErrorCode TestMonitors(void)
+{
+  const PetscInt  sizes[]      = {1, 2, 4, 8};
+  const PCSide    sides[]      = {PC_RIGHT, PC_LEFT};
+  const char     *pctypes[]    = {PCNONE, PCJACOBI};
+  const PetscReal tolerances[] = {1e-3, 0.0, 0.7};
+  Mat             A;
+  Vec             b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 11, 0.8, LAYOUT_UNEVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t iside = 0; iside < 2; iside++) {
+      for (size_t ipc = 0; ipc < 2; ipc++) {
+        for (size_t itol = 0; itol < PETSC_STATIC_ARRAY_LENGTH(tolerances); itol++) {
+          for (PetscInt guess = 0; guess < 2; guess++) {
+            static History history;
+            static Watch   watch;
+            char           what[128];
+            PetscInt       its;
+            KSP            ksp;
+
+            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, update tolerance %g, %s guess", sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)tolerances[itol], guess ? "nonzero" : "zero"));
+            PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
+            PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerances[itol]));
+            PetscCall(VecSetGeneral(x, 2.0));
+            PetscCall(KSPSetInitialGuessNonzero(ksp, guess ? PETSC_TRUE : PETSC_FALSE));
+            PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
+            PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
+            PetscCall(SolveHistory(ksp, b, x, &history));
+            PetscCall(CheckConverged(what, ksp, b, x));
+            PetscCall(KSPGetIterationNumber(ksp, &its));
+            PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1, "%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT " iterations", what, watch.calls, history.length, its));
+            for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++) {
+              PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]), "%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what, (double)watch.norms[i], i, (double)history.norms[i]));
+            }
+            PetscCall(WatchDestroy(&watch));
+            PetscCall(KSPDestroy(&ksp));
+          }
+        }
+      }
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("monitors, solution and residual at every iteration"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A convergence test that stops at an iteration, for a reason, and is called once an iteration */
+typedef struct {
+  PetscInt           stop;
+  KSPConvergedReason reason;
+  PetscInt           calls;
+} Stop;
+
+static PetscErrorCode StopTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  Stop *stop = (Stop *)ctx;
+
+  PetscFunctionBeginUser;
+  *reason = KSP_CONVERGED_ITERATING;
+  PetscCall(ComplainIf(its != stop->calls++, "the test is called at iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", its, stop->calls - 1));
+  if (its >= stop->stop) *reason = stop->reason;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How a solve is ended at a certain iteration */
+typedef enum {
+  END_MAX_IT,   /* -ksp_max_it */
+  END_SKIP,     /* that and -ksp_convergence_test skip */
+  END_NO_NORM,  /* that and -ksp_norm_type none */
+  END_ITS,      /* a test of the user's: convergence for a reason of its own, */
+  END_RTOL,     /* for one that the solver would verify after PETSc's own test, */
+  END_DIVERGED, /* or divergence */
+  ENDS
+} End;
+static const char *const ends[] = {"max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence"};
+
+/* Wherever in a cycle a solve is ended, it has made exactly these iterations, and the x handed back belongs to the norm reported */
+static PetscErrorCode TestEnds(void)
+{
+  const PetscInt                  sizes[]   = {1, 2, 4, 8};
+  const PCSide                    sides[]   = {PC_RIGHT, PC_LEFT};
+  const char                     *pctypes[] = {PCNONE, PCJACOBI};
+  static const KSPConvergedReason reasons[] = {KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_CONVERGED_RTOL, KSP_DIVERGED_DTOL};
+  Mat                             A;
+  Vec                             b, x, first;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_UNEVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &first));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t iside = 0; iside < 2; iside++) {
+      for (size_t ipc = 0; ipc < 2; ipc++) {
+        for (PetscInt limit = 0; limit <= 12; limit++) {
+          for (PetscInt end = 0; end < ENDS; end++) {
+            KSPConvergedReason reason;
+            PetscReal          norm, reported, size;
+            PetscInt           its, products, updates;
+            char               what[128];
+            Stop               stop = {limit, reasons[end], 0};
+            KSP                ksp;
+
+            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, end at %" PetscInt_FMT " by %s", sizes[is], PCSides[sides[iside]], pctypes[ipc], limit, ends[end]));
+            PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
+            PetscCall(KSPSetTolerances(ksp, 1e-13, PETSC_DEFAULT, PETSC_DEFAULT, end <= END_NO_NORM ? limit : 500));
+            if (end == END_SKIP) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+            if (end == END_NO_NORM) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+            if (end > END_NO_NORM) PetscCall(KSPSetConvergenceTest(ksp, StopTest, &stop, NULL));
+            PetscCall(KSPSolve(ksp, b, x));
+            PetscCall(KSPGetConvergedReason(ksp, &reason));
+            PetscCall(KSPGetIterationNumber(ksp, &its));
+            PetscCall(KSPGetResidualNorm(ksp, &reported));
+            PetscCall(SolverNorm(ksp, b, x, &norm));
+            PetscCall(ComplainIf(its != limit, "%s: %" PetscInt_FMT " iterations", what, its));
+            /* without a norm releases of PETSc differ about the reason */
+            PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what, KSPConvergedReasons[reason]));
+            PetscCall(ComplainIf(end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)), "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
+            /* no product is made for nothing: one more than iterations where the norm of the last comes with the next */
+            PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
+            PetscCall(ComplainIf(products < its || products > its + 1 + updates, "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
+            PetscCall(ComplainIf(end <= END_NO_NORM && products != its + updates, "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
+            if (!end) PetscCall(VecCopy(x, first));
+            PetscCall(VecNorm(first, NORM_2, &size));
+            PetscCall(VecAXPY(x, -1.0, first));
+            PetscCall(VecNorm(x, NORM_2, &norm));
+            PetscCall(ComplainIf(!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size), "%s: x differs by %g of %g from that by max_it", what, (double)norm, (double)size));
+            PetscCall(KSPDestroy(&ksp));
+          }
+        }
+      }
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&first));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("ends at every iteration"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors that have no array of their own: those of MATNEST; the back end is the one of Vec calls, or the solver's choice */
+static PetscErrorCode TestNest(void)
+{
+  const PetscInt sizes[] = {1, 4};
+  const PCSide   sides[] = {PC_RIGHT, PC_LEFT};
+  Mat            blocks[4], A, S;
+  Vec            b, x, parts[2];
+  PetscInt       n, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &blocks[0], &parts[0]));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &blocks[3], &parts[1]));
+  PetscCall(MatDuplicate(blocks[0], MAT_COPY_VALUES, &blocks[1]));
+  PetscCall(MatDuplicate(blocks[3], MAT_COPY_VALUES, &blocks[2]));
+  PetscCall(MatScale(blocks[1], 0.1));
+  PetscCall(MatScale(blocks[2], -0.2));
+  PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, blocks, &A));
+  PetscCall(MatNestSetVecType(A, VECNEST));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecGetSize(b, &N));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, A, &S)); /* of the standard type of vectors */
+  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t iside = 0; iside < 2; iside++) {
+      for (PetscInt shell = 0; shell < 2; shell++) {
+        static Watch watch;
+        char         what[64];
+        KSP          ksp;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", shell ? "shell" : "nest", sizes[is], PCSides[sides[iside]]));
+        PetscCall(SolverCreateSide(shell ? S : A, sizes[is], sides[iside], PCNONE, &ksp));
+        PetscCall(KSPIDRSSetImplementation(ksp, implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_AUTO));
+        PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
+        PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
+        PetscCall(VecSetGeneral(x, 2.0));
+        PetscCall(KSPSetInitialGuessNonzero(ksp, shell ? PETSC_TRUE : PETSC_FALSE));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(WatchDestroy(&watch));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&blocks[i]));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(VecDestroy(&parts[i]));
+  PetscCall(Verdict("nested vectors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A preconditioner that is another one at each application */
+typedef struct {
+  Vec      diagonal;
+  PetscInt count;
+} Varying;
+
+static PetscErrorCode VaryingApply(PC pc, Vec x, Vec y)
+{
+  PetscScalar *array;
+  Varying     *varying;
+  PetscInt     begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &varying));
+  PetscCall(VecPointwiseDivide(y, x, varying->diagonal));
+  PetscCall(VecGetOwnershipRange(y, &begin, &end));
+  PetscCall(VecGetArray(y, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] *= 1.0 + 0.02 * PetscSinReal(1.0 * varying->count * (i + 1));
+  PetscCall(VecRestoreArray(y, &array));
+  varying->count++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestVarying(void)
+{
+  const PetscInt sizes[] = {1, 2, 4, 8};
+  Varying        varying;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &varying.diagonal));
+  PetscCall(MatGetDiagonal(A, varying.diagonal));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (PetscInt inner = 0; inner < 2; inner++) {
+      for (PetscInt guess = 0; guess < 2; guess++) {
+        static Watch watch;
+        char         what[64];
+        KSP          ksp, sub;
+        PC           pc;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, inner ? "inner gmres" : "varying diagonal", sizes[is]));
+        PetscCall(SolverCreate(A, sizes[is], inner ? PCKSP : PCSHELL, &ksp));
+        PetscCall(KSPGetPC(ksp, &pc));
+        if (inner) {
+          PetscCall(PCKSPGetKSP(pc, &sub));
+          PetscCall(KSPSetType(sub, KSPGMRES));
+          PetscCall(KSPSetTolerances(sub, 0.2, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+          PetscCall(KSPGetPC(sub, &pc));
+          PetscCall(PCSetType(pc, PCJACOBI));
+        } else {
+          varying.count = 0;
+          PetscCall(PCShellSetContext(pc, &varying));
+          PetscCall(PCShellSetApply(pc, VaryingApply));
+        }
+        PetscCall(VecSetGeneral(x, 2.0));
+        PetscCall(KSPSetInitialGuessNonzero(ksp, guess ? PETSC_TRUE : PETSC_FALSE));
+        PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
+        PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(WatchDestroy(&watch));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(VecDestroy(&varying.diagonal));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("preconditioners that vary"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestMonitors());
+  PetscCall(TestEnds());
+  PetscCall(TestNest());
+  PetscCall(TestVarying());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

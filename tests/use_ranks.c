@@ -1,0 +1,89 @@
+static char help[] = "KSPIDRS on any number of processes, however they share the rows: the iterations are those of one process, and all processes know the same norms.\n\n";
+
+#include "systems.h"
+
+static const char *const layouts[] = {"even", "uneven", "first empty", "all on the last"};
+
+/* Is the residual history that of every other process, to the last bit? */
+static PetscErrorCode CheckHistory(const char what[], KSP ksp)
+{
+  const PetscReal *history;
+  PetscInt         entries, shortest, longest;
+  PetscReal       *smallest, *largest;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
+  IDRSCallAllreduce(&entries, &shortest, 1, MPIU_INT, MPI_MIN, PETSC_COMM_WORLD);
+  IDRSCallAllreduce(&entries, &longest, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD);
+  PetscCall(ComplainIf(shortest != longest || !shortest, "%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what, shortest, longest));
+  PetscCall(PetscMalloc2(shortest, &smallest, shortest, &largest));
+  IDRSCallAllreduce(history, smallest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD);
+  IDRSCallAllreduce(history, largest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
+  for (PetscInt i = 0; i < shortest; i++) { PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i])); }
+  PetscCall(PetscFree2(smallest, largest));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On any number of processes, however the rows are shared, the iterations are those of one process */
+static PetscErrorCode TestRanks(void)
+{
+  const PetscInt sizes[]   = {1, 2, 4, 8};
+  const char    *pctypes[] = {PCNONE, PCJACOBI};
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  rtol = PetscMax(rtol, 10000 * PETSC_MACHINE_EPSILON); /* near the attainable accuracy the iterations depend on rounding */
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (size_t ipc = 0; ipc < 2; ipc++) {
+      PetscInt alone, together;
+
+      PetscCall(SystemCreateGrid(PETSC_COMM_SELF, 13, 0.5, LAYOUT_EVEN, &A, &b));
+      PetscCall(VecDuplicate(b, &x));
+      PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetIterationNumber(ksp, &alone));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&b));
+      PetscCall(MatDestroy(&A));
+      for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+        PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.5, (Layout)layout, &A, &b));
+        PetscCall(VecDuplicate(b, &x));
+        PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+        PetscCall(KSPSetResidualHistory(ksp, NULL, PETSC_DECIDE, PETSC_TRUE));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckConverged(layouts[layout], ksp, b, x));
+        PetscCall(CheckHistory(layouts[layout], ksp));
+        PetscCall(KSPGetIterationNumber(ksp, &together));
+        PetscCall(ComplainIf(PetscAbsInt(together - alone) > 1, "s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", sizes[is], pctypes[ipc], layouts[layout], together, alone));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&b));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("iterations on any number of processes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestRanks());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3 4}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,0 +1,450 @@
+static char help[] = "KSPIDRS used again: after changes of settings and systems, beside another solver, as another type; transposes, several right-hand sides and views in between.\n\n";
+
+#include "systems.h"
+
+static PetscErrorCode CheckSame(const char what[], const History *first, const History *second)
+{
+  PetscFunctionBeginUser;
+  if (first->length != second->length || first->length < 2) PetscCall(Complain("%s: %" PetscInt_FMT " norms instead of %" PetscInt_FMT, what, second->length, first->length));
+  else {
+    for (PetscInt i = 0; i < first->length; i++) {
+      if (!(first->norms[i] == second->norms[i])) {
+        PetscCall(Complain("%s: norm %" PetscInt_FMT " is %.16g instead of %.16g", what, i, (double)second->norms[i], (double)first->norms[i]));
+        break;
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The history of a new solver with these settings: what any used one has to repeat, bit by bit */
+static PetscErrorCode FreshHistory(Mat A, Vec b, PetscInt s, PetscInt seed, PetscReal cosine, PetscReal tolerance, PCSide side, const char *pctype, History *history)
+{
+  KSP ksp;
+  Vec x;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreateSide(A, s, side, pctype, &ksp));
+  PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
+  PetscCall(SolveHistory(ksp, b, x, history));
+  PetscCall(CheckConverged("a new solver", ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A used solver forgets: whatever changes between two solves, the next is that of a new solver, bit by bit */
+static PetscErrorCode TestReuse(void)
+{
+  History *expected, *found;
+  Mat      A, B, C;
+  Vec      b, c, x, y;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(1, &expected, 1, &found));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &C, &c));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(c, &y));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(FreshHistory(A, b, 4, 0, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
+  for (PetscInt i = 0; i < 3; i++) {
+    PetscCall(SolveHistory(ksp, b, x, found));
+    PetscCall(CheckSame("the same again", expected, found));
+  }
+
+  PetscCall(KSPIDRSSetShadowSize(ksp, 7));
+  PetscCall(FreshHistory(A, b, 7, 0, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("larger s", expected, found));
+  PetscCall(KSPIDRSSetShadowSize(ksp, 2));
+  PetscCall(FreshHistory(A, b, 2, 0, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("smaller s", expected, found));
+  PetscCall(KSPIDRSSetShadowSeed(ksp, 17));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("another seed", expected, found));
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, 0.0));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 1e-3, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("another cosine", expected, found));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.0, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("no reliable updates", expected, found));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.5));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("frequent reliable updates", expected, found));
+  /* PETSc keeps the norm that belonged to the old side, unless told not to */
+  PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_LEFT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("left side", expected, found));
+  PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckSame("right side again", expected, found));
+
+  /* other values in the same matrix, another matrix of the same size, another size after a reset */
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatShift(A, 0.7));
+  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckConverged("other values", ksp, b, x));
+  PetscCall(CheckSame("other values", expected, found));
+  PetscCall(KSPSetOperators(ksp, B, B));
+  PetscCall(FreshHistory(B, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, b, x, found));
+  PetscCall(CheckConverged("another matrix", ksp, b, x));
+  PetscCall(CheckSame("another matrix", expected, found));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, C, C));
+  PetscCall(FreshHistory(C, c, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
+  PetscCall(SolveHistory(ksp, c, y, found));
+  PetscCall(CheckConverged("another size", ksp, c, y));
+  PetscCall(CheckSame("another size", expected, found));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&c));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(PetscFree2(expected, found));
+  PetscCall(Verdict("reuse"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A monitor that solves another system with another solver */
+typedef struct {
+  KSP      ksp;
+  Vec      b, x;
+  PetscInt solves;
+} Other;
+
+static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode OtherMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Other *other = (Other *)ctx;
+
+  PetscFunctionBeginUser;
+  if (its % 3 == 0) {
+    PetscCall(KSPSolve(other->ksp, other->b, other->x));
+    PetscCall(CheckConverged("the solver inside", other->ksp, other->b, other->x));
+    other->solves++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two solvers with prefixes, and options of their own, one working while the other waits */
+static PetscErrorCode TestTwo(void)
+{
+  const char *prefixes[] = {"first_", "second_"};
+  History    *expected, *found;
+  PetscInt    s;
+  Other       other;
+  Mat         A, C;
+  Vec         b, x;
+  KSP         ksp[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(1, &expected, 1, &found));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &C, &other.b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(other.b, &other.x));
+  PetscCall(PetscOptionsSetValue(NULL, "-first_ksp_idrs_s", "2"));
+  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_s", "8"));
+  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_cosine", "0.25"));
+  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_seed", "3"));
+  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_update_tol", "0.1"));
+  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_max_restarts", "5"));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscCall(SolverCreate(i ? C : A, 4, PCJACOBI, &ksp[i]));
+    PetscCall(KSPSetOptionsPrefix(ksp[i], prefixes[i]));
+    PetscCall(KSPSetFromOptions(ksp[i]));
+    PetscCall(KSPIDRSGetShadowSize(ksp[i], &s));
+    PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" PetscInt_FMT, prefixes[i], s));
+  }
+  {
+    PetscInt  seed, restarts;
+    PetscReal cosine, tolerance;
+
+    PetscCall(KSPIDRSGetShadowSeed(ksp[1], &seed));
+    PetscCall(KSPIDRSGetMinimumCosine(ksp[1], &cosine));
+    PetscCall(KSPIDRSGetUpdateTolerance(ksp[1], &tolerance));
+    PetscCall(KSPIDRSGetMaxRestarts(ksp[1], &restarts));
+    PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5, "options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed, (double)cosine, (double)tolerance, restarts));
+  }
+  PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL)); /* on a GPU both solves are made in lockstep then, with the same rounding */
+  PetscCall(SolveHistory(ksp[0], b, x, expected));
+  other.ksp    = ksp[1];
+  other.solves = 0;
+  PetscCall(KSPMonitorSet(ksp[0], OtherMonitor, &other, NULL));
+  PetscCall(SolveHistory(ksp[0], b, x, found));
+  PetscCall(CheckConverged("the solver outside", ksp[0], b, x));
+  PetscCall(CheckSame("interleaved", expected, found));
+  PetscCall(ComplainIf(other.solves < 3, "only %" PetscInt_FMT " solves inside", other.solves));
+  {
+    PetscInt products, reductions, updates, restarts;
+
+    PetscCall(KSPIDRSSetShadowSize(ksp[0], 3));
+    PetscCall(KSPSetUp(ksp[0]));
+    PetscCall(KSPIDRSGetCounts(ksp[0], &products, &reductions, &updates, &restarts));
+    PetscCall(ComplainIf(products || reductions || updates || restarts, "set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " updates, %" PetscInt_FMT " restarts", products, reductions, updates, restarts));
+  }
+  for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&other.x));
+  PetscCall(VecDestroy(&other.b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&C));
+  PetscCall(PetscFree2(expected, found));
+  PetscCall(Verdict("two solvers with prefixes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckDivtol(const char what[], KSP ksp, PetscReal expected)
+{
+  PetscReal divtol;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetTolerances(ksp, NULL, NULL, &divtol, NULL));
+  PetscCall(ComplainIf(!(PetscAbsReal(divtol - expected) <= 1e-6 * expected), "%s: divergence tolerance %g instead of %g", what, (double)divtol, (double)expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From one type to another and back; the divergence tolerance is raised only for this type, and where it is PETSc's default */
+static PetscErrorCode TestTypes(void)
+{
+  PetscInt s;
+  Mat      A;
+  Vec      b, x;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreate(A, 6, PCJACOBI, &ksp));
+  for (PetscInt i = 0; i < 3; i++) {
+    PetscCall(CheckDivtol("the default", ksp, 1e30));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckConverged("before gmres", ksp, b, x));
+    PetscCall(KSPSetType(ksp, KSPGMRES));
+    PetscCall(CheckDivtol("gmres after it", ksp, 1e4));
+    /* with another type the setters do nothing */
+    PetscCall(KSPIDRSSetShadowSize(ksp, 3));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckConverged("gmres", ksp, b, x));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+    PetscCall(ComplainIf(s != 4 && s != 6, "s = %" PetscInt_FMT " after gmres", s));
+    PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  }
+  PetscCall(KSPDestroy(&ksp));
+
+  /* a tolerance that somebody has set stays, before and after the type */
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e6, PETSC_DEFAULT));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(CheckDivtol("set before the type", ksp, 1e6));
+  PetscCall(KSPSetType(ksp, KSPBCGS));
+  PetscCall(CheckDivtol("set before both types", ksp, 1e6));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, 1e7, PETSC_DEFAULT));
+  PetscCall(KSPSetType(ksp, KSPBCGS));
+  PetscCall(CheckDivtol("set with the type", ksp, 1e7));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, 7));
+  PetscCall(CheckDivtol("others set after the type", ksp, 1e30));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_divtol", "1e4"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_divtol"));
+  PetscCall(CheckDivtol("by option", ksp, 1e4));
+  PetscCall(KSPDestroy(&ksp));
+
+  /* an option reaches a type that comes by option, and destroying a solver that was never used leaks nothing */
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, "by_"));
+  PetscCall(PetscOptionsSetValue(NULL, "-by_ksp_type", "idrs"));
+  PetscCall(PetscOptionsSetValue(NULL, "-by_ksp_idrs_s", "11"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPIDRSGetShadowSize(ksp, &s));
+  PetscCall(ComplainIf(s != 11, "-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" PetscInt_FMT, s));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("types and the divergence tolerance"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Systems with the transpose, and with several right-hand sides; what the viewers say of a solver at any stage is not an error */
+static PetscErrorCode TestOthers(void)
+{
+  const PCSide sides[] = {PC_RIGHT, PC_LEFT};
+  PetscViewer  viewer;
+  PetscReal    norm, reference;
+  PetscInt     n, N;
+  Mat          A, B, X;
+  Vec          b, x, r;
+  KSP          ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecGetSize(b, &N));
+  PetscCall(VecNorm(b, NORM_2, &reference));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &viewer));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscCall(SolverCreateSide(A, 4, sides[i], PCJACOBI, &ksp));
+    PetscCall(KSPView(ksp, viewer));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(KSPView(ksp, viewer));
+    PetscCall(KSPSolveTranspose(ksp, b, x));
+    PetscCall(KSPView(ksp, viewer));
+    PetscCall(MatMultTranspose(A, x, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &norm));
+    PetscCall(ComplainIf(!(norm <= 3 * rtol * reference), "transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]], (double)norm, (double)reference));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckConverged("after the transpose", ksp, b, x));
+
+    PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, 3, NULL, &B));
+    PetscCall(MatSetUp(B));
+    for (PetscInt j = 0; j < 3; j++) {
+      Vec column;
+
+      PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+      PetscCall(VecSetGeneral(column, 1.0 + j));
+      PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+    }
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    for (PetscInt j = 0; j < 3; j++) {
+      PetscCall(ColumnGet(B, j, b));
+      PetscCall(ColumnGet(X, j, x));
+      PetscCall(SolverNorm(ksp, b, x, &norm));
+      PetscCall(VecNorm(b, NORM_2, &reference));
+      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g", j, PCSides[sides[i]], (double)norm, (double)reference));
+    }
+    PetscCall(VecSetGeneral(b, 1.0));
+    PetscCall(VecNorm(b, NORM_2, &reference));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("transpose, several right-hand sides, views"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the solver tells in detail of its passes: every operation, and bytes that are those of the vectors */
+static PetscErrorCode TestView(void)
+{
+  const char *const     operations[] = {"project", "update", "advance", "all of these"};
+  const char           *file         = "surface_view.txt";
+  PetscBool             found[4]     = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
+  KSPIDRSImplementation got;
+  PetscViewer           viewer;
+  PetscMPIInt           rank;
+  PetscInt              n;
+  PetscBool             told = PETSC_FALSE;
+  Mat                   A;
+  Vec                   b, x;
+  KSP                   ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+  PetscCall(KSPIDRSGetImplementation(ksp, &got));
+  PetscCall(ComplainIf(got != implementation, "implementation %d, not %d", (int)got, (int)implementation));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    FILE *f = fopen(file, "r");
+    char  line[512];
+
+    while (f && fgets(line, sizeof(line), f)) {
+      char *place;
+
+      PetscCall(PetscStrstr(line, "no reliable updating", &place));
+      if (place) told = PETSC_TRUE;
+      for (PetscInt i = 0; i < 4; i++) {
+        double calls, vectors, bytes;
+
+        PetscCall(PetscStrstr(line, operations[i], &place));
+        if (!place || sscanf(place + strlen(operations[i]), "%lf calls %lf vectors %lf bytes", &calls, &vectors, &bytes) != 3) continue;
+        found[i] = PETSC_TRUE;
+        PetscCall(ComplainIf(!(PetscAbsReal((PetscReal)(bytes - vectors * (double)n * (double)sizeof(PetscScalar))) <= 0.01 * (double)n * (double)sizeof(PetscScalar)), "%s: %g bytes for %g vectors", operations[i], bytes, vectors));
+      }
+    }
+    if (f) fclose(f);
+    (void)remove(file);
+  }
+  PetscCallMPI(MPI_Bcast(found, 4 * (PetscMPIInt)sizeof(*found), MPI_BYTE, 0, PETSC_COMM_WORLD));
+  PetscCallMPI(MPI_Bcast(&told, (PetscMPIInt)sizeof(told), MPI_BYTE, 0, PETSC_COMM_WORLD));
+  PetscCall(ComplainIf(!told, "nothing about reliable updating"));
+  for (PetscInt i = 0; i < 4; i++) { PetscCall(ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */ }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("view in detail"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestReuse());
+  PetscCall(TestTwo());
+  PetscCall(TestTypes());
+  PetscCall(TestOthers());
+  PetscCall(TestView());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -233,6 +233,7 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(composed, PETSC_FALSE),
   PetscDesignatedInitializer(device, PETSC_TRUE),
+  PetscDesignatedInitializer(queue, {&IDRSQueue_CUDA, &IDRSQueue_NCCL}),
   PetscDesignatedInitializer(runs, IDRSRuns_CUDA),
   PetscDesignatedInitializer(create, IDRSCreate_CUDA),
   PetscDesignatedInitializer(destroy, IDRSDestroy_CUDA),

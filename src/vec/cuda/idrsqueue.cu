@@ -30,21 +30,13 @@ static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
-  if (work->passes != &IDRSPasses_CUDA) *why = "the vectors are not on a GPU";
-  else if (work->size > 1) *why = "there are several processes";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, const char *why[])
 {
-  PetscMPIInt able = work->passes == &IDRSPasses_CUDA ? 1 : 0;
-
   PetscFunctionBegin;
-  *why = NULL;
-  IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, work->comm);
-  if (work->size == 1) *why = "there is one process";
-  else if (!able) *why = "not all processes have their vectors on a GPU";
-  else PetscCall(IDRSNCCLConnect(work->comm, why));
+  PetscCall(IDRSNCCLConnect(work->comm, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,24 +7,18 @@
 
 /* One block: the algebra by itself, from sums that are in the storage */
 template <int S>
-struct IDRSAlgebraKernel {
-  static constexpr int  blocks = 0;
-  static constexpr bool early = false, admits = true;
-  IDRSAlgebra           algebra;
-  int                   s;
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, IDRSAlgebra algebra, int s)
+{
+  __shared__ PetscScalar shared[IDRS_STORAGE(S)];
+  PetscScalar           *storage;
 
-  __device__ __forceinline__ void Run() const
-  {
-    __shared__ PetscScalar shared[IDRS_STORAGE(S)];
-    PetscScalar           *storage;
-
-    if (algebra.result->stopped) return;
-    storage = IDRSAlgebraBegin<S>(algebra, s, shared);
-    for (PetscInt i = IDRS_STORAGE_SUMS(s) + threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) storage[i] = algebra.storage[i];
-    if (algebra.step.start || algebra.step.k == s) IDRSAlgebraEnd<S, true>(algebra, s, storage);
-    else IDRSAlgebraEnd<S, false>(algebra, s, storage);
-  }
-};
+  overlap.Begin();
+  if (algebra.result->stopped) return;
+  storage = IDRSAlgebraBegin<S>(algebra, s, shared);
+  for (PetscInt i = IDRS_STORAGE_SUMS(s) + threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) storage[i] = algebra.storage[i];
+  if (algebra.step.start || algebra.step.k == s) IDRSAlgebraEnd<S, true>(algebra, s, storage);
+  else IDRSAlgebraEnd<S, false>(algebra, s, storage);
+}
 
 static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, const char *why[])
 {
@@ -84,18 +78,18 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, 
 {
   const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
   const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
-  IDRSAlgebra       sums    = algebra;
+  IDRSAlgebra       project = algebra; /* without the storage: the projection leaves the sums of this process */
   const PetscInt    s       = work->s;
   cudaStream_t      stream;
 
   PetscFunctionBegin;
-  sums.storage = NULL;
+  project.storage = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &sums));
+  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
   PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
-  if (s <= 8) IDRSLaunch(IDRSAlgebraKernel<8>{algebra, (int)s}, 1, stream);
-  else IDRSLaunch(IDRSAlgebraKernel<16>{algebra, (int)s}, 1, stream);
+  if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
+  else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);

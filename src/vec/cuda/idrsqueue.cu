@@ -55,42 +55,29 @@ static PetscErrorCode IDRSQueueBegin_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
-{
-  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
-
-  return {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm};
-}
-
+/*
+   One process: the projection does the algebra. Several: it leaves the sums of this one, NCCL adds them up, and the algebra kernel follows. After the device has
+   stopped, those of the last projection before are added up again, and the storage keeps the same sums
+*/
 static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
 {
-  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
-
-  PetscFunctionBegin;
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* After the device has stopped, the sums of that projection are added up again, and the storage keeps them */
-static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
-{
   const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
-  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
-  IDRSAlgebra       project = algebra; /* without the storage: the projection leaves the sums of this process */
   const PetscInt    s       = work->s;
+  const IDRSAlgebra algebra = {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm};
+  IDRSAlgebra       project = algebra;
   cudaStream_t      stream;
 
   PetscFunctionBegin;
-  project.storage = NULL;
+  if (work->size > 1) project.storage = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
-  PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
-  if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
-  else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
-  PetscCallCUDA(cudaGetLastError());
+  if (work->size > 1) {
+    PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
+    if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
+    else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
+    PetscCallCUDA(cudaGetLastError());
+  }
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -108,6 +95,7 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
 static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
@@ -115,20 +103,9 @@ static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  if (work->size > 1) PetscCall(IDRSNCCLWait(work->comm, stream));
   PetscCallCUDA(cudaMemcpyAsync(work->storage, cuda->storage, (size_t)IDRS_STORAGE(work->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
-static PetscErrorCode IDRSQueueEnd_NCCL(IDRSWork work)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSNCCLWait(work->comm, stream));
-  PetscCall(IDRSQueueEnd_CUDA(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,8 +128,8 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
-  PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
-  PetscDesignatedInitializer(end, IDRSQueueEnd_NCCL),
+  PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
 // clang-format on

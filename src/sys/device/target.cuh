@@ -75,7 +75,7 @@ static inline cudaError_t IDRSCanLaunchEarly(const void *kernel, bool *can)
 }
 
 /* The attribute of a launch that makes it early: the kernel may begin before those ahead of it in the stream have ended */
-static inline cudaLaunchAttribute IDRSLaunchEarly()
+static inline cudaLaunchAttribute IDRSEarlyAttribute()
 {
   cudaLaunchAttribute attribute = {};
 

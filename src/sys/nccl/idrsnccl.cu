@@ -8,7 +8,7 @@
 
 typedef struct {
   ncclComm_t   comm;   /* NULL once something has failed */
-  cudaStream_t stream; /* of the messages, which other work goes on beside */
+  cudaStream_t stream; /* of the messages, beside PETSc's, which goes on meanwhile */
   PetscMPIInt  rank;
 } IDRSNCCL;
 
@@ -197,8 +197,11 @@ PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscSc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSNCCLExchange - Sends and receives messages, as a whole, on the stream that IDRSNCCLGetStream() returns. One to this process itself is a copy */
-PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
+/*
+   IDRSNCCLExchange - Sends and receives messages, as a whole, on a stream beside PETSc's: once they are packed, up to where they have arrived. One to this
+   process itself is a copy
+*/
+PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[], cudaEvent_t arrived)
 {
   IDRSNCCL          *nccl;
   const IDRSMessage *own    = NULL;
@@ -210,6 +213,7 @@ PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, PetscInt sends, const IDRSMessage
   for (PetscInt i = 0; i < sends; i++) {
     if (send[i].rank == nccl->rank) own = &send[i];
   }
+  PetscCallCUDA(cudaStreamWaitEvent(nccl->stream, packed, 0));
   result = ncclGroupStart();
   for (PetscInt i = 0; i < sends && result == ncclSuccess; i++) {
     if (&send[i] != own) result = ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, nccl->comm, nccl->stream);
@@ -221,16 +225,7 @@ PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, PetscInt sends, const IDRSMessage
   ended = ncclGroupEnd(); /* in any case, or the group would stay open */
   PetscCall(IDRSNCCLResult_Private(nccl, result == ncclSuccess ? ended : result));
   PetscCallCUDA(copied);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSNCCLGetStream(MPI_Comm comm, cudaStream_t *stream)
-{
-  IDRSNCCL *nccl;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSNCCLGet_Private(comm, &nccl));
-  *stream = nccl->stream;
+  PetscCallCUDA(cudaEventRecord(arrived, nccl->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,16 +291,10 @@ PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscSc
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No sums without NCCL");
 }
 
-PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
+PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[], cudaEvent_t arrived)
 {
   PetscFunctionBegin;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No messages without NCCL");
-}
-
-PetscErrorCode IDRSNCCLGetStream(MPI_Comm comm, cudaStream_t *stream)
-{
-  PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No stream without NCCL");
 }
 
 PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)

@@ -1,7 +1,7 @@
 /*
    Sums over the devices of several processes, and messages between them, from device to device, by NCCL where the library was built with it. A communicator of
    NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and scatters alike, and so does the timeout: no
-   wait of the host for either is longer.
+   wait of this library for either is longer.
 */
 #pragma once
 
@@ -18,8 +18,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode IDRSNCCLSetTimeout(PetscReal);
 PETSC_INTERN PetscErrorCode IDRSNCCLConnect(MPI_Comm, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSNCCLAllreduce(MPI_Comm, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
-PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[]);
-PETSC_INTERN PetscErrorCode IDRSNCCLGetStream(MPI_Comm, cudaStream_t *);
+PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, cudaEvent_t, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[], cudaEvent_t);
 PETSC_INTERN PetscErrorCode IDRSNCCLCheck(MPI_Comm, PetscLogDouble);
 PETSC_INTERN PetscErrorCode IDRSNCCLWait(MPI_Comm, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSNCCLFinish(MPI_Comm, cudaStream_t, PetscBool);

@@ -6,40 +6,29 @@
 */
 #include "launch.cuh"
 
-/* x is r, or B^{-1}v where wantv is false */
+/* Columns k ... end - 1. x is r, or B^{-1}v where wantv is false */
 template <int S, int W>
-struct IDRSCombineKernel {
-  static constexpr int  blocks = 0;
-  static constexpr bool early = false, admits = false;
-  IDRSPanels            panels;
-  IDRSCoefficients<S>   fromhost;
-  IDRSDeviceScalars     device;
-  bool                  wantv, wantu;
-  int                   k;
-  const PetscScalar    *x;
-  PetscScalar          *v;
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOverlap<false, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, const PetscScalar *x, PetscScalar *v)
+{
+  __shared__ IDRSCoefficients<S> c;
+  const size_t                   n = panels.n, ld = panels.ld;
 
-  __device__ __forceinline__ void Run() const
-  {
-    __shared__ IDRSCoefficients<S> c;
-    const size_t                   n = panels.n, ld = panels.ld;
-
-    if (!IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) return;
-    for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
-      const int   zero = IDRSOpaqueZero(i);
-      IDRSPack<W> d = IDRSLoad<W>(x, i, n), Uc = IDRSZero<W>();
+  overlap.Begin();
+  if (!IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) return;
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+    const int   zero = IDRSOpaqueZero(i);
+    IDRSPack<W> d = IDRSLoad<W>(x, i, n), Uc = IDRSZero<W>();
 
 #pragma unroll
-      for (int j = 0; j < (S ? S : panels.s); j++) {
-        if (j >= k && j < panels.s) {
-          if (wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
-          if (wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
-        }
+    for (int j = 0; j < (S ? S : end); j++) {
+      if (j >= k && j < end) {
+        if (wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        if (wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
-      IDRSTail<W>(panels, wantv, wantu, k, c.omega, i, d, Uc, v);
     }
+    IDRSTail<W>(panels, true, wantu, k, c.omega, i, d, Uc, v);
   }
-};
+}
 
 PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
 {
@@ -57,11 +46,8 @@ PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
   PetscCall(IDRSGetArrayRead_CUDA(in, &x));
   if (!wantu) PetscCall(IDRSGetArray_CUDA(out, VecGetArrayWriteAndMemType, &v));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, v}), [&](auto S, auto W) {
-    const IDRSCombineKernel<S, W> kernel = {cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, false), wantv, wantu, k, x, v};
-
-    (void)IDRSLaunchRows(cuda, W, kernel, stream);
-  }));
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, v}),
+                             [&](auto S, auto W) { (void)IDRSLaunchRows<IDRSCombineKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, false), wantv, wantu, k, (int)work->s, x, v); }));
   PetscCall(PetscLogGpuTimeEnd());
   if (!wantu) PetscCall(VecRestoreArrayWriteAndMemType(out, &v));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));

@@ -7,24 +7,18 @@
 
 /* One block: the algebra by itself, from sums that are in the storage */
 template <int S>
-struct IDRSAlgebraKernel {
-  static constexpr int  blocks = 0;
-  static constexpr bool early = false, admits = true;
-  IDRSAlgebra           algebra;
-  int                   s;
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, IDRSAlgebra algebra, int s)
+{
+  __shared__ PetscScalar shared[IDRS_STORAGE(S)];
+  PetscScalar           *storage;
 
-  __device__ __forceinline__ void Run() const
-  {
-    __shared__ PetscScalar shared[IDRS_STORAGE(S)];
-    PetscScalar           *storage;
-
-    if (algebra.result->stopped) return;
-    storage = IDRSAlgebraBegin<S>(algebra, s, shared);
-    for (PetscInt i = IDRS_STORAGE_SUMS(s) + threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) storage[i] = algebra.storage[i];
-    if (algebra.step.start || algebra.step.k == s) IDRSAlgebraEnd<S, true>(algebra, s, storage);
-    else IDRSAlgebraEnd<S, false>(algebra, s, storage);
-  }
-};
+  overlap.Begin();
+  if (algebra.result->stopped) return;
+  storage = IDRSAlgebraBegin<S>(algebra, s, shared);
+  for (PetscInt i = IDRS_STORAGE_SUMS(s) + threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) storage[i] = algebra.storage[i];
+  if (algebra.step.start || algebra.step.k == s) IDRSAlgebraEnd<S, true>(algebra, s, storage);
+  else IDRSAlgebraEnd<S, false>(algebra, s, storage);
+}
 
 static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, const char *why[])
 {
@@ -53,42 +47,29 @@ static PetscErrorCode IDRSQueueBegin_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
-{
-  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
-
-  return {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm};
-}
-
+/*
+   One process: the projection does the algebra. Several: it leaves the sums of this one, NCCL adds them up, and the algebra kernel follows. After the device has
+   stopped, those of the last projection before are added up again, and the storage keeps the same sums
+*/
 static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
 {
-  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
-
-  PetscFunctionBegin;
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* After the device has stopped, the sums of that projection are added up again, and the storage keeps them */
-static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
-{
   const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
-  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
-  IDRSAlgebra       sums    = algebra;
   const PetscInt    s       = work->s;
+  const IDRSAlgebra algebra = {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm};
+  IDRSAlgebra       project = algebra;
   cudaStream_t      stream;
 
   PetscFunctionBegin;
-  sums.storage = NULL;
+  if (work->size > 1) project.storage = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &sums));
-  PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
-  if (s <= 8) IDRSLaunch(IDRSAlgebraKernel<8>{algebra, (int)s}, 1, stream);
-  else IDRSLaunch(IDRSAlgebraKernel<16>{algebra, (int)s}, 1, stream);
-  PetscCallCUDA(cudaGetLastError());
+  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
+  if (work->size > 1) {
+    PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
+    if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
+    else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
+    PetscCallCUDA(cudaGetLastError());
+  }
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -106,6 +87,7 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
 static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
@@ -113,20 +95,9 @@ static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  if (work->size > 1) PetscCall(IDRSNCCLWait(work->comm, stream));
   PetscCallCUDA(cudaMemcpyAsync(work->storage, cuda->storage, (size_t)IDRS_STORAGE(work->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
-static PetscErrorCode IDRSQueueEnd_NCCL(IDRSWork work)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSNCCLWait(work->comm, stream));
-  PetscCall(IDRSQueueEnd_CUDA(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,8 +120,8 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
-  PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
-  PetscDesignatedInitializer(end, IDRSQueueEnd_NCCL),
+  PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
 // clang-format on

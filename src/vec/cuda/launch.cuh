@@ -1,55 +1,64 @@
 /*
-   How kernels are launched. A kernel is a struct of its arguments, with what it does in Run() and its traits:
+   How kernels are launched, and how each overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin() it calls before it
+   touches memory.
 
-     blocks   blocks that a multiprocessor is to hold, 0 for as many as come of the registers
-     early    it is launched before the kernels ahead of it in the stream have ended, and waits for all of them itself, before it touches memory
-     admits   it has a kernel that is launched early follow as soon as its blocks have begun
+     EARLY    it may be launched before the kernels ahead of it have ended, and waits for all of them itself
+     ADMITS   the next kernel may be launched, if it is one that is launched early, as soon as all blocks of this one have begun
 
-   The kernels whose last block works on alone, projection and algebra, admit the pass behind them; projection, update and advance, which are in each
-   step, are launched early. A combine by itself is neither. As IDRSKernel() reads the traits that IDRSLaunch() reads, no kernel is launched early that
-   does not wait.
+   The kernels whose last block works on alone, projection and algebra, admit the pass behind them; projection, update and advance, which are in every
+   step, are launched early. A combine by itself is neither. As Begin() and IDRSLaunch() read the same trait, no kernel is launched early that does not wait.
 */
 #pragma once
 
 #include <type_traits>
 #include "idrscudaimpl.cuh"
 
-template <typename Kernel>
-static __global__ void __launch_bounds__(IDRS_THREADS, Kernel::blocks) IDRSKernel(Kernel kernel)
+template <bool EARLY, bool ADMITS>
+struct IDRSOverlap {
+  static constexpr bool early = EARLY;
+
+  __device__ __forceinline__ void Begin() const
+  {
+    if (ADMITS) IDRSAdmitNext();
+    if (EARLY) IDRSAwaitPrevious();
+  }
+};
+
+template <typename Overlap, typename... Parameters>
+static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
 {
-  if (Kernel::admits) IDRSAdmitNext();
-  if (Kernel::early) IDRSAwaitPrevious();
-  kernel.Run();
+  return {};
 }
 
-/* The error is what cudaGetLastError() returns */
-template <typename Kernel>
-static void IDRSLaunch(const Kernel &kernel, unsigned int blocks, cudaStream_t stream)
+/* Launches so many blocks. The error is what cudaGetLastError() returns */
+template <auto kernel, typename... Arguments>
+static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... arguments)
 {
+  constexpr auto      overlap = IDRSGetOverlap(kernel);
   static bool         asked = false, early = false;
   cudaLaunchConfig_t  config    = {};
-  cudaLaunchAttribute attribute = IDRSLaunchEarly();
+  cudaLaunchAttribute attribute = IDRSEarlyAttribute();
 
-  if (Kernel::early && !asked) asked = IDRSCanLaunchEarly((const void *)IDRSKernel<Kernel>, &early) == cudaSuccess;
+  if (overlap.early && !asked) asked = IDRSCanLaunchEarly((const void *)kernel, &early) == cudaSuccess;
   config.gridDim  = blocks;
   config.blockDim = IDRS_THREADS;
   config.stream   = stream;
   config.attrs    = &attribute;
   config.numAttrs = early ? 1 : 0;
-  (void)cudaLaunchKernelEx(&config, IDRSKernel<Kernel>, kernel);
+  (void)cudaLaunchKernelEx(&config, kernel, overlap, arguments...);
 }
 
 /* For all rows in packs of width: as many blocks as the device holds at once, or fewer where these do for the rows. Returns how many */
-template <typename Kernel>
-static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, const Kernel &kernel, cudaStream_t stream)
+template <auto kernel, typename... Arguments>
+static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, cudaStream_t stream, Arguments... arguments)
 {
   static int   resident = 0;
   const size_t needed   = (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width);
   unsigned int blocks;
 
-  if (!resident && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, IDRSKernel<Kernel>, IDRS_THREADS, 0) != cudaSuccess) return 0;
+  if (!resident && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, 0) != cudaSuccess) return 0;
   blocks = (unsigned int)PetscMax(PetscMin(needed, (size_t)(resident * cuda->multiprocessors)), (size_t)1);
-  IDRSLaunch(kernel, blocks, stream);
+  IDRSLaunch<kernel>(blocks, stream, arguments...);
   return blocks;
 }
 

@@ -25,47 +25,38 @@ static constexpr int IDRSBlocksAtOnce(int products)
 
 /* For at most S of the columns, and with a y or without */
 template <int S, int W, bool Y, bool HASHED>
-struct IDRSProjectKernel {
-  static constexpr int  blocks = IDRSBlocksAtOnce(Y ? 2 * S : S);
-  static constexpr bool early = true, admits = true;
-  size_t                n;
-  IDRSShadow<S>         P;
-  const PetscScalar    *x, *y;
-  IDRSSums              out;
-  IDRSAlgebra           algebra;
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P, const PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+{
+  __shared__ PetscScalar shared[IDRS_STORAGE(S)];
+  const bool             yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
+  PetscScalar           *storage = NULL, *sums = out.sums;
+  IDRSDots<S, Y>         dots;
 
-  __device__ __forceinline__ void Run() const
-  {
-    __shared__ PetscScalar shared[IDRS_STORAGE(S)];
-    const bool             yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
-    PetscScalar           *storage = NULL, *sums = out.sums;
-    IDRSDots<S, Y>         dots;
+  overlap.Begin();
+  if (algebra.result && algebra.result->stopped) return;
+  IDRSDotsClear(dots);
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+    const IDRSPack<W> xi = IDRSLoad<W>(x, i, n);
+    IDRSPack<W>       yi = IDRSZero<W>();
 
-    if (algebra.result && algebra.result->stopped) return;
-    IDRSDotsClear(dots);
-    for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
-      const IDRSPack<W> xi = IDRSLoad<W>(x, i, n);
-      IDRSPack<W>       yi = IDRSZero<W>();
-
-      if (Y) yi = IDRSLoad<W>(y, i, n);
-      IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
-    }
-    if (!IDRSDotsFinish<S, Y>(dots, out.partials)) return;
-
-    if (algebra.storage) {
-      storage = IDRSAlgebraBegin<S>(algebra, P.s, shared);
-      sums    = storage + IDRS_STORAGE_SUMS(P.s);
-    }
-    IDRSDotsTotal<S, Y, HASHED>(out.partials, P, yisr, sums);
-    if (algebra.result) {
-      if (algebra.storage && out.sequence) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
-      return;
-    }
-    __threadfence_system();
-    __syncthreads();
-    if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
+    if (Y) yi = IDRSLoad<W>(y, i, n);
+    IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
   }
-};
+  if (!IDRSDotsFinish<S, Y>(dots, out.partials)) return;
+
+  if (algebra.storage) {
+    storage = IDRSAlgebraBegin<S>(algebra, P.s, shared);
+    sums    = storage + IDRS_STORAGE_SUMS(P.s);
+  }
+  IDRSDotsTotal<S, Y, HASHED>(out.partials, P, yisr, sums);
+  if (algebra.result) {
+    if (algebra.storage && out.sequence) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
+    return;
+  }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
+}
 
 /*
    IDRSProjectLaunch_CUDA - Launches the projection of x and y, or of x alone where y is NULL, and numbers it. The algebra says what follows from the sums,
@@ -91,18 +82,15 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
       if constexpr (S > 0) {
         constexpr int W      = width > 1 ? 2 * width : 1; /* one vector is little to read: more of it at once */
         IDRSShadow<S> shadow = {(int)s, (int)first, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
-        auto          launch = [&](auto kernel) {
-          kernel = {(size_t)work->n, shadow, xarray, yarray, out, *algebra};
-          (void)IDRSLaunchRows(cuda, W, kernel, stream);
-        };
+        auto          launch = [&](auto Y, auto HASHED) { (void)IDRSLaunchRows<IDRSProjectKernel<S, W, Y, HASHED>>(cuda, W, stream, (size_t)work->n, shadow, xarray, yarray, out, *algebra); };
 
         for (PetscInt j = 0; work->P && j < S && first + j < s; j++) shadow.a[j] = P[first + j];
         if (work->P) {
-          if (y) launch(IDRSProjectKernel<S, W, true, false>());
-          else launch(IDRSProjectKernel<S, W, false, false>());
+          if (y) launch(std::true_type(), std::false_type());
+          else launch(std::false_type(), std::false_type());
         } else {
-          if (y) launch(IDRSProjectKernel<S, W, true, true>());
-          else launch(IDRSProjectKernel<S, W, false, true>());
+          if (y) launch(std::true_type(), std::true_type());
+          else launch(std::false_type(), std::true_type());
         }
       }
     }));

@@ -33,7 +33,7 @@ typedef struct {
   PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
 } SFSide;
 
-/* A scatter between its begin and its side, or what is left for the next one */
+/* A scatter between its begin and its end, or what is left for the next one */
 typedef struct _n_SFExchange *SFExchange;
 struct _n_SFExchange {
   PetscBool    inuse;
@@ -297,12 +297,11 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscBool          direct = from->direct;
   SFExchange         exchange;
   IDRSMessage       *sends, *receives;
-  cudaStream_t       stream, beside;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(SFExchangeGet_NCCL(nccl, bs, &exchange));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSNCCLGetStream(comm, &beside));
   send = reverse ? exchange->leafbuffer : exchange->rootbuffer;
   host = reverse ? &exchange->leafhost : &exchange->roothost;
   PetscCall(PetscLogEventBegin(PETSCSF_Pack, sf, 0, 0, 0));
@@ -319,7 +318,6 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
     PetscCall(PetscLogGpuTimeEnd());
   }
   PetscCallCUDA(cudaEventRecord(exchange->packed, stream));
-  PetscCallCUDA(cudaStreamWaitEvent(beside, exchange->packed, 0));
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
   /* where one place gets items from several processes, their order is that of the unpacking */
@@ -328,8 +326,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
   PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
   PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL, reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
-  PetscCall(IDRSNCCLExchange(comm, from->nranks, sends, to->nranks, receives));
-  PetscCallCUDA(cudaEventRecord(exchange->arrived, beside));
+  PetscCall(IDRSNCCLExchange(comm, exchange->packed, from->nranks, sends, to->nranks, receives, exchange->arrived));
   exchange->inuse    = PETSC_TRUE;
   exchange->rootdata = reverse ? todata : fromdata;
   exchange->leafdata = reverse ? fromdata : todata;
@@ -495,7 +492,7 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    MPI need not know of GPUs, and work on the stream goes on beside the messages
 
    Options Database Keys:
-+  -sf_type nccl                       - for all scatters of vectors, those of `MatMult()` among them
++  -sf_type nccl                     - for all scatters of vectors, those of `MatMult()` among them
 -  -petscidrs_nccl_timeout <seconds> - how long the host waits for messages or sums of other processes before it gives up, by default 600
 
    Level: intermediate

@@ -11,7 +11,7 @@ Options for the methods and the preconditioner as always, e.g. -ksp_rtol 1e-8 -k
    like all others. Nothing here knows of the plugin.
 
    Options that matter:
-     -ksp_idrs_s 8           more shadow vectors: fewer products, more vector operations and memory; 4 is the default
+     -ksp_idrs_s 8           more shadow vectors: fewer matvecs, more vector operations and memory; the default is 4
      -pc_type bjacobi        the preconditioner decides more than the method; jacobi, bjacobi (ILU in each block), asm, gamg, ...
      -ksp_rtol 1e-10         for |b-Ax|/|b|: idrs says that it has converged only when b - Ax, computed anew, is as small as that
      -mat_type aijcusparse -vec_type cuda   all of it on a GPU

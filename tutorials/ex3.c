@@ -16,7 +16,7 @@ static char help[] = "Sound of a point source: the Helmholtz equation in 2-D wit
 
    Options that matter:
      -da_grid_x 101 -da_grid_y 101    ten points a wave length at least: 2 pi / k >= 10 h
-     -ksp_idrs_s 8                    fewer products than with 4, which is the default
+     -ksp_idrs_s 8                    fewer matvecs than with 4, the default
      -shift 0.5                       the smaller, the closer to the operator, and the harder for -pc_type ilu, bjacobi or gamg
      -pc_type lu -shift 0.5           what the shift alone costs
      -dm_vec_type cuda -dm_mat_type aijcusparse   all on a GPU

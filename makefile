@@ -1,7 +1,7 @@
 # libpetscidrs: the Krylov solver IDR(s) for PETSc, as a plugin
 #
 #   make demo          find or install PETSc, build the plugin, solve a real system
-#   make test          run the test suite; TESTS='tests-shadow%' selects tests
+#   make test          run the test suite; TESTS='tests-ops_shadow%' selects tests
 #   make               build the plugin, for the PETSc of PETSC_DIR and PETSC_ARCH, or of pkg-config
 #   make plugin-path   print the path of the plugin
 #   make advise        find a solver and a preconditioner for MATRIX=file [RHS=file]
@@ -68,13 +68,13 @@ quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
 PLUGIN := $(BUILD)/libpetscidrs.so
 
-sources := $(wildcard src/*/*/*.c src/*/*/*/*.c)
+sources := $(sort $(shell find src -name "*.c"))
 # CUDA if this PETSc was built with it and is new enough, see idrscompat.h: nvcc compiles, the C compiler links
 ifneq ($(CUDA_LIB),)
   ifneq ($(shell grep -E 'PETSC_VERSION_MINOR +1[89]$$' $(PETSC_DIR)/include/petscversion.h),)
     remark := Without back end cuda and -sf_type nccl, which need PETSc 3.20 or newer
   else
-    sources  += $(wildcard src/*/*/*.cu)
+    sources  += $(sort $(shell find src -name "*.cu"))
     cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
     # NCCL if the compilers find it; an empty NCCL= leaves it out
     NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)

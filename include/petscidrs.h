@@ -71,6 +71,4 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetImplementation(KSP, KSPIDRSImplementation)
 PETSC_EXTERN PetscErrorCode KSPIDRSGetImplementation(KSP, KSPIDRSImplementation *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication(KSP, KSPIDRSCommunication);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCommunication(KSP, KSPIDRSCommunication *);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetTimeout(KSP, PetscReal);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetTimeout(KSP, PetscReal *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);

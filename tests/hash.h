@@ -1,6 +1,6 @@
 /*
    65536 P_ij of the hashed shadow space, once more: as it was published and not as the library organises it. The table in
-   shadow.c, from a program in another language, holds both to account.
+   ops_shadow.c, from a program in another language, holds both to account.
 */
 #pragma once
 

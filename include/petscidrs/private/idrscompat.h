@@ -103,3 +103,19 @@ static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, Petsc
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The scatter of MatMult(), or NULL; MatGetMultPetscSF() came with 3.26, and is an error for matrices without one */
+static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
+{
+#if PETSC_VERSION_GE(3, 26, 0)
+  PetscErrorCode (*get)(Mat, PetscSF *);
+#endif
+
+  PetscFunctionBegin;
+  *sf = NULL;
+#if PETSC_VERSION_GE(3, 26, 0)
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGetMultPetscSF_C", &get));
+  if (get) PetscCall(MatGetMultPetscSF(A, sf));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

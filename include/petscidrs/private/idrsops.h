@@ -1,11 +1,16 @@
 /*
-   The contract between the solver and its back ends: four operations on the panels G and U (n x s), a few vectors and
-   the numbers of IDRSSmall. n is the local length; the solver calls the functions IDRSXxx() below, which check, log, and
-   make the one reduction over processes; they call the back end of the space through IDRSOps.
+   The contract between the solver and its back ends: passes over the rows, and the queue that takes projections from their launch to what
+   follows from their sums. Vectors and panels have n local rows:
 
-   operation    computes                                                     reads                 writes
-   combine V    v   = r - G(:,k:s) c(k:s),  v = r too                        r, G(:,k:s)           v
-   combine U    U_k = omega v + U(:,k:s) c(k:s),  v = B^{-1}v by now         v, U(:,k:s)           U_k
+     G, U         panels of s columns, G = A U
+     r, z         residual, and the iterate since the last reliable update
+     v, t         scratch: v the direction, or B^{-1}r in the omega step; t = A B^{-1}r in the omega step, B^{-1}v before
+     p            B^{-1}r in the omega step: v with a preconditioner, r itself without
+
+   pass         computes                                                     reads                 writes
+   combine V    v   = r - G(:,k:s) c(k:s)                                    r, G(:,k:s)           v
+     omega step r   = r - G c                                                r, G                  r
+   combine U    U_k = omega t + U(:,k:s) c(k:s),  t = B^{-1}v by now         t, U(:,k:s)           U_k
    combine VU   U_k = omega (r - G(:,k:s) c(k:s)) + U(:,k:s) c(k:s)          r, G(:,k:s), U(:,k:s) U_k
    project      P^H x, x^H x, and r^H r of the last update or advance        x                     -
    project      P^H x, x^H x, that r^H r, P^H y, x^H y, y^H y                x, y                  -
@@ -13,137 +18,153 @@
                 r -= beta_k G_k,  partial r^H r                              G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
      k = 0      r -= beta_0 G_0,  partial r^H r                              G_0, r                r
      start      the same, with G_k as it was in  r -= beta_k G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
-   advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r,
-                p = B^{-1}r before, or r itself                              z, p, U, t, r         z, r
+   advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r    z, p, U, t, r         z, r
 
-   In the second kind of projection y is r, and y^H y may stand for that r^H r, but for the omega step that ends the start, where r has changed in between.
+   A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with step.wantu. Update
+   and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two: what they hold already is not
+   read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
 
-   v is scratch for combine VU. Update and advance may go straight on to combine V or combine VU of the next step (k+1, or 0 after advance): what they
-   hold already is not read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
+   A projection has the x of its step, and a y, which is r, in the start and in the omega step: see IDRSStepVecs(). There y^H y may stand for r^H r of
+   the last pass, but for the omega step that ends the start, where r has changed in between.
 
-   A back end on a device may go on with the algebra of idrssmall.h by itself, so that the host runs ahead of the device: the
-   numbers are then there (IDRSSend()), and projections are given an IDRSNext. Their results are collected in order, one by one
-   and later. A projection whose sums the host must see stops the device: all operations after it do nothing until the
-   numbers, and these sums, have been fetched back.
+   The queue. IDRSQueueLaunch() launches the projection of a step, IDRSQueueCollect() returns the outcome of the oldest one in flight. With bounds, a
+   queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps before it collects. The device stops, and all passes
+   after that do nothing, where a norm is outside its bounds, a sum is not finite or the algebra fails: the scalars then return to the host, and the
+   outcome is that the host continues. Without bounds, or where the queue is that of the host, it is always the host that continues.
 
-   Without a preconditioner a cycle of s+1 products then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the products.
+   Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 */
 #pragma once
 
 #include <petscvec.h>
 #include <petscidrs.h>
-#include <petscidrs/private/idrssmall.h>
+#include <petscidrs/private/idrsscalars.h>
 
-typedef struct _n_IDRSSpace *IDRSSpace;
+typedef struct _n_IDRSWork *IDRSWork;
 
-/* Which part of a combine: none, v alone, u from a preconditioned v, or both in one pass */
+/* Projection of r by itself, after r has been replaced: in the place of k */
+#define IDRS_RESIDUAL (-1)
+
+/* The step of the recurrence that a pass belongs to */
+typedef struct {
+  PetscInt  k;            /* 0 ... s-1, s for the omega step, or IDRS_RESIDUAL */
+  PetscBool start;        /* in the start of the recurrence, up to its omega step */
+  PetscBool unreported;   /* r^H r is that of an iteration which has not been reported */
+  PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
+} IDRSStep;
+
+/* Where the device may go on by itself: low < ||r|| < high, when ||r|| is that of an iteration */
+typedef struct {
+  PetscReal low, high;
+  PetscReal cosine; /* for omega */
+} IDRSBounds;
+
+/* What became of a step */
 typedef enum {
-  IDRS_COMBINE_NONE,
-  IDRS_COMBINE_V,
-  IDRS_COMBINE_U,
-  IDRS_COMBINE_VU
-} IDRSCombinePart;
+  IDRS_GOES_ON,    /* its coefficients are there, on the device or on the host */
+  IDRS_CONTINUE,   /* its sums are on the host, which continues with IDRSQueueContinue() */
+  IDRS_NOT_FINITE, /* a sum is infinite or not a number */
+  IDRS_PIVOT,      /* M_kk is rounding error */
+  IDRS_NO_OMEGA    /* there is no omega */
+} IDRSVerdict;
 
-/* The operations that PETSc logs, and what they have moved and taken */
+typedef struct {
+  IDRSStep    step;
+  IDRSVerdict verdict;
+  PetscReal   rnorm;   /* of the r that the step began with, where it is unreported, or where the recurrence starts; of IDRS_RESIDUAL */
+  PetscBool   stopped; /* a device has stopped here: what has been launched since did nothing, but G, U and t of matvecs in vain may have been written */
+} IDRSOutcome;
+
+/* Inner products that travel with the sums of the next projection: x^H x, x^H y, y^H y */
+enum {
+  IDRS_DOT_XX,
+  IDRS_DOT_XY,
+  IDRS_DOT_YY,
+  IDRS_DOTS
+};
+
+/* The passes that PETSc logs, and what they have moved and taken */
 typedef enum {
   IDRS_COMBINE,
   IDRS_PROJECT,
   IDRS_UPDATE,
   IDRS_ADVANCE,
-  IDRS_OPERATIONS
-} IDRSOperation;
+  IDRS_PASSES
+} IDRSPass;
 
 typedef struct {
   PetscLogDouble calls, vectors; /* vectors of length n, read and written */
   PetscLogDouble seconds;        /* on a device, where PETSc measures them */
 } IDRSTraffic;
 
-/* What a projection on a device goes on with, and which results are for the host */
-typedef struct {
-  PetscInt  k;         /* step, or s for the omega step */
-  PetscBool start;     /* in the start of the recurrence, or the omega step that ends it */
-  PetscBool pending;   /* r^H r is that of an iteration */
-  PetscReal low, high; /* if its root is not between these, the host is to see it */
-  PetscReal cosine;    /* for omega */
-} IDRSNext;
-
-/* Inner products that travel with the sums of the next projection, if any: x^H x, x^H y, y^H y */
-enum {
-  IDRS_RIDER_XX,
-  IDRS_RIDER_XY,
-  IDRS_RIDER_YY,
-  IDRS_RIDERS
-};
-
+/* Back ends of the queue: where the sums of a projection are reduced, and the algebra is done */
 typedef struct {
   const char *name;
-  PetscBool   composed;                                    /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
-  PetscBool   device;                                      /* runs on a device: r^H r of an update stays there until the next projection */
+  PetscInt    depth;                                                                    /* projections in flight that the host does not wait for */
+  PetscErrorCode (*runs)(IDRSWork, const char *[]);                                     /* NULL, or why not between these processes. Collective, at the begin of every solve */
+  PetscErrorCode (*begin)(IDRSWork);                                                    /* the scalars go to where the algebra is done */
+  PetscErrorCode (*launch)(IDRSWork, const IDRSStep *, Vec, Vec, const IDRSBounds *);   /* a projection, and what follows from it */
+  PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
+  PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
+} IDRSQueueOps;
+
+/* Back ends of the passes */
+typedef struct {
+  const char         *name;
+  PetscBool           composed;                            /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  PetscBool           device;                              /* runs on a device: r^H r of an update stays there until the next projection */
+  const IDRSQueueOps *queue[2];                            /* for one process, and for several */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
-  PetscErrorCode (*create)(IDRSSpace, Vec);                /* the panels, with a Vec for each column */
-  PetscErrorCode (*connect)(IDRSSpace, const char *[]);    /* the devices of all processes, for reductions between them; or why that cannot be; NULL where there are none */
-  PetscErrorCode (*lost)(IDRSSpace, PetscBool *);          /* have the devices lost each other since? Or NULL */
-  PetscErrorCode (*destroy)(IDRSSpace);
-  PetscErrorCode (*combine)(IDRSSpace, IDRSCombinePart, PetscInt k, Vec r, Vec v);
-  PetscErrorCode (*project)(IDRSSpace, Vec x, Vec y, Vec r, const IDRSNext *); /* y may be NULL; r for back ends that keep no partial sum */
-  PetscErrorCode (*update)(IDRSSpace, PetscInt k, PetscBool start, Vec r, IDRSCombinePart, Vec v);
-  PetscErrorCode (*advance)(IDRSSpace, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart, Vec v); /* p may be NULL: r itself */
-  PetscErrorCode (*order)(IDRSSpace);                                                       /* work on other streams of the device before and after this call, or NULL */
-  PetscErrorCode (*send)(IDRSSpace);                                                        /* the numbers to the device; NULL where the host does the algebra */
-  PetscErrorCode (*collect)(IDRSSpace, PetscReal *rnorm, PetscBool *stopped);               /* result of the first projection that is outstanding, waiting for it */
-  PetscErrorCode (*fetch)(IDRSSpace);                                                       /* the numbers back from the device, waiting for all that it does */
-  PetscErrorCode (*copyspeed)(IDRSSpace, PetscReal *);                                      /* bytes a second, read and written, that the device copies; or NULL */
-} IDRSOps;
+  PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
+  PetscErrorCode (*destroy)(IDRSWork);                     /* after the queue's end */
+  PetscErrorCode (*combine)(IDRSWork, const IDRSStep *);
+  PetscErrorCode (*project)(IDRSWork, const IDRSStep *, Vec, Vec); /* sums of this process */
+  PetscErrorCode (*update)(IDRSWork, const IDRSStep *);
+  PetscErrorCode (*advance)(IDRSWork, const IDRSStep *);
+} IDRSPassOps;
 
-PETSC_INTERN const IDRSOps IDRSOps_Vec;
-PETSC_INTERN const IDRSOps IDRSOps_Host;
-PETSC_INTERN const IDRSOps IDRSOps_CUDA; /* where PETSCIDRS_HAVE_CUDA says so */
+/* What is chosen, and why nothing faster; for -ksp_view */
+typedef struct {
+  const char    *passes;      /* back end of the passes */
+  const char    *slower;      /* why no faster one runs; NULL when none is faster */
+  const char    *throughhost; /* why the queue is that of the host although the passes run on a device; NULL where it is not, or there is none */
+  PetscBool      composed, device;
+  PetscInt       depth; /* of the queue */
+  PetscInt       n;     /* local rows */
+  PetscMPIInt    size;  /* processes */
+  PetscLogDouble reductions;
+  IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
+} IDRSWorkInfo;
 
-struct _n_IDRSSpace {
-  const IDRSOps *backend;
-  const char    *slower;      /* why no faster back end runs; NULL when none is faster */
-  const char    *throughhost; /* why reductions do not go from device to device; NULL where they do, or need not be made */
-  MPI_Comm       comm;
-  PetscMPIInt    size;
-  PetscInt       s, n, rstart; /* columns, local rows, global index of the first */
-  Vec           *G, *U;        /* columns of the panels */
-  Vec           *P;            /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
-  PetscBool      hashed;       /* P, if stored at all, holds the hash */
-  uint64_t       seed;
-  void          *data;    /* the back end's own */
-  PetscScalar   *numbers; /* of small */
-  IDRSSmall      small;
-  PetscBool      ahead;       /* the numbers of small are on the device, and projections are given an IDRSNext */
-  PetscInt       outstanding; /* such projections whose results have not been collected */
-  PetscReal      rr;          /* this process's part of r^H r after the last update or advance */
-  PetscBool      riding;      /* riders[] are this process's parts, and to be added up with the next sums; else over all processes */
-  PetscScalar    riders[IDRS_RIDERS];
-  PetscLogDouble reductions;               /* over processes */
-  PetscReal      timeout;                  /* seconds that the host waits for the devices of other processes */
-  IDRSTraffic    traffic[IDRS_OPERATIONS]; /* of fused passes */
-};
+PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, IDRSWork *);
+PETSC_EXTERN PetscErrorCode IDRSWorkDestroy(IDRSWork *);
+PETSC_EXTERN PetscErrorCode IDRSWorkSetVecs(IDRSWork, Vec r, Vec z, Vec v, Vec t);
+PETSC_EXTERN PetscErrorCode IDRSWorkGetColumns(IDRSWork, Vec *G[], Vec *U[]);
+PETSC_EXTERN PetscErrorCode IDRSWorkGetScalars(IDRSWork, IDRSScalars **);
+PETSC_EXTERN PetscErrorCode IDRSWorkGetInfo(IDRSWork, IDRSWorkInfo *);
+PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
+PETSC_EXTERN PetscErrorCode IDRSWorkConnect(IDRSWork, KSPIDRSCommunication, PetscBool);
+PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool);
+PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 
-PETSC_EXTERN PetscErrorCode IDRSSpaceCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, KSPIDRSCommunication, IDRSSpace *);
-PETSC_EXTERN PetscErrorCode IDRSSpaceDestroy(IDRSSpace *);
-PETSC_EXTERN PetscErrorCode IDRSSpaceSetSeed(IDRSSpace, uint64_t);
+PETSC_EXTERN PetscErrorCode IDRSCombine(IDRSWork, const IDRSStep *);
+PETSC_EXTERN PetscErrorCode IDRSUpdate(IDRSWork, const IDRSStep *);
+PETSC_EXTERN PetscErrorCode IDRSAdvance(IDRSWork, const IDRSStep *);
+PETSC_EXTERN PetscErrorCode IDRSAddIterate(IDRSWork, PetscInt, Vec);
+PETSC_EXTERN PetscErrorCode IDRSDeferDots(IDRSWork, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSGetDots(IDRSWork, const PetscScalar *[]);
+PETSC_EXTERN PetscErrorCode IDRSNorm(IDRSWork, PetscReal *);
+PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 
-PETSC_EXTERN PetscErrorCode    IDRSCombine(IDRSSpace, IDRSCombinePart, PetscInt, Vec, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSProject(IDRSSpace, Vec, Vec, Vec, const IDRSNext *);
-PETSC_EXTERN PetscErrorCode    IDRSUpdate(IDRSSpace, PetscInt, PetscBool, Vec, IDRSCombinePart, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSAdvance(IDRSSpace, Vec, Vec, Vec, Vec, IDRSCombinePart, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSRide(IDRSSpace, Vec, Vec);
-PETSC_EXTERN PetscErrorCode    IDRSNorm(IDRSSpace, Vec, PetscReal *);
-PETSC_EXTERN PetscErrorCode    IDRSOrder(IDRSSpace);
-PETSC_EXTERN PetscErrorCode    IDRSSend(IDRSSpace);
-PETSC_EXTERN PetscErrorCode    IDRSCollect(IDRSSpace, PetscReal *, PetscBool *);
-PETSC_EXTERN PetscErrorCode    IDRSFetch(IDRSSpace);
+PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(IDRSWork, const IDRSStep *, const IDRSBounds *);
+PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
+PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
+PETSC_EXTERN PetscErrorCode IDRSQueueEnd(IDRSWork);
+PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
+PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
+
 PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
-PETSC_EXTERN const char *const IDRSOperations[];
-
-PETSC_INTERN PetscErrorCode IDRSSpaceMemory(IDRSSpace, const PetscLogDouble[]);
-PETSC_INTERN PetscErrorCode IDRSColumnsDestroy(PetscInt, Vec *[]);
-PETSC_INTERN PetscErrorCode IDRSRegisterEvents(void);
-PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSOnDevice(Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSSpace, Vec[]);
+PETSC_EXTERN const char *const IDRSPassNames[];
+PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
+PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);

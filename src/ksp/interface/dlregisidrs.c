@@ -4,7 +4,8 @@
 */
 #include "../impls/idrs/idrsimpl.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../vec/sf/sfnccl.h"
+  #include "../../sys/nccl/idrsnccl.h"
+  #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 
 #if PETSC_VERSION_GE(3, 27, 0)
@@ -12,6 +13,22 @@
 #endif
 
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* Scatters from GPU to GPU, and how long this library waits for NCCL, in scatters and reductions: an option of the library, read once */
+static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
+{
+  PetscReal seconds;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-petscidrs_nccl_timeout", &seconds, &set));
+  PetscCheck(!set || seconds > 0.0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-petscidrs_nccl_timeout %g: must be positive", (double)seconds);
+  if (set) PetscCall(IDRSNCCLSetTimeout(seconds));
+  PetscCall(PetscSFRegister(PETSCSFNCCL, PetscSFCreate_NCCL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 static PetscErrorCode KSPIDRSFinalize(void)
 {
@@ -66,7 +83,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(IDRSRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PetscSFRegister(PETSCSFNCCL, PetscSFCreate_NCCL));
+  PetscCall(KSPIDRSRegisterNCCL_Private());
 #endif
   PetscCall(PetscRegisterFinalize(KSPIDRSFinalize));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include <petscidrs/private/idrssmall.h>
+#include <petscidrs/private/idrsscalars.h>
 
 /* Largest s of the back end: what fits into the arguments of a kernel */
 #define IDRS_CUDA_MAX_S 64
@@ -24,11 +24,11 @@ typedef struct {
 } IDRSResult;
 
 /*
-   The numbers of IDRSSmall on the device, or NULL, with the result of the last projection. The pass that follows it passes the result on
+   The numbers of IDRSScalars on the device, or NULL, with the result of the last projection. The pass that follows it passes the result on
    to the host, as that takes longer than the projection should: arrived is set to sequence once it is there
 */
 typedef struct {
-  PetscScalar *numbers;
+  PetscScalar *storage;
   IDRSResult  *result;
   IDRSResult  *passedon; /* on the host, or NULL */
   uint64_t    *arrived;  /* on the host */
@@ -37,11 +37,11 @@ typedef struct {
 
 /* Entry j of them, for update of step k, or with k = -1 for the others */
 template <int S>
-static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSSmall *small, PetscInt k, PetscInt j, IDRSCoefficients<S> *c)
+static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalars, PetscInt k, PetscInt j, IDRSCoefficients<S> *c)
 {
-  c->a[j] = j < k ? small->alpha[j] : small->c[j];
-  c->b[j] = j < k ? small->c[j] : small->beta[j];
-  if (j == 0) c->omega = small->omega[0];
+  c->a[j] = j < k ? scalars->alpha[j] : scalars->c[j];
+  c->b[j] = j < k ? scalars->c[j] : scalars->beta[j];
+  if (j == 0) c->omega = scalars->omega[0];
 }
 
 /* Into shared memory, by all threads of a block; false if there is nothing to do any more */
@@ -51,12 +51,12 @@ static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> 
   const int j       = threadIdx.x;
   bool      stopped = false;
 
-  if (resident.numbers) {
-    IDRSSmall small;
+  if (resident.storage) {
+    IDRSScalars scalars;
 
-    IDRSSmallPlace(&small, s, resident.numbers);
+    IDRSScalarsSetPointers(&scalars, s, resident.storage);
     stopped = resident.result->stopped; /* on its way together with the coefficients */
-    if (j < s) IDRSGetCoefficient<S>(&small, k, j, c);
+    if (j < s) IDRSGetCoefficient<S>(&scalars, k, j, c);
   } else if (j < s) {
     c->a[j] = given.a[j];
     c->b[j] = given.b[j];

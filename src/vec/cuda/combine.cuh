@@ -7,7 +7,7 @@
 #pragma once
 
 #include "coefficients.cuh"
-#include "pack.cuh"
+#include "rows.cuh"
 
 /* Both panels; column j of G starts at G + j ld */
 typedef struct {

@@ -18,8 +18,8 @@
 #include "update.cuh"
 #include "advance.cuh"
 #include "project.cuh"
-#include "idrsnccl.h"
-#include "stream.h"
+#include "../../sys/nccl/idrsnccl.h"
+#include "../../sys/device/stream.h"
 
 /* Results of projections that the host has not collected yet, at most */
 #define IDRS_RESULTS 8
@@ -35,7 +35,7 @@ typedef struct {
   PetscReal    *squares, *rr;
   unsigned int  rrblocks; /* that the last update or advance had */
   unsigned int *ticket;
-  PetscScalar  *numbers;     /* of IDRSSmall */
+  PetscScalar  *storage;     /* of IDRSScalars */
   IDRSResult   *result;      /* of the last projection that the device has not stopped before */
   IDRSDevices   devices;     /* of all processes, when they add up their sums themselves */
   PetscScalar  *own;         /* sums of this one then */
@@ -87,7 +87,7 @@ static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSColumnCreate_CUDA(IDRSSpace space, Vec like, PetscScalar *array, Vec *column)
+static PetscErrorCode IDRSColumnCreate_CUDA(IDRSWork work, Vec like, PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
   PetscInt       bs, N;
@@ -97,15 +97,15 @@ static PetscErrorCode IDRSColumnCreate_CUDA(IDRSSpace space, Vec like, PetscScal
   PetscCall(VecGetBlockSize(like, &bs));
   PetscCall(VecGetSize(like, &N));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
-  if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, space->n, array, column));
-  else PetscCall(VecCreateMPICUDAWithArray(comm, bs, space->n, N, array, column));
+  if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, work->n, array, column));
+  else PetscCall(VecCreateMPICUDAWithArray(comm, bs, work->n, N, array, column));
   PetscCall(IDRSColumnInherit(like, *column));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
+static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
 {
-  const PetscInt     s = space->s;
+  const PetscInt     s = work->s;
   IDRS_CUDA         *cuda;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
@@ -116,33 +116,33 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   PetscLogDouble     lacking[2] = {0, 0};
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; space->P && j < s; j++) {
+  for (PetscInt j = 0; work->P && j < s; j++) {
     PetscBool same;
 
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)space->P[j], &same, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCheck(same, space->comm, PETSC_ERR_ARG_WRONG, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j, ((PetscObject)space->P[j])->type_name);
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)work->P[j], &same, VECSEQCUDA, VECMPICUDA, ""));
+    PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j, ((PetscObject)work->P[j])->type_name);
   }
   PetscCall(PetscNew(&cuda));
-  space->data = cuda;
+  work->data = cuda;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   PetscCallCUDA(cudaFuncGetAttributes(&attributes, IDRSNextKernel<8>));
   cuda->overlaps  = major >= 9 && attributes.ptxVersion >= 90; /* the kernels wait by themselves when they were compiled for such a device */
   blocks          = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
-  cuda->panels.n  = (size_t)space->n;
+  cuda->panels.n  = (size_t)work->n;
   cuda->panels.s  = (int)s;
-  cuda->panels.ld = ((size_t)space->n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar); /* columns begin on 512 bytes */
+  cuda->panels.ld = ((size_t)work->n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar); /* columns begin on 512 bytes */
   bytes           = (size_t)s * cuda->panels.ld * sizeof(PetscScalar);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.G, lacking));
   if (!(lacking[0] > 0)) PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.U, lacking));
-  PetscCall(IDRSSpaceMemory(space, lacking));
+  PetscCall(IDRSWorkCheckMemory(work, lacking));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (2 * IDRS_COLUMNS_AT_ONCE + 1) * blocks, &cuda->partials));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * blocks, &cuda->squares));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->rr));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_NUMBERS(s), &cuda->numbers));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_STORAGE(s), &cuda->storage));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->own));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->ticket));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
@@ -152,25 +152,25 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSSpace space, Vec like)
   *cuda->arrived = 0;
   PetscCallCUDA(cudaEventCreateWithFlags(&cuda->here, cudaEventDisableTiming));
   PetscCallCUDA(cudaEventCreateWithFlags(&cuda->there, cudaEventDisableTiming));
-  PetscCall(PetscCalloc1(s, &space->G));
-  PetscCall(PetscCalloc1(s, &space->U));
+  PetscCall(PetscCalloc1(s, &work->G));
+  PetscCall(PetscCalloc1(s, &work->U));
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(IDRSColumnCreate_CUDA(space, like, cuda->panels.G + j * cuda->panels.ld, &space->G[j]));
-    PetscCall(IDRSColumnCreate_CUDA(space, like, cuda->panels.U + j * cuda->panels.ld, &space->U[j]));
+    PetscCall(IDRSColumnCreate_CUDA(work, like, cuda->panels.G + j * cuda->panels.ld, &work->G[j]));
+    PetscCall(IDRSColumnCreate_CUDA(work, like, cuda->panels.U + j * cuda->panels.ld, &work->U[j]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSConnect_CUDA(IDRSSpace space, const char *why[])
+static PetscErrorCode IDRSConnect_CUDA(IDRSWork work, const char *why[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSDevicesGet(space->comm, &((IDRS_CUDA *)space->data)->devices, why));
+  PetscCall(IDRSDevicesGet(work->comm, &((IDRS_CUDA *)work->data)->devices, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSLost_CUDA(IDRSSpace space, PetscBool *lost)
+static PetscErrorCode IDRSLost_CUDA(IDRSWork work, PetscBool *lost)
 {
-  IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
+  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
   PetscFunctionBegin;
   *lost = PETSC_FALSE;
@@ -178,19 +178,19 @@ static PetscErrorCode IDRSLost_CUDA(IDRSSpace space, PetscBool *lost)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
+static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
 {
-  IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
+  IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   if (cuda && cuda->devices) {
     PetscCall(IDRSStream_CUDA(&stream));
-    PetscCall(IDRSDevicesFinish(cuda->devices, stream, space->timeout));
+    PetscCall(IDRSDevicesFinish(cuda->devices, stream, work->timeout));
   }
-  PetscCall(IDRSColumnsDestroy(space->s, &space->G));
-  PetscCall(IDRSColumnsDestroy(space->s, &space->U));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->G));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->U));
   if (cuda) {
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
@@ -198,7 +198,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
     PetscCall(PetscDeviceFree(dctx, cuda->partials));
     PetscCall(PetscDeviceFree(dctx, cuda->squares));
     PetscCall(PetscDeviceFree(dctx, cuda->rr));
-    PetscCall(PetscDeviceFree(dctx, cuda->numbers));
+    PetscCall(PetscDeviceFree(dctx, cuda->storage));
     PetscCall(PetscDeviceFree(dctx, cuda->own));
     PetscCall(PetscDeviceFree(dctx, cuda->ticket));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
@@ -208,7 +208,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSSpace space)
     if (cuda->here) PetscCallCUDA(cudaEventDestroy(cuda->here));
     if (cuda->there) PetscCallCUDA(cudaEventDestroy(cuda->there));
   }
-  PetscCall(PetscFree(space->data));
+  PetscCall(PetscFree(work->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -234,11 +234,11 @@ static PetscErrorCode IDRSGetRead_CUDA(Vec x, const PetscScalar **array)
 }
 
 /* Columns are read through the panels; those that somebody has written on the host are copied up first */
-static PetscErrorCode IDRSCurrent_CUDA(IDRSSpace space)
+static PetscErrorCode IDRSCurrent_CUDA(IDRSWork work)
 {
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < 2 * space->s; j++) {
-    Vec                column = j < space->s ? space->G[j] : space->U[j - space->s];
+  for (PetscInt j = 0; j < 2 * work->s; j++) {
+    Vec                column = j < work->s ? work->G[j] : work->U[j - work->s];
     const PetscScalar *array;
 
     if (column->offloadmask != PETSC_OFFLOAD_CPU) continue;
@@ -320,26 +320,26 @@ static cudaError_t IDRSDispatch(PetscInt s, bool packed, L &&launch)
 
 /* Coefficients for update of step k, or with k = -1 for the others; unless they are on the device */
 template <int S>
-static IDRSCoefficients<S> IDRSGetCoefficients(IDRSSpace space, PetscInt k)
+static IDRSCoefficients<S> IDRSGetCoefficients(IDRSWork work, PetscInt k)
 {
   IDRSCoefficients<S> c = {};
 
-  for (PetscInt j = 0; !space->ahead && j < space->s; j++) IDRSGetCoefficient<S>(&space->small, k, j, &c);
+  for (PetscInt j = 0; !work->ahead && j < work->s; j++) IDRSGetCoefficient<S>(&work->scalars, k, j, &c);
   return c;
 }
 
-/* Where a pass finds the numbers; whether it is the one that follows a projection */
-static IDRSResident IDRSGetResident(IDRSSpace space, bool follows)
+/* Where a pass finds the storage; whether it is the one that follows a projection */
+static IDRSResident IDRSGetResident(IDRSWork work, bool follows)
 {
-  const IDRS_CUDA *cuda = (IDRS_CUDA *)space->data;
+  const IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
-  if (!space->ahead) return {};
-  return {cuda->numbers, cuda->result, follows ? cuda->passedon + cuda->sequence % IDRS_RESULTS : nullptr, cuda->arrived, cuda->sequence};
+  if (!work->ahead) return {};
+  return {cuda->storage, cuda->result, follows ? cuda->passedon + cuda->sequence % IDRS_RESULTS : nullptr, cuda->arrived, cuda->sequence};
 }
 
-static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+static PetscErrorCode IDRSCombine_CUDA(IDRSWork work, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
 {
-  IDRS_CUDA         *cuda  = (IDRS_CUDA *)space->data;
+  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   const bool         first = part != IDRS_COMBINE_U, second = part != IDRS_COMBINE_V;
   Vec                in = first ? r : v;
   const PetscScalar *x;
@@ -347,61 +347,61 @@ static PetscErrorCode IDRSCombine_CUDA(IDRSSpace space, IDRSCombinePart part, Pe
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSCurrent_CUDA(space));
+  PetscCall(IDRSCurrent_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetRead_CUDA(in, &x));
   if (!second) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}),
-                             [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, false), first, second, (int)k, (int)space->s, x, y); }));
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, y}),
+                             [&](auto S, auto W) { IDRSLaunch<IDRSCombineKernel<S, W>>(cuda, W, false, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetResident(work, false), first, second, (int)k, (int)work->s, x, y); }));
   PetscCall(PetscLogGpuTimeEnd());
   if (!second) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
-  if (second) PetscCall(IDRSChanged_CUDA(space->U[k]));
+  if (second) PetscCall(IDRSChanged_CUDA(work->U[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_CUDA(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSUpdate_CUDA(IDRSWork work, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
 {
-  IDRS_CUDA   *cuda  = (IDRS_CUDA *)space->data;
+  IDRS_CUDA   *cuda  = (IDRS_CUDA *)work->data;
   const bool   first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
   PetscScalar *x, *y                                     = NULL;
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSCurrent_CUDA(space));
+  PetscCall(IDRSCurrent_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &x));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &y));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) {
-    const IDRSCoefficients<S> c     = IDRSGetCoefficients<S>(space, k);
-    const IDRSResident        there = IDRSGetResident(space, true);
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, y}), [&](auto S, auto W) {
+    const IDRSCoefficients<S> c     = IDRSGetCoefficients<S>(work, k);
+    const IDRSResident        there = IDRSGetResident(work, true);
 
     if (start) cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W, true>>(cuda, W, true, stream, cuda->panels, c, there, first, second, (int)k, (int)k + 1, x, y, cuda->rr);
-    else cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W, false>>(cuda, W, true, stream, cuda->panels, c, there, first, second, (int)k, (int)(first ? space->s : k + 1), x, y, cuda->rr);
+    else cuda->rrblocks = IDRSLaunch<IDRSUpdateKernel<S, W, false>>(cuda, W, true, stream, cuda->panels, c, there, first, second, (int)k, (int)(first ? work->s : k + 1), x, y, cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &y));
   PetscCall(VecRestoreArrayAndMemType(r, &x));
   if (k) {
-    PetscCall(IDRSChanged_CUDA(space->G[k]));
-    PetscCall(IDRSChanged_CUDA(space->U[k]));
+    PetscCall(IDRSChanged_CUDA(work->G[k]));
+    PetscCall(IDRSChanged_CUDA(work->U[k]));
   }
-  if (second) PetscCall(IDRSChanged_CUDA(space->U[k + 1]));
+  if (second) PetscCall(IDRSChanged_CUDA(work->U[k + 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSAdvance_CUDA(IDRSWork work, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
 {
-  IDRS_CUDA         *cuda  = (IDRS_CUDA *)space->data;
+  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   const bool         first = part != IDRS_COMBINE_NONE, second = part == IDRS_COMBINE_VU;
   const PetscScalar *parray = NULL, *tarray;
   PetscScalar       *zarray, *rarray, *varray = NULL;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSCurrent_CUDA(space));
+  PetscCall(IDRSCurrent_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   if (p) PetscCall(IDRSGetRead_CUDA(p, &parray));
   PetscCall(IDRSGetRead_CUDA(t, &tarray));
@@ -409,8 +409,8 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
   PetscCall(IDRSGet_CUDA(r, VecGetArrayAndMemType, &rarray));
   if (part == IDRS_COMBINE_V) PetscCall(IDRSGet_CUDA(v, VecGetArrayWriteAndMemType, &varray));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(space->s, IDRSPacked(cuda, {parray, tarray, zarray, rarray, varray}), [&](auto S, auto W) {
-    cuda->rrblocks = IDRSLaunch<IDRSAdvanceKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(space, -1), IDRSGetResident(space, true), first, second, (int)(first ? space->s : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {parray, tarray, zarray, rarray, varray}), [&](auto S, auto W) {
+    cuda->rrblocks = IDRSLaunch<IDRSAdvanceKernel<S, W>>(cuda, W, true, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetResident(work, true), first, second, (int)(first ? work->s : 0), parray, tarray, zarray, rarray, varray, cuda->rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWriteAndMemType(v, &varray));
@@ -418,26 +418,26 @@ static PetscErrorCode IDRSAdvance_CUDA(IDRSSpace space, Vec p, Vec t, Vec z, Vec
   PetscCall(VecRestoreArrayAndMemType(z, &zarray));
   PetscCall(VecRestoreArrayReadAndMemType(t, &tarray));
   if (p) PetscCall(VecRestoreArrayReadAndMemType(p, &parray));
-  if (second) PetscCall(IDRSChanged_CUDA(space->U[0]));
+  if (second) PetscCall(IDRSChanged_CUDA(work->U[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One launch for up to S columns of the shadow space from the first on */
 template <int S, int W, bool Y, bool HASHED>
-static void IDRSProjectLaunch(IDRSSpace space, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, const IDRSContinuation &how, cudaStream_t stream)
+static void IDRSProjectLaunch(IDRSWork work, PetscInt first, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y, const IDRSContinuation &how, cudaStream_t stream)
 {
-  IDRS_CUDA     *cuda    = (IDRS_CUDA *)space->data;
-  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, how.result ? cuda->own : cuda->sums, cuda->arrived, first + S < space->s ? 0 : cuda->sequence};
+  IDRS_CUDA     *cuda    = (IDRS_CUDA *)work->data;
+  const IDRSSums out     = {cuda->partials, cuda->squares, cuda->rr, cuda->rrblocks, cuda->ticket, how.result ? cuda->own : cuda->sums, cuda->arrived, first + S < work->s ? 0 : cuda->sequence};
   IDRSColumns<S> columns = {};
 
-  for (int j = 0; P && j < S && first + j < space->s; j++) columns.a[j] = P[first + j];
-  (void)IDRSLaunch<IDRSProjectKernel<S, W, Y, HASHED>>(cuda, W, true, stream, (size_t)space->n, (int)space->s, (int)first, IDRSShadowKey(space->seed), (uint64_t)space->rstart, columns, x, y, out, how);
+  for (int j = 0; P && j < S && first + j < work->s; j++) columns.a[j] = P[first + j];
+  (void)IDRSLaunch<IDRSProjectKernel<S, W, Y, HASHED>>(cuda, W, true, stream, (size_t)work->n, (int)work->s, (int)first, IDRSShadowKey(work->seed), (uint64_t)work->rstart, columns, x, y, out, how);
 }
 
 /* Waits for projection number sequence: for the number that comes after its sums, as the kernel's end is known much later */
-static PetscErrorCode IDRSWait_CUDA(IDRSSpace space, uint64_t sequence)
+static PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
 {
-  const IDRS_CUDA *cuda  = (const IDRS_CUDA *)space->data;
+  const IDRS_CUDA *cuda  = (const IDRS_CUDA *)work->data;
   PetscLogDouble   began = 0;
   PetscBool        idle;
   cudaStream_t     stream;
@@ -446,7 +446,7 @@ static PetscErrorCode IDRSWait_CUDA(IDRSSpace space, uint64_t sequence)
   for (unsigned int polls = 1; *(volatile uint64_t *)cuda->arrived < sequence; polls++) {
     if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
       if (began == 0) began = MPI_Wtime();
-      if (cuda->devices) PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
+      if (cuda->devices) PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, work->timeout));
       PetscCall(IDRSStream_CUDA(&stream));
       PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
       PetscCheck(!idle || *(volatile uint64_t *)cuda->arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
@@ -457,42 +457,42 @@ static PetscErrorCode IDRSWait_CUDA(IDRSSpace space, uint64_t sequence)
 }
 
 /* More than IDRS_COLUMNS_AT_ONCE columns take several launches */
-static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+static PetscErrorCode IDRSProject_CUDA(IDRSWork work, Vec x, Vec y, Vec r, const IDRSNext *next)
 {
-  IDRS_CUDA         *cuda = (IDRS_CUDA *)space->data;
+  IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
   const PetscScalar *P[IDRS_CUDA_MAX_S], *xarray, *yarray = NULL;
-  const PetscInt     s    = space->s;
+  const PetscInt     s    = work->s;
   IDRSContinuation   here = {}, after;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCheck(space->outstanding < IDRS_RESULTS, space->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
+  PetscCheck(work->outstanding < IDRS_RESULTS, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
   PetscCall(IDRSStream_CUDA(&stream));
-  for (PetscInt j = 0; space->P && j < s; j++) PetscCall(IDRSGetRead_CUDA(space->P[j], &P[j]));
+  for (PetscInt j = 0; work->P && j < s; j++) PetscCall(IDRSGetRead_CUDA(work->P[j], &P[j]));
   PetscCall(IDRSGetRead_CUDA(x, &xarray));
   if (y) PetscCall(IDRSGetRead_CUDA(y, &yarray));
   cuda->sequence++;
-  if (next) here = {cuda->numbers, cuda->result, *next, space->small.shadownorm};
+  if (next) here = {cuda->storage, cuda->result, *next, work->scalars.shadownorm};
   after = here;
-  if (cuda->devices) here.numbers = NULL;
+  if (cuda->devices) here.storage = NULL;
   PetscCall(PetscLogGpuTimeBegin());
   for (PetscInt first = 0; first < s; first += IDRS_COLUMNS_AT_ONCE) {
     PetscCallCUDA(IDRSDispatch(PetscMin(s, IDRS_COLUMNS_AT_ONCE), IDRSPacked(cuda, {xarray, yarray}), [&](auto S, auto width) {
       constexpr int W = width > 1 ? 2 * width : 1; /* one vector is little to read: more of it at once */
 
       if constexpr (S > 0) {
-        if (space->P) {
-          if (y) IDRSProjectLaunch<S, W, true, false>(space, first, P, xarray, yarray, here, stream);
-          else IDRSProjectLaunch<S, W, false, false>(space, first, P, xarray, yarray, here, stream);
+        if (work->P) {
+          if (y) IDRSProjectLaunch<S, W, true, false>(work, first, P, xarray, yarray, here, stream);
+          else IDRSProjectLaunch<S, W, false, false>(work, first, P, xarray, yarray, here, stream);
         } else {
-          if (y) IDRSProjectLaunch<S, W, true, true>(space, first, NULL, xarray, yarray, here, stream);
-          else IDRSProjectLaunch<S, W, false, true>(space, first, NULL, xarray, yarray, here, stream);
+          if (y) IDRSProjectLaunch<S, W, true, true>(work, first, NULL, xarray, yarray, here, stream);
+          else IDRSProjectLaunch<S, W, false, true>(work, first, NULL, xarray, yarray, here, stream);
         }
       }
     }));
   }
   if (next && cuda->devices) {
-    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.numbers + IDRS_FIRST_SUM(s), IDRS_SUMS(s, y), stream));
+    PetscCall(IDRSDevicesAllreduce(cuda->devices, cuda->own, after.storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
     if (s <= 8) IDRSNextKernel<8><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
     else IDRSNextKernel<16><<<1, IDRS_THREADS, 0, stream>>>(after, (int)s);
     PetscCallCUDA(cudaGetLastError());
@@ -500,45 +500,45 @@ static PetscErrorCode IDRSProject_CUDA(IDRSSpace space, Vec x, Vec y, Vec r, con
   PetscCall(PetscLogGpuTimeEnd());
   if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &yarray));
   PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
-  for (PetscInt j = 0; space->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(space->P[j], &P[j]));
+  for (PetscInt j = 0; work->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
   if (!next) {
-    PetscCall(IDRSWait_CUDA(space, cuda->sequence));
-    PetscCall(PetscArraycpy(space->small.sums, cuda->sums, IDRS_SUMS(s, y)));
+    PetscCall(IDRSWait_CUDA(work, cuda->sequence));
+    PetscCall(PetscArraycpy(work->scalars.sums, cuda->sums, IDRS_SUMS(s, y)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numbers, without the sums, to the device, which has not stopped */
-static PetscErrorCode IDRSSend_CUDA(IDRSSpace space)
+/* The storage, without the sums, to the device, which has not stopped */
+static PetscErrorCode IDRSSend_CUDA(IDRSWork work)
 {
-  IDRS_CUDA     *cuda = (IDRS_CUDA *)space->data;
-  const PetscInt s    = space->s;
+  IDRS_CUDA     *cuda = (IDRS_CUDA *)work->data;
+  const PetscInt s    = work->s;
   cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(cuda->numbers, space->numbers, (size_t)IDRS_FIRST_SUM(s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemcpyAsync(cuda->storage, work->storage, (size_t)IDRS_STORAGE_SUMS(s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaMemsetAsync(cuda->result, 0, sizeof(*cuda->result), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCollect_CUDA(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+static PetscErrorCode IDRSCollect_CUDA(IDRSWork work, PetscReal *rnorm, PetscBool *stopped)
 {
-  const IDRS_CUDA  *cuda     = (IDRS_CUDA *)space->data;
-  const uint64_t    sequence = cuda->sequence - (uint64_t)(space->outstanding - 1);
+  const IDRS_CUDA  *cuda     = (IDRS_CUDA *)work->data;
+  const uint64_t    sequence = cuda->sequence - (uint64_t)(work->outstanding - 1);
   const IDRSResult *result   = cuda->passedon + sequence % IDRS_RESULTS;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWait_CUDA(space, sequence));
+  PetscCall(IDRSWait_CUDA(work, sequence));
   *rnorm   = result->rnorm;
   *stopped = result->stopped ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What has been launched since may wait for the sums of other processes, which is bounded as in IDRSWait_CUDA() */
-static PetscErrorCode IDRSFetch_CUDA(IDRSSpace space)
+static PetscErrorCode IDRSFetch_CUDA(IDRSWork work)
 {
-  const IDRS_CUDA     *cuda  = (IDRS_CUDA *)space->data;
+  const IDRS_CUDA     *cuda  = (IDRS_CUDA *)work->data;
   const PetscLogDouble began = MPI_Wtime();
   PetscBool            idle;
   cudaStream_t         stream;
@@ -547,10 +547,10 @@ static PetscErrorCode IDRSFetch_CUDA(IDRSSpace space)
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
   while (cuda->devices && !idle) {
-    PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, space->timeout));
+    PetscCall(IDRSDevicesCheck(cuda->devices, MPI_Wtime() - began, work->timeout));
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
   }
-  PetscCallCUDA(cudaMemcpyAsync(space->numbers, cuda->numbers, (size_t)IDRS_NUMBERS(space->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(work->storage, cuda->storage, (size_t)IDRS_STORAGE(work->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -560,9 +560,9 @@ static PetscErrorCode IDRSFetch_CUDA(IDRSSpace space)
    PetscDeviceContext has been set up by then. A stream that does not wait for that one by itself (with
    -root_device_context_stream_type nonblocking) is made to, and the other way round.
 */
-static PetscErrorCode IDRSOrder_CUDA(IDRSSpace space)
+static PetscErrorCode IDRSOrder_CUDA(IDRSWork work)
 {
-  IDRS_CUDA   *cuda   = (IDRS_CUDA *)space->data;
+  IDRS_CUDA   *cuda   = (IDRS_CUDA *)work->data;
   cudaStream_t stream = NULL;
   unsigned int flags;
 
@@ -582,7 +582,7 @@ static PetscErrorCode IDRSOrder_CUDA(IDRSSpace space)
    The speed at which this device copies, measured once: what no pass over vectors in its memory can be much faster than. Left at
    zero where there is not room for arrays that are much larger than the caches.
 */
-static PetscErrorCode IDRSCopySpeed_CUDA(IDRSSpace space, PetscReal *speed)
+static PetscErrorCode IDRSCopySpeed_CUDA(IDRSWork work, PetscReal *speed)
 {
   static PetscReal measured[64];
   const size_t     bytes = (size_t)256 << 20;
@@ -597,7 +597,7 @@ static PetscErrorCode IDRSCopySpeed_CUDA(IDRSSpace space, PetscReal *speed)
   if (!(measured[device] > 0.0)) {
     if (cudaMalloc(&from, 2 * bytes) != cudaSuccess) {
       (void)cudaGetLastError();
-      PetscCall(PetscInfo(space->G[0], "No room on the GPU to measure its copy speed\n"));
+      PetscCall(PetscInfo(work->G[0], "No room on the GPU to measure its copy speed\n"));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     to = (char *)from + bytes;

@@ -11,7 +11,7 @@
 
 #include <petscidrs/private/idrsshadow.h>
 #include "next.cuh"
-#include "pack.cuh"
+#include "rows.cuh"
 #include "reduce.cuh"
 
 /* Columns that one launch takes; the first column is then known to the compiler unless there are more */
@@ -41,7 +41,7 @@ static __device__ __forceinline__ void IDRSPair(const IDRSShadowRow &row, uint32
 }
 #endif
 
-/* Where the sums go; lengths as in idrssmall.h, columns first ... first + S - 1 of s */
+/* Where the sums go; lengths as in idrsscalars.h, columns first ... first + S - 1 of s */
 typedef struct {
   PetscScalar  *partials; /* of this kernel: (2 S + 1) x blocks */
   PetscReal    *squares;  /* of this kernel: 2 x blocks */
@@ -77,8 +77,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   constexpr int          dots = Y ? 2 * S + 1 : S, squares = Y ? 2 : 1;
   __shared__ PetscScalar shared[dots * IDRS_WARPS];
   __shared__ PetscReal   sharedsquares[squares * IDRS_WARPS];
-  __shared__ PetscScalar room[IDRS_NUMBERS(S)];
-  PetscScalar           *numbers = NULL;
+  __shared__ PetscScalar room[IDRS_STORAGE(S)];
+  PetscScalar           *storage = NULL;
   PetscScalar            sum[dots];
   PetscReal              square[squares];
   const int              columns = s - first < S ? s - first : S;
@@ -134,9 +134,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSBlockSum<squares>(square, sharedsquares, out.squares);
   if (!IDRSLastBlock(out.ticket)) return;
 
-  if (how.numbers) {
-    numbers  = IDRSGetNumbers<S>(how, s, room);
-    out.sums = numbers + IDRS_FIRST_SUM(s);
+  if (how.storage) {
+    storage  = IDRSGetNumbers<S>(how, s, room);
+    out.sums = storage + IDRS_STORAGE_SUMS(s);
   }
   /* some lanes a sum; those of columns that are not there are dropped */
   for (int begin = 0; begin < dots + squares + 1; begin += IDRS_SUMS_AT_ONCE) {
@@ -168,7 +168,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     }
   }
   if (how.result) {
-    if (how.numbers && out.sequence) IDRSGoOn<S, Y>(how, s, numbers);
+    if (how.storage && out.sequence) IDRSGoOn<S, Y>(how, s, storage);
     return;
   }
   __threadfence_system();

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "pack.cuh"
+#include "rows.cuh"
 
 #define IDRS_WARPS (IDRS_THREADS / 32)
 

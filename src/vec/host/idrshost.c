@@ -1,12 +1,12 @@
 /*
-   Back end "host": the operations of IDR(s) on arrays in the memory of the host, for VECSEQ and VECMPI, and for VECCUDA
-   bound to the CPU. One pass over the rows an operation, in blocks that stay in the first-level cache while the columns
+   Back end "host": the passes of IDR(s) on arrays in the memory of the host, for VECSEQ and VECMPI, and for VECCUDA
+   bound to the CPU. Each goes over the rows once, in blocks that stay in the first-level cache while the columns
    of the panels stream by: every operand is read from memory once.
 
    The shadow space is computed where it is used, except for explicit shadow vectors.
 */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* Rows of a block: 8 kB of doubles */
@@ -35,14 +35,15 @@ typedef struct {
   const PetscScalar **P; /* arrays of explicit shadow vectors, while a projection has them */
 } IDRSPanels_Host;
 
-/* Everything that a pass needs; blocks run over rows [begin, end) */
+/* Everything that the loop of a pass needs; arrays that it does not use are NULL */
 typedef struct {
   const IDRSPanels_Host *panels;
-  const IDRSSmall       *small;
-  IDRSCombinePart        part;
-  PetscInt               n, k; /* rows, column */
-  PetscBool              start;
-} IDRSPass_Host;
+  const IDRSScalars     *scalars;
+  const IDRSStep        *step;
+  PetscInt               n;
+  PetscScalar           *r, *z, *v;
+  const PetscScalar     *p, *t;
+} IDRSLoop_Host;
 
 /* y -= X a (subtract) or y += X a, for the columns of X; four at a time, as y need not be read and written for each */
 IDRS_INLINE void IDRSAddBlock(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a, const PetscScalar *X, size_t ld)
@@ -74,90 +75,92 @@ IDRS_INLINE PetscReal IDRSSquareBlock(PetscInt m, const PetscScalar *x)
   return sum;
 }
 
-/* combine, on the block of rows that starts at b: r has m rows, v too */
-IDRS_INLINE void IDRSCombineBlock(const IDRSPass_Host *pass, IDRSCombinePart part, PetscInt k, size_t b, PetscInt m, const PetscScalar *r, PetscScalar *v)
+/* v = r - G(:,from:to) c on the m rows that begin at b, where v points to */
+IDRS_INLINE void IDRSCombineVBlock(const IDRSLoop_Host *loop, PetscInt from, PetscInt to, size_t b, PetscInt m, PetscScalar *v)
 {
-  const IDRSPanels_Host *panels = pass->panels;
-  const IDRSSmall       *small  = pass->small;
-  const PetscInt         s      = small->s;
-  const size_t           ld     = panels->ld;
+  const IDRSPanels_Host *panels = loop->panels;
+  const PetscScalar     *r      = loop->r + b;
 
-  if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
+  if (v != r) {
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
-    IDRSAddBlock(m, v, -1.0, s - k, small->c + k, panels->G + k * ld + b, ld);
   }
-  if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
-    PetscScalar *PETSC_RESTRICT u     = panels->U + k * ld + b;
-    const PetscScalar           omega = small->omega[0], ck = small->c[k];
+  IDRSAddBlock(m, v, -1.0, to - from, loop->scalars->c + from, panels->G + from * panels->ld + b, panels->ld);
+}
 
-    for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
-    IDRSAddBlock(m, u, 1.0, s - k - 1, small->c + k + 1, panels->U + (k + 1) * ld + b, ld);
+/* U_k = omega v + U(:,k:s) c on these rows */
+IDRS_INLINE void IDRSCombineUBlock(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m, const PetscScalar *v)
+{
+  const IDRSScalars          *scalars = loop->scalars;
+  const size_t                ld      = loop->panels->ld;
+  PetscScalar *PETSC_RESTRICT u       = loop->panels->U + k * ld + b;
+  const PetscScalar           omega = scalars->omega[0], ck = scalars->c[k];
+
+  for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
+  IDRSAddBlock(m, u, 1.0, scalars->s - k - 1, scalars->c + k + 1, loop->panels->U + (k + 1) * ld + b, ld);
+}
+
+/* Combine V or VU of step k, on these rows */
+IDRS_INLINE void IDRSCombineBlock(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m)
+{
+  PetscScalar  scratch[IDRS_BLOCK];
+  PetscScalar *v = loop->v ? loop->v + b : scratch;
+
+  IDRSCombineVBlock(loop, k, loop->scalars->s, b, m, v);
+  if (loop->step->wantu) IDRSCombineUBlock(loop, k, b, m, v);
+}
+
+IDRS_VECTORISED static void IDRSCombinePass(const IDRSLoop_Host *loop)
+{
+  const IDRSStep *step = loop->step;
+
+  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
+
+    if (step->k == loop->scalars->s) IDRSCombineVBlock(loop, 0, step->k, b, m, loop->r + b);
+    else if (step->wantv) IDRSCombineBlock(loop, step->k, b, m);
+    else IDRSCombineUBlock(loop, step->k, b, m, loop->t + b);
   }
 }
 
-/* The next direction in the start: r - G(:,0:k+1) c, in v or U_{k+1} */
-IDRS_INLINE void IDRSDirectionBlock(const IDRSPass_Host *pass, size_t b, PetscInt m, const PetscScalar *r, PetscScalar *v)
+IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSLoop_Host *loop)
 {
-  const IDRSPanels_Host *panels    = pass->panels;
-  PetscScalar           *direction = pass->part == IDRS_COMBINE_VU ? panels->U + (pass->k + 1) * panels->ld + b : v;
+  const IDRSPanels_Host *panels  = loop->panels;
+  const IDRSScalars     *scalars = loop->scalars;
+  const IDRSStep        *step    = loop->step;
+  const PetscInt         k       = step->k;
+  const size_t           ld      = panels->ld;
+  PetscReal              rr      = 0.0;
 
-  if (pass->part == IDRS_COMBINE_NONE) return;
-  for (PetscInt i = 0; i < m; i++) direction[i] = r[i];
-  IDRSAddBlock(m, direction, -1.0, pass->k + 1, pass->small->c, panels->G + b, panels->ld);
-}
+  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
+    PetscScalar   *g = panels->G + k * ld + b, *u = panels->U + k * ld + b, *r = loop->r + b;
 
-IDRS_VECTORISED static void IDRSCombinePass(const IDRSPass_Host *pass, const PetscScalar *r, PetscScalar *v)
-{
-  PetscScalar scratch[IDRS_BLOCK];
-
-  for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
-
-    IDRSCombineBlock(pass, pass->part, pass->k, b, m, r + b, v ? v + b : scratch);
-  }
-}
-
-IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSPass_Host *pass, PetscScalar *r, PetscScalar *v)
-{
-  const IDRSPanels_Host *panels = pass->panels;
-  const IDRSSmall       *small  = pass->small;
-  const PetscInt         k      = pass->k;
-  const size_t           ld     = panels->ld;
-  PetscScalar            scratch[IDRS_BLOCK];
-  PetscReal              rr = 0.0;
-
-  for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
-    PetscScalar   *g = panels->G + k * ld + b;
-
-    if (pass->start) IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
-    IDRSAddBlock(m, g, -1.0, k, small->alpha, panels->G + b, ld);
-    IDRSAddBlock(m, panels->U + k * ld + b, -1.0, k, small->alpha, panels->U + b, ld);
-    if (pass->start) IDRSDirectionBlock(pass, b, m, r + b, v ? v + b : scratch);
-    else {
-      IDRSAddBlock(m, r + b, -1.0, 1, small->beta + k, g, ld);
-      IDRSCombineBlock(pass, pass->part, k + 1, b, m, r + b, v ? v + b : scratch);
-    }
-    rr += IDRSSquareBlock(m, r + b);
+    if (step->start) IDRSAddBlock(m, r, -1.0, 1, scalars->beta + k, g, ld);
+    IDRSAddBlock(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
+    IDRSAddBlock(m, u, -1.0, k, scalars->alpha, panels->U + b, ld);
+    if (!step->start) IDRSAddBlock(m, r, -1.0, 1, scalars->beta + k, g, ld);
+    if (step->wantv && step->start) IDRSCombineVBlock(loop, 0, k + 1, b, m, step->wantu ? u + ld : loop->v + b);
+    else if (step->wantv) IDRSCombineBlock(loop, k + 1, b, m);
+    rr += IDRSSquareBlock(m, r);
   }
   return rr;
 }
 
-IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSPass_Host *pass, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v)
+IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
 {
-  const IDRSPanels_Host *panels = pass->panels;
-  const IDRSSmall       *small  = pass->small;
-  PetscScalar            scratch[IDRS_BLOCK];
-  PetscReal              rr = 0.0;
+  const IDRSPanels_Host *panels  = loop->panels;
+  const IDRSScalars     *scalars = loop->scalars;
+  PetscReal              rr      = 0.0;
 
-  for (size_t b = 0; b < (size_t)pass->n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)pass->n - b);
+  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
+    PetscScalar   *z = loop->z + b, *r = loop->r + b;
 
-    IDRSAddBlock(m, z + b, 1.0, 1, small->omega, (p ? p : r) + b, panels->ld);
-    IDRSAddBlock(m, z + b, 1.0, small->s, small->beta, panels->U + b, panels->ld);
-    IDRSAddBlock(m, r + b, -1.0, 1, small->omega, t + b, panels->ld);
-    rr += IDRSSquareBlock(m, r + b);
-    IDRSCombineBlock(pass, pass->part, 0, b, m, r + b, v ? v + b : scratch);
+    IDRSAddBlock(m, z, 1.0, 1, scalars->omega, loop->p + b, panels->ld);
+    IDRSAddBlock(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
+    IDRSAddBlock(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld);
+    rr += IDRSSquareBlock(m, r);
+    if (loop->step->wantv) IDRSCombineBlock(loop, 0, b, m);
   }
   return rr;
 }
@@ -205,7 +208,7 @@ IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const Pet
 }
 
 /*
-   project: the sums laid out in idrssmall.h, over the rows of this process; explicit shadow vectors in P, or NULL for
+   project: the sums laid out in idrsscalars.h, over the rows of this process; explicit shadow vectors in P, or NULL for
    the hashed space of this key, whose first row here is rstart. r^H r is left alone.
    Whether there is a y does not show in its array, which is NULL where a process has no rows.
 */
@@ -276,7 +279,7 @@ static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 }
 
 /* A Vec on one column of a panel, like the vectors of the system */
-static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScalar *array, Vec *column)
+static PetscErrorCode IDRSColumnCreate_Host(IDRSWork work, Vec like, PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
   PetscInt       bs, N;
@@ -287,13 +290,13 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScal
   PetscCall(VecGetSize(like, &N));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQ, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
-  if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, space->n, array, column));
-  else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, space->n, N, array, column));
+  if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, work->n, array, column));
+  else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, work->n, N, array, column));
 #if PetscDefined(HAVE_CUDA)
   else {
     PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
-    if (seq) PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, space->n, array, NULL, column));
-    else PetscCall(VecCreateMPICUDAWithArrays(comm, bs, space->n, N, array, NULL, column));
+    if (seq) PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, work->n, array, NULL, column));
+    else PetscCall(VecCreateMPICUDAWithArrays(comm, bs, work->n, N, array, NULL, column));
     PetscCall(VecBindToCPU(*column, PETSC_TRUE));
   }
 #endif
@@ -302,64 +305,63 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSSpace space, Vec like, PetscScal
 }
 
 /* One allocation for G, one for U; columns begin on cache lines */
-static PetscErrorCode IDRSCreate_Host(IDRSSpace space, Vec like)
+static PetscErrorCode IDRSCreate_Host(IDRSWork work, Vec like)
 {
   const size_t         line      = 64 / sizeof(PetscScalar);
-  const PetscInt       s         = space->s;
+  const PetscInt       s         = work->s;
   const PetscLogDouble lacking[] = {0, 0};
   IDRSPanels_Host     *panels;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&panels));
-  space->data = panels;
-  panels->ld  = ((size_t)space->n / line + 1) * line;
+  work->data = panels;
+  panels->ld = ((size_t)work->n / line + 1) * line;
   PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->G));
   PetscCall(PetscMalloc1((size_t)s * panels->ld, &panels->U));
-  PetscCall(IDRSSpaceMemory(space, lacking));
-  if (space->P) PetscCall(PetscMalloc1(s, &panels->P));
-  PetscCall(PetscCalloc1(s, &space->G));
-  PetscCall(PetscCalloc1(s, &space->U));
+  PetscCall(IDRSWorkCheckMemory(work, lacking));
+  if (work->P) PetscCall(PetscMalloc1(s, &panels->P));
+  PetscCall(PetscCalloc1(s, &work->G));
+  PetscCall(PetscCalloc1(s, &work->U));
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(IDRSColumnCreate_Host(space, like, panels->G + j * panels->ld, &space->G[j]));
-    PetscCall(IDRSColumnCreate_Host(space, like, panels->U + j * panels->ld, &space->U[j]));
+    PetscCall(IDRSColumnCreate_Host(work, like, panels->G + j * panels->ld, &work->G[j]));
+    PetscCall(IDRSColumnCreate_Host(work, like, panels->U + j * panels->ld, &work->U[j]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Host(IDRSSpace space)
+static PetscErrorCode IDRSDestroy_Host(IDRSWork work)
 {
-  IDRSPanels_Host *panels = (IDRSPanels_Host *)space->data;
+  IDRSPanels_Host *panels = (IDRSPanels_Host *)work->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSColumnsDestroy(space->s, &space->G));
-  PetscCall(IDRSColumnsDestroy(space->s, &space->U));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->G));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->U));
   if (panels) {
     PetscCall(PetscFree(panels->G));
     PetscCall(PetscFree(panels->U));
     PetscCall(PetscFree(panels->P));
   }
-  PetscCall(PetscFree(space->data));
+  PetscCall(PetscFree(work->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static IDRSPass_Host IDRSPass(IDRSSpace space, IDRSCombinePart part, PetscInt k, PetscBool start)
+static IDRSLoop_Host IDRSLoop(IDRSWork work, const IDRSStep *step)
 {
-  return (IDRSPass_Host){.panels = (IDRSPanels_Host *)space->data, .small = &space->small, .part = part, .n = space->n, .k = k, .start = start};
+  return (IDRSLoop_Host){.panels = (IDRSPanels_Host *)work->data, .scalars = &work->scalars, .step = step, .n = work->n};
 }
 
 /* The array of v where the pass writes v; where it does not, v is not touched */
-static PetscErrorCode IDRSGetV_Host(IDRSCombinePart part, Vec v, PetscScalar **array)
+static PetscErrorCode IDRSGetV_Host(IDRSWork work, IDRSLoop_Host *loop)
 {
   PetscFunctionBegin;
-  *array = NULL;
-  if (part == IDRS_COMBINE_V) PetscCall(VecGetArrayWrite(v, array));
+  if (loop->step->wantv && !loop->step->wantu) PetscCall(VecGetArrayWrite(work->v, &loop->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSRestoreV_Host(IDRSCombinePart part, Vec v, PetscScalar **array)
+static PetscErrorCode IDRSRestoreV_Host(IDRSWork work, IDRSLoop_Host *loop)
 {
   PetscFunctionBegin;
-  if (part == IDRS_COMBINE_V) PetscCall(VecRestoreArrayWrite(v, array));
+  if (loop->step->wantv && !loop->step->wantu) PetscCall(VecRestoreArrayWrite(work->v, &loop->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -374,100 +376,96 @@ static PetscErrorCode IDRSChanged_Host(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Host(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+static PetscErrorCode IDRSCombine_Host(IDRSWork work, const IDRSStep *step)
 {
-  const IDRSPass_Host pass   = IDRSPass(space, part, k, PETSC_FALSE);
-  const PetscScalar  *rarray = NULL;
-  PetscScalar        *varray;
+  IDRSLoop_Host loop = IDRSLoop(work, step);
 
   PetscFunctionBegin;
-  if (part == IDRS_COMBINE_U) {
-    PetscCall(VecGetArrayRead(v, &rarray));
-    IDRSCombinePass(&pass, rarray, (PetscScalar *)rarray); /* read only: there is no part V */
-    PetscCall(VecRestoreArrayRead(v, &rarray));
+  if (step->k == work->s) {
+    PetscCall(VecGetArray(work->r, &loop.r));
+    IDRSCombinePass(&loop);
+    PetscCall(VecRestoreArray(work->r, &loop.r));
+  } else if (step->wantv) {
+    PetscCall(VecGetArrayRead(work->r, (const PetscScalar **)&loop.r));
+    PetscCall(IDRSGetV_Host(work, &loop));
+    IDRSCombinePass(&loop);
+    PetscCall(IDRSRestoreV_Host(work, &loop));
+    PetscCall(VecRestoreArrayRead(work->r, (const PetscScalar **)&loop.r));
   } else {
-    PetscCall(VecGetArrayRead(r, &rarray));
-    PetscCall(IDRSGetV_Host(part, v, &varray));
-    IDRSCombinePass(&pass, rarray, varray);
-    PetscCall(IDRSRestoreV_Host(part, v, &varray));
-    PetscCall(VecRestoreArrayRead(r, &rarray));
+    PetscCall(VecGetArrayRead(work->t, &loop.t));
+    IDRSCombinePass(&loop);
+    PetscCall(VecRestoreArrayRead(work->t, &loop.t));
   }
-  if (part != IDRS_COMBINE_V) PetscCall(IDRSChanged_Host(space->U[k]));
+  if (step->wantu) PetscCall(IDRSChanged_Host(work->U[step->k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProject_Host(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+static PetscErrorCode IDRSProject_Host(IDRSWork work, const IDRSStep *step, Vec x, Vec y)
 {
-  const PetscScalar **P = ((IDRSPanels_Host *)space->data)->P, *xarray, *yarray = NULL;
+  const PetscScalar **P = ((IDRSPanels_Host *)work->data)->P, *xarray, *yarray = NULL;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecGetArrayRead(space->P[j], &P[j]));
+  for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecGetArrayRead(work->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(space->n, space->s, P, IDRSShadowKey(space->seed), (uint64_t)space->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, space->small.sums);
+  IDRSProjectPass(work->n, work->s, P, IDRSShadowKey(work->seed), (uint64_t)work->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
-  for (PetscInt j = 0; P && j < space->s; j++) PetscCall(VecRestoreArrayRead(space->P[j], &P[j]));
+  for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecRestoreArrayRead(work->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Host(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSUpdate_Host(IDRSWork work, const IDRSStep *step)
 {
-  const IDRSPass_Host pass = IDRSPass(space, part, k, start);
-  PetscScalar        *rarray, *varray;
+  IDRSLoop_Host  loop = IDRSLoop(work, step);
+  const PetscInt k    = step->k;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArray(r, &rarray));
-  PetscCall(IDRSGetV_Host(part, v, &varray));
-  space->rr = IDRSUpdatePass(&pass, rarray, varray);
-  PetscCall(IDRSRestoreV_Host(part, v, &varray));
-  PetscCall(VecRestoreArray(r, &rarray));
+  PetscCall(VecGetArray(work->r, &loop.r));
+  PetscCall(IDRSGetV_Host(work, &loop));
+  work->rr = IDRSUpdatePass(&loop);
+  PetscCall(IDRSRestoreV_Host(work, &loop));
+  PetscCall(VecRestoreArray(work->r, &loop.r));
   if (k) {
-    PetscCall(IDRSChanged_Host(space->G[k]));
-    PetscCall(IDRSChanged_Host(space->U[k]));
+    PetscCall(IDRSChanged_Host(work->G[k]));
+    PetscCall(IDRSChanged_Host(work->U[k]));
   }
-  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[k + 1]));
+  if (step->wantu) PetscCall(IDRSChanged_Host(work->U[k + 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Host(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+/* With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v */
+static PetscErrorCode IDRSAdvance_Host(IDRSWork work, const IDRSStep *step)
 {
-  const IDRSPass_Host pass   = IDRSPass(space, part, 0, PETSC_FALSE);
-  const PetscScalar  *parray = NULL, *tarray;
-  PetscScalar        *zarray, *rarray, *varray;
+  IDRSLoop_Host loop = IDRSLoop(work, step);
 
   PetscFunctionBegin;
-  if (p) PetscCall(VecGetArrayRead(p, &parray));
-  PetscCall(VecGetArrayRead(t, &tarray));
-  PetscCall(VecGetArray(z, &zarray));
-  PetscCall(VecGetArray(r, &rarray));
-  PetscCall(IDRSGetV_Host(part, v, &varray));
-  space->rr = IDRSAdvancePass(&pass, parray, tarray, zarray, rarray, varray);
-  PetscCall(IDRSRestoreV_Host(part, v, &varray));
-  PetscCall(VecRestoreArray(r, &rarray));
-  PetscCall(VecRestoreArray(z, &zarray));
-  PetscCall(VecRestoreArrayRead(t, &tarray));
-  if (p) PetscCall(VecRestoreArrayRead(p, &parray));
-  if (part == IDRS_COMBINE_VU) PetscCall(IDRSChanged_Host(space->U[0]));
+  PetscCall(VecGetArrayRead(work->t, &loop.t));
+  PetscCall(VecGetArray(work->z, &loop.z));
+  PetscCall(VecGetArray(work->r, &loop.r));
+  if (work->preconditioned) PetscCall(VecGetArray(work->v, &loop.v));
+  else PetscCall(IDRSGetV_Host(work, &loop));
+  loop.p   = work->preconditioned ? loop.v : loop.r;
+  work->rr = IDRSAdvancePass(&loop);
+  if (work->preconditioned) PetscCall(VecRestoreArray(work->v, &loop.v));
+  else PetscCall(IDRSRestoreV_Host(work, &loop));
+  PetscCall(VecRestoreArray(work->r, &loop.r));
+  PetscCall(VecRestoreArray(work->z, &loop.z));
+  PetscCall(VecRestoreArrayRead(work->t, &loop.t));
+  if (step->wantu) PetscCall(IDRSChanged_Host(work->U[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSOps IDRSOps_Host = {
-  .name      = "host",
-  .composed  = PETSC_FALSE,
-  .device    = PETSC_FALSE,
-  .runs      = IDRSRuns_Host,
-  .create    = IDRSCreate_Host,
-  .connect   = NULL,
-  .lost      = NULL,
-  .destroy   = IDRSDestroy_Host,
-  .combine   = IDRSCombine_Host,
-  .project   = IDRSProject_Host,
-  .update    = IDRSUpdate_Host,
-  .advance   = IDRSAdvance_Host,
-  .order     = NULL,
-  .send      = NULL,
-  .collect   = NULL,
-  .fetch     = NULL,
-  .copyspeed = NULL,
+const IDRSPassOps IDRSPasses_Host = {
+  .name     = "host",
+  .composed = PETSC_FALSE,
+  .device   = PETSC_FALSE,
+  .queue    = {&IDRSQueue_Host, &IDRSQueue_Host},
+  .runs     = IDRSRuns_Host,
+  .create   = IDRSCreate_Host,
+  .destroy  = IDRSDestroy_Host,
+  .combine  = IDRSCombine_Host,
+  .project  = IDRSProject_Host,
+  .update   = IDRSUpdate_Host,
+  .advance  = IDRSAdvance_Host,
 };

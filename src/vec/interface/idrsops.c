@@ -1,16 +1,14 @@
 /*
-   The operations of IDR(s) as the solver calls them: choice of the back end, checks, logging, and the one reduction
-   over processes. What an operation reads and writes is stated here once, for the log and for the tests.
+   The passes of IDR(s) as the solver calls them: checks, logging, and the back end. What a pass reads and writes is stated here once, for the log and
+   for the tests.
 */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_", NULL};
-const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
-
-const char *const    IDRSOperations[] = {"combine", "project", "update", "advance"};
-static PetscLogEvent IDRS_Events[IDRS_OPERATIONS], IDRS_Reduce;
+const char *const    IDRSPassNames[] = {"combine", "project", "update", "advance"};
+static PetscLogEvent IDRS_Events[IDRS_PASSES];
+PetscLogEvent        IDRS_Reduce;
 
 PetscErrorCode IDRSRegisterEvents(void)
 {
@@ -20,268 +18,6 @@ PetscErrorCode IDRSRegisterEvents(void)
   PetscCall(PetscLogEventRegister("IDRSUpdate", KSP_CLASSID, &IDRS_Events[IDRS_UPDATE]));
   PetscCall(PetscLogEventRegister("IDRSAdvance", KSP_CLASSID, &IDRS_Events[IDRS_ADVANCE]));
   PetscCall(PetscLogEventRegister("IDRSReduce", KSP_CLASSID, &IDRS_Reduce));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Are the arrays of vectors like this one in the memory of a device? Duplicates of a vector that is bound to the host do not all know that they are */
-PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
-{
-  const PetscScalar *array;
-  PetscMemType       type;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayReadAndMemType(like, &array, &type));
-  PetscCall(VecRestoreArrayReadAndMemType(like, &array));
-  *device = (PetscBool)PetscMemTypeDevice(type);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Have vectors like this one places for ghosts? The columns of a panel have none */
-PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
-{
-  PetscBool mpi;
-  Vec       local = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)like, VECMPI, &mpi));
-  if (mpi) {
-    PetscCall(VecGhostGetLocalForm(like, &local));
-    *ghosted = (PetscBool)(local != NULL);
-    PetscCall(VecGhostRestoreLocalForm(like, &local));
-  } else *ghosted = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   The back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
-   first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
-   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none.
-*/
-static PetscErrorCode IDRSSpaceChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSOps **ops, const char *slower[])
-{
-  const IDRSOps *candidates[] = {
-#if defined(PETSCIDRS_HAVE_CUDA)
-    &IDRSOps_CUDA,
-#endif
-    &IDRSOps_Host, &IDRSOps_Vec};
-  const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
-  const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
-  const char     *why       = NULL;
-  PetscMPIInt     trouble[2]; /* nothing can run; nothing but Vec calls */
-  PetscBool       built = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  *ops    = NULL;
-  *slower = NULL;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(candidates) && !*ops; i++) {
-    PetscBool named;
-
-    PetscCall(PetscStrcmp(candidates[i]->name, KSPIDRSImplementations[implementation], &named));
-    if (!automatic && !named) continue;
-    built = PETSC_TRUE;
-    PetscCall((*candidates[i]->runs)(like, s, &why));
-    if (why) *slower = why;
-    else *ops = candidates[i];
-  }
-  PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA", KSPIDRSImplementations[implementation]);
-  trouble[0] = *ops ? 0 : 1;
-  trouble[1] = *ops && (*ops)->composed ? 1 : 0;
-  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);
-  PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
-  if (trouble[1] && !(*ops)->composed) {
-    *ops    = &IDRSOps_Vec;
-    *slower = "another process can run nothing else";
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Reductions from device to device, where the user has asked for them and all processes can make them. To ask for scatters of that
-   kind is to ask for both: with either alone something is left that the hosts wait for.
-*/
-static PetscErrorCode IDRSSpaceConnect_Private(IDRSSpace space, KSPIDRSCommunication communication)
-{
-  PetscMPIInt able = space->backend->connect ? 1 : 0;
-  char        type[32];
-  PetscBool   scatters;
-
-  PetscFunctionBegin;
-  if (space->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), &scatters));
-  if (scatters) PetscCall(PetscStrcmp(type, PETSCSFNCCL, &scatters));
-  if (communication == KSP_IDRS_COMMUNICATION_MPI) space->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
-  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) space->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
-  else {
-    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, space->comm);
-    if (able) PetscCall((*space->backend->connect)(space, &space->throughhost));
-    else space->throughhost = "not all processes have their vectors on a GPU";
-  }
-  PetscCheck(communication != KSP_IDRS_COMMUNICATION_NCCL || !space->throughhost, space->comm, PETSC_ERR_SUP, "-ksp_idrs_communication nccl cannot be used here: %s", space->throughhost);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Called by all back ends that may run beside one on a device, between the panels and their columns: is there memory for the panels on the
-   devices of all processes? If not, all end with the same error, and may go on with fewer columns. Here it lacks where lacking[0] is not zero: bytes of a panel,
-   and how many are free.
-*/
-PetscErrorCode IDRSSpaceMemory(IDRSSpace space, const PetscLogDouble lacking[])
-{
-  PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
-
-  PetscFunctionBegin;
-  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, space->comm);
-  PetscCheck(!(memory[0] > 0), space->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Vectors that were created, or referenced, one by one; some may be missing after an error */
-PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
-{
-  PetscFunctionBegin;
-  if (*columns) {
-    for (PetscInt i = 0; i < count; i++) PetscCall(VecDestroy(&(*columns)[i]));
-  }
-  PetscCall(PetscFree(*columns));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   What VecDuplicate() would have given a column, which was made around its array: the layout with its local to global mapping, what is composed with
-   the vector (operators may ask for the DM), and how values are set in it
-*/
-PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscLayoutReference(like->map, &column->map));
-  PetscCall(PetscObjectListDuplicate(((PetscObject)like)->olist, &((PetscObject)column)->olist));
-  PetscCall(PetscFunctionListDuplicate(((PetscObject)like)->qlist, &((PetscObject)column)->qlist));
-  column->stash.donotstash   = like->stash.donotstash;
-  column->stash.ignorenegidx = like->stash.ignorenegidx;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSSpaceCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end
-
-   Collective
-
-   Input Parameters:
-+  like           - a vector with the layout and type of the solution
-.  s              - number of columns
-.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed space of seed 0
-.  implementation - the back end asked for
--  communication  - how reductions are to travel between devices
-
-   Output Parameter:
-.  space - the panels with their back end; free with IDRSSpaceDestroy()
-*/
-PetscErrorCode IDRSSpaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, KSPIDRSCommunication communication, IDRSSpace *newspace)
-{
-  IDRSSpace space;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(&space));
-  *newspace   = space;
-  space->comm = MPI_COMM_NULL;
-  PetscCall(IDRSSpaceChoose_Private(like, s, implementation, &space->backend, &space->slower));
-  if (space->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", space->backend->name, space->slower));
-  PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &space->comm, NULL));
-  PetscCallMPI(MPI_Comm_size(space->comm, &space->size));
-  PetscCall(VecGetLocalSize(like, &space->n));
-  PetscCall(VecGetOwnershipRange(like, &space->rstart, NULL));
-  space->s       = s;
-  space->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
-  space->timeout = PETSC_MAX_REAL;
-
-  PetscCall(PetscCalloc1(IDRS_NUMBERS(s) + IDRS_RIDERS, &space->numbers)); /* sums come last in it, and riders after them */
-  IDRSSmallPlace(&space->small, s, space->numbers);
-  space->small.shadownorm = 1.0;
-  if (P) {
-    PetscCall(PetscCalloc1(s, &space->P));
-    for (PetscInt i = 0; i < s; i++) {
-      PetscReal norm;
-
-      PetscCall(PetscObjectReference((PetscObject)P[i]));
-      space->P[i] = P[i];
-      PetscCall(VecNorm(P[i], NORM_2, &norm));
-      space->small.shadownorm = i ? PetscMin(space->small.shadownorm, norm) : norm;
-    }
-  }
-  PetscCall((*space->backend->create)(space, like));
-  PetscCall(IDRSSpaceConnect_Private(space, communication));
-  IDRSSmallStart(&space->small);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSSpaceDestroy(IDRSSpace *oldspace)
-{
-  IDRSSpace space = *oldspace;
-
-  PetscFunctionBegin;
-  if (!space) PetscFunctionReturn(PETSC_SUCCESS);
-  *oldspace = NULL;
-  if (space->backend) PetscCall((*space->backend->destroy)(space));
-  PetscCall(IDRSColumnsDestroy(space->s, &space->P));
-  PetscCall(PetscFree(space->numbers));
-  if (space->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&space->comm));
-  PetscCall(PetscFree(space));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Takes the hashed shadow space of another seed; explicit shadow vectors stay */
-PetscErrorCode IDRSSpaceSetSeed(IDRSSpace space, uint64_t seed)
-{
-  PetscFunctionBegin;
-  if (space->hashed && seed != space->seed) {
-    space->seed = seed;
-    if (space->P) PetscCall(IDRSShadowFill(space, space->P));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Vectors that have no array to write into, such as those of SLEPc that are put together from others: random numbers of the same seed */
-static PetscErrorCode IDRSShadowFillRandom_Private(IDRSSpace space, Vec P[])
-{
-  PetscMPIInt rank;
-  PetscRandom random;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(space->comm, &rank));
-  PetscCall(PetscRandomCreate(space->comm, &random));
-  PetscCall(PetscRandomSetType(random, PETSCRANDER48));
-  PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
-  PetscCall(PetscRandomSetSeed(random, (unsigned long)IDRSShadowKey(space->seed * (uint64_t)space->size + (uint64_t)rank))); /* which counts in its low bits only */
-  PetscCall(PetscRandomSeed(random));
-  for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSetRandom(P[j], random));
-  PetscCall(PetscRandomDestroy(&random));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Writes the hashed shadow space into vectors, for back ends that need it stored */
-PetscErrorCode IDRSShadowFill(IDRSSpace space, Vec P[])
-{
-  const uint64_t key = IDRSShadowKey(space->seed);
-
-  PetscFunctionBegin;
-  if (!P[0]->petscnative && !P[0]->ops->getarray) {
-    PetscCall(IDRSShadowFillRandom_Private(space, P));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (PetscInt j = 0; j < space->s; j++) {
-    const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
-    PetscScalar   *p;
-
-    PetscCall(VecGetArrayWrite(P[j], &p));
-    for (PetscInt i = 0; i < space->n; i++) {
-      const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)(space->rstart + i));
-      const uint32_t      field = j % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
-
-      p[i] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
-    }
-    PetscCall(VecRestoreArrayWrite(P[j], &p));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -295,227 +31,162 @@ PetscLogDouble IDRSGpuSeconds(void)
 #endif
 }
 
-static PetscErrorCode IDRSLogBegin_Private(IDRSSpace space, IDRSOperation operation)
+PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventBegin(IDRS_Events[operation], 0, 0, 0, 0));
-  space->traffic[operation].seconds -= IDRSGpuSeconds();
+  PetscCall(PetscLogEventBegin(IDRS_Events[pass], 0, 0, 0, 0));
+  work->traffic[pass].seconds -= IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Counts what a fused pass moves and does: vectors read and written, flops a row, the way PETSc counts them (a complex
+   IDRSPassEnd - Counts what a fused pass moves and does: vectors read and written, flops a row, the way PETSc counts them (a complex
    operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
 */
-static PetscErrorCode IDRSLogEnd_Private(IDRSSpace space, IDRSOperation operation, PetscInt vectors, PetscInt flops)
+PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
 {
-  IDRSTraffic *traffic = &space->traffic[operation];
+  IDRSTraffic *traffic = &work->traffic[pass];
 
   PetscFunctionBegin;
   traffic->seconds += IDRSGpuSeconds();
-  if (!space->backend->composed) {
+  if (!work->passes->composed) {
     traffic->calls++;
     traffic->vectors += (PetscLogDouble)vectors;
-    if (space->backend->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
-    else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)space->n));
+    if (work->passes->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
+    else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
   }
-  PetscCall(PetscLogEventEnd(IDRS_Events[operation], 0, 0, 0, 0));
+  PetscCall(PetscLogEventEnd(IDRS_Events[pass], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a combine with so many columns reads and writes beyond r or v, or beyond the operands of the update or advance before it */
-static PetscInt IDRSCombineVectors_Private(IDRSCombinePart part, PetscInt columns)
+/* What a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or advance before it */
+static PetscInt IDRSCombineVectors_Private(const IDRSStep *step, PetscInt columns)
 {
-  switch (part) {
-  case IDRS_COMBINE_V:
-  case IDRS_COMBINE_U:
-    return columns + 1;
-  case IDRS_COMBINE_VU:
-    return 2 * columns + 1;
-  default:
-    return 0;
-  }
+  return step->wantv || step->wantu ? (step->wantv && step->wantu ? 2 : 1) * columns + 1 : 0;
 }
 
-static PetscInt IDRSCombineFlops_Private(IDRSCombinePart part, PetscInt columns)
+static PetscInt IDRSCombineFlops_Private(const IDRSStep *step, PetscInt columns)
 {
-  switch (part) {
-  case IDRS_COMBINE_V:
-    return 2 * columns;
-  case IDRS_COMBINE_U:
-    return 2 * columns + 1;
-  case IDRS_COMBINE_VU:
-    return 4 * columns + 1;
-  default:
-    return 0;
-  }
+  return (step->wantv ? 2 * columns : 0) + (step->wantu ? 2 * columns + 1 : 0);
 }
 
-static PetscErrorCode IDRSCheck_Private(IDRSSpace space, PetscInt k)
+/* IDRSCombine - v and U_k as idrsops.h says; in the omega step r, which it reads and writes */
+PetscErrorCode IDRSCombine(IDRSWork work, const IDRSStep *step)
 {
-  PetscFunctionBegin;
-  PetscCheck(0 <= k && k < space->s, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, k, space->s);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* combine of step k, on its own: v and U_k as idrsops.h says; v holds B^{-1}v for IDRS_COMBINE_U, and is not used by IDRS_COMBINE_VU */
-PetscErrorCode IDRSCombine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
-{
-  const PetscInt columns = space->s - k;
+  const PetscBool omega   = (PetscBool)(step->k == work->s);
+  const PetscInt  columns = omega ? work->s : work->s - step->k;
 
   PetscFunctionBegin;
-  PetscCheck(part != IDRS_COMBINE_NONE, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing");
-  PetscCall(IDRSCheck_Private(space, k));
-  PetscCall(IDRSLogBegin_Private(space, IDRS_COMBINE));
-  PetscCall((*space->backend->combine)(space, part, k, r, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(part, columns), IDRSCombineFlops_Private(part, columns)));
+  PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, step->k, work->s);
+  PetscCheck((step->wantv || step->wantu) && !(omega && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing, or of U in the omega step");
+  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
+  PetscCall((*work->passes->combine)(work, step));
+  PetscCall(IDRSPassEnd(work, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(step, columns), IDRSCombineFlops_Private(step, columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Inner products of x and y, which nothing needs before the next projection or norm of r */
-PetscErrorCode IDRSRide(IDRSSpace space, Vec x, Vec y)
+/* After update and advance a preconditioner may stand between v and U */
+static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step, PetscInt next)
+{
+  PetscFunctionBegin;
+  PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between this pass and the U of the next step");
+  PetscCheck(!step->wantv || (0 <= next && next < work->s), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSUpdate - update of step k, and combine of step k+1; in the start r moves before G_k is made orthogonal */
+PetscErrorCode IDRSUpdate(IDRSWork work, const IDRSStep *step)
+{
+  const PetscInt k = step->k, columns = step->start ? 0 : work->s - (k + 1);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSCheckNext_Private(work, step, k + 1));
+  PetscCall(IDRSPassBegin(work, IDRS_UPDATE));
+  PetscCall((*work->passes->update)(work, step));
+  PetscCall(IDRSPassEnd(work, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(step, columns), 4 * k + 4 + (step->start ? (step->wantv ? 2 * (k + 1) : 0) : IDRSCombineFlops_Private(step, columns))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSAdvance - advance, and combine of step 0; the columns of U that the combine needs have been read for z */
+PetscErrorCode IDRSAdvance(IDRSWork work, const IDRSStep *step)
+{
+  const PetscInt s = work->s;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSCheckNext_Private(work, step, 0));
+  PetscCall(IDRSPassBegin(work, IDRS_ADVANCE));
+  PetscCall((*work->passes->advance)(work, step));
+  PetscCall(IDRSPassEnd(work, IDRS_ADVANCE, s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(step, s) - (step->wantu ? s : 0), 2 * s + 6 + IDRSCombineFlops_Private(step, s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSAddIterate - x += z + U(:,0:columns) beta: what the recurrence has not added to x yet */
+PetscErrorCode IDRSAddIterate(IDRSWork work, PetscInt columns, Vec x)
+{
+  PetscFunctionBegin;
+  PetscCall(VecAXPY(x, 1.0, work->z));
+  if (columns) PetscCall(VecMAXPY(x, columns, work->scalars.beta, work->U));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSDeferDots - Inner products of x and y, which nothing needs before the next reduction: IDRSGetDots() */
+PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
 {
   Vec          both[2] = {x, y};
-  PetscScalar *riders  = space->riders;
+  PetscScalar *dots    = work->dots;
 
   PetscFunctionBegin;
-  if (space->backend->composed || space->size == 1) {
-    PetscCall(VecMDot(y, 2, both, riders + IDRS_RIDER_XY));
-    PetscCall(VecDot(x, x, riders + IDRS_RIDER_XX));
-    if (space->size > 1) space->reductions += 2;
+  if (work->passes->composed || work->size == 1) {
+    PetscCall(VecMDot(y, 2, both, dots + IDRS_DOT_XY));
+    PetscCall(VecDot(x, x, dots + IDRS_DOT_XX));
+    if (work->size > 1) work->reductions += 2;
   } else {
-    PetscUseTypeMethod(x, dot_local, x, riders + IDRS_RIDER_XX);
-    PetscUseTypeMethod(y, dot_local, x, riders + IDRS_RIDER_XY);
-    PetscUseTypeMethod(y, dot_local, y, riders + IDRS_RIDER_YY);
-    space->riding = PETSC_TRUE;
+    PetscUseTypeMethod(x, dot_local, x, dots + IDRS_DOT_XX);
+    PetscUseTypeMethod(y, dot_local, x, dots + IDRS_DOT_XY);
+    PetscUseTypeMethod(y, dot_local, y, dots + IDRS_DOT_YY);
+    work->deferred = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums over all processes, in place: the one reduction per product. The array has room for the riders behind them */
-static PetscErrorCode IDRSReduce_Private(IDRSSpace space, PetscInt count, PetscScalar sums[])
+PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
 {
-  PetscMPIInt length;
-
   PetscFunctionBegin;
-  PetscCall(PetscMPIIntCast(count + (space->riding ? IDRS_RIDERS : 0), &length));
-  if (space->riding) PetscCall(PetscArraycpy(sums + count, space->riders, IDRS_RIDERS));
-  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, space->comm);
-  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
-  if (space->riding) PetscCall(PetscArraycpy(space->riders, sums + count, IDRS_RIDERS));
-  space->riding = PETSC_FALSE;
+  PetscCheck(!work->deferred, work->comm, PETSC_ERR_ORDER, "The deferred inner products have not been reduced");
+  *dots = work->dots;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   project: space->small.sums as laid out in idrssmall.h, over all processes; y is r or NULL. With a next, the device goes on by
-   itself and the result is to be collected
-*/
-PetscErrorCode IDRSProject(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
-{
-  const PetscInt s    = space->s;
-  PetscScalar   *sums = space->small.sums;
-
-  PetscFunctionBegin;
-  PetscCheck(!next == !space->ahead, space->comm, PETSC_ERR_ORDER, "A projection goes on by itself when the numbers are on the device, and only then");
-  PetscCall(IDRSLogBegin_Private(space, IDRS_PROJECT));
-  sums[IDRS_SUM_RR(s)] = space->rr;
-  PetscCall((*space->backend->project)(space, x, y, r, next));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
-  if (next) space->outstanding++;
-  else if (!space->backend->composed) PetscCall(IDRSReduce_Private(space, IDRS_SUMS(s, y), sums));
-  space->reductions++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* update of step k, and combine of step k+1; start: of the first s steps, where r moves before G_k is made orthogonal */
-PetscErrorCode IDRSUpdate(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
-{
-  const PetscInt columns = part == IDRS_COMBINE_NONE || start ? 0 : space->s - (k + 1);
-
-  PetscFunctionBegin;
-  PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between update and the u of the next step");
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCheck_Private(space, k + 1));
-  PetscCall(IDRSLogBegin_Private(space, IDRS_UPDATE));
-  PetscCall((*space->backend->update)(space, k, start, r, part, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(part, columns), 4 * k + 4 + (start ? (part == IDRS_COMBINE_NONE ? 0 : 2 * (k + 1)) : IDRSCombineFlops_Private(part, columns))));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* advance, and combine of step 0; the columns of U that the combine needs have been read for z */
-PetscErrorCode IDRSAdvance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
-{
-  const PetscInt s = space->s, columns = part == IDRS_COMBINE_NONE ? 0 : s;
-
-  PetscFunctionBegin;
-  PetscCheck(part != IDRS_COMBINE_U, space->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between advance and the u of the next step");
-  PetscCall(IDRSLogBegin_Private(space, IDRS_ADVANCE));
-  PetscCall((*space->backend->advance)(space, p, t, z, r, part, v));
-  PetscCall(IDRSLogEnd_Private(space, IDRS_ADVANCE, s + (p ? 6 : 5) + IDRSCombineVectors_Private(part, columns) - (part == IDRS_COMBINE_VU ? columns : 0), 2 * s + 6 + IDRSCombineFlops_Private(part, columns)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
-PetscErrorCode IDRSNorm(IDRSSpace space, Vec r, PetscReal *norm)
+/* IDRSNorm - ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
+PetscErrorCode IDRSNorm(IDRSWork work, PetscReal *norm)
 {
   PetscFunctionBegin;
-  if (space->backend->composed || (space->backend->device && space->size == 1)) PetscCall(VecNorm(r, NORM_2, norm));
+  if (work->passes->composed || (work->passes->device && work->size == 1)) PetscCall(VecNorm(work->r, NORM_2, norm));
   else {
-    PetscScalar rr[1 + IDRS_RIDERS] = {space->rr};
+    PetscScalar rr[1 + IDRS_DOTS] = {work->rr};
 
-    if (space->backend->device) {
+    if (work->passes->device) {
       PetscReal local;
 
-      PetscUseTypeMethod(r, norm_local, NORM_2, &local);
+      PetscUseTypeMethod(work->r, norm_local, NORM_2, &local);
       rr[0] = PetscSqr(local);
     }
-    if (space->size > 1) PetscCall(IDRSReduce_Private(space, 1, rr));
+    if (work->size > 1) PetscCall(IDRSReduce(work, 1, rr));
     *norm = PetscSqrtReal(PetscRealPart(rr[0]));
   }
-  if (space->size > 1) space->reductions++;
+  if (work->size > 1) work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Products and preconditioners come between the operations, and may run on another stream of the device than they: called
-   before and after each of them
+   IDRSStreamJoin - Lets matvecs and preconditioners, which come between the passes and may run on another stream of the device, wait for the passes, and
+   the other way round: called before and after each of them
 */
-PetscErrorCode IDRSOrder(IDRSSpace space)
+PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {
   PetscFunctionBegin;
-  if (space->backend->order) PetscCall((*space->backend->order)(space));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The algebra goes on on the device, with the present numbers, as soon as the next projection */
-PetscErrorCode IDRSSend(IDRSSpace space)
-{
-  PetscFunctionBegin;
-  PetscCheck(space->backend->send, space->comm, PETSC_ERR_SUP, "Back end %s leaves the algebra to the host", space->backend->name);
-  PetscCall((*space->backend->send)(space));
-  space->ahead       = PETSC_TRUE;
-  space->outstanding = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The result of the first projection that is outstanding: ||r|| where it was pending, and whether the device has stopped there */
-PetscErrorCode IDRSCollect(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
-{
-  PetscFunctionBegin;
-  PetscCheck(space->ahead && space->outstanding > 0, space->comm, PETSC_ERR_ORDER, "No projection is outstanding");
-  PetscCall((*space->backend->collect)(space, rnorm, stopped));
-  space->outstanding--;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The algebra goes on on the host; results that are still outstanding are dropped */
-PetscErrorCode IDRSFetch(IDRSSpace space)
-{
-  PetscFunctionBegin;
-  if (!space->ahead) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*space->backend->fetch)(space));
-  space->ahead       = PETSC_FALSE;
-  space->outstanding = 0;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (work->streams) PetscCall(IDRSStreamJoin_CUDA());
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

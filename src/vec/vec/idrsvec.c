@@ -1,9 +1,9 @@
 /*
-   Back end "vec": the operations of IDR(s) with PETSc's Vec operations, for vectors of every type. The reference that
+   Back end "vec": the passes of IDR(s) with PETSc's Vec operations, for vectors of every type. The reference that
    the fused back ends are tested against; it stores the shadow space, s more vectors.
 */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
 static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
@@ -13,47 +13,38 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* VecDuplicateVecs(), which may fail in the midst of it: an array that was not filled cannot be destroyed */
-static PetscErrorCode IDRSDuplicate_Vec(Vec like, PetscInt count, Vec *columns[])
-{
-  const PetscErrorCode ierr = VecDuplicateVecs(like, count, columns);
-
-  PetscFunctionBegin;
-  if (ierr) *columns = NULL;
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSCreate_Vec(IDRSSpace space, Vec like)
+static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
 {
   PetscScalar *negative;
+  Vec        **panels[] = {&work->G, &work->U, &work->P};
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(space->s, &negative));
-  space->data = negative;
-  PetscCall(IDRSDuplicate_Vec(like, space->s, &space->G));
-  PetscCall(IDRSDuplicate_Vec(like, space->s, &space->U));
-  if (space->hashed) {
-    PetscCall(IDRSDuplicate_Vec(like, space->s, &space->P));
-    PetscCall(IDRSShadowFill(space, space->P));
+  PetscCall(PetscMalloc1(work->s, &negative));
+  work->data = negative;
+  for (PetscInt i = 0; i < (work->hashed ? 3 : 2); i++) {
+    Vec *columns;
+
+    PetscCall(VecDuplicateVecs(like, work->s, &columns));
+    *panels[i] = columns; /* only once it is complete */
   }
+  if (work->hashed) PetscCall(IDRSShadowFill(work, work->P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Vec(IDRSSpace space)
+static PetscErrorCode IDRSDestroy_Vec(IDRSWork work)
 {
   PetscFunctionBegin;
-  if (space->G) PetscCall(VecDestroyVecs(space->s, &space->G));
-  if (space->U) PetscCall(VecDestroyVecs(space->s, &space->U));
-  if (space->hashed && space->P) PetscCall(VecDestroyVecs(space->s, &space->P));
-  PetscCall(PetscFree(space->data));
+  if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
+  if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
+  if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
+  PetscCall(PetscFree(work->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* y += scale X a; VecMAXPY() wants the coefficients as they are to be used */
-static PetscErrorCode IDRSAdd_Vec(IDRSSpace space, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
+static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
 {
-  PetscScalar *scaled = (PetscScalar *)space->data;
+  PetscScalar *scaled = (PetscScalar *)work->data;
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < columns; j++) scaled[j] = scale * a[j];
@@ -61,19 +52,33 @@ static PetscErrorCode IDRSAdd_Vec(IDRSSpace space, Vec y, PetscScalar scale, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+/* v = r - G(:,k:s) c, or r itself in the omega step */
+static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
 {
-  const IDRSSmall *small = &space->small;
-  const PetscInt   s     = space->s;
+  PetscFunctionBegin;
+  if (v != work->r) PetscCall(VecCopy(work->r, v));
+  PetscCall(IDRSAdd_Vec(work, v, -1.0, work->s - k, work->scalars.c + k, work->G + k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* U_k = omega v + U(:,k:s) c */
+static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
+{
+  const IDRSScalars *scalars = &work->scalars;
 
   PetscFunctionBegin;
-  if (part == IDRS_COMBINE_V || part == IDRS_COMBINE_VU) {
-    PetscCall(VecCopy(r, v));
-    PetscCall(IDRSAdd_Vec(space, v, -1.0, s - k, small->c + k, space->G + k));
-  }
-  if (part == IDRS_COMBINE_U || part == IDRS_COMBINE_VU) {
-    PetscCall(VecAXPBY(space->U[k], small->omega[0], small->c[k], v));
-    PetscCall(IDRSAdd_Vec(space, space->U[k], 1.0, s - k - 1, small->c + k + 1, space->U + k + 1));
+  PetscCall(VecAXPBY(work->U[k], scalars->omega[0], scalars->c[k], v));
+  PetscCall(IDRSAdd_Vec(work, work->U[k], 1.0, work->s - k - 1, scalars->c + k + 1, work->U + k + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSCombine_Vec(IDRSWork work, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  if (step->k == work->s) PetscCall(IDRSCombineV_Vec(work, 0, work->r));
+  else {
+    if (step->wantv) PetscCall(IDRSCombineV_Vec(work, step->k, work->v));
+    if (step->wantu) PetscCall(IDRSCombineU_Vec(work, step->k, step->wantv ? work->v : work->t));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -82,10 +87,10 @@ static PetscErrorCode IDRSCombine_Vec(IDRSSpace space, IDRSCombinePart part, Pet
    All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
    already, which a split reduction would sum once more.
 */
-static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+static PetscErrorCode IDRSProject_Vec(IDRSWork work, const IDRSStep *step, Vec x, Vec y)
 {
-  const PetscInt s    = space->s;
-  PetscScalar   *sums = space->small.sums;
+  const PetscInt s    = work->s;
+  PetscScalar   *sums = work->scalars.sums;
   PetscReal      xx, rr;
   PetscBool      nest;
 
@@ -93,86 +98,84 @@ static PetscErrorCode IDRSProject_Vec(IDRSSpace space, Vec x, Vec y, Vec r, cons
   PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
   if (!nest && x->ops->dot_local && x->ops->mdot_local && x->ops->norm_local) {
     /* not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for good: it keeps the norm with the vector */
-    PetscCall(VecMDotBegin(x, s, space->P, sums));
+    PetscCall(VecMDotBegin(x, s, work->P, sums));
     PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
-    PetscCall(VecDotBegin(r, r, sums + IDRS_SUM_RR(s)));
+    PetscCall(VecDotBegin(work->r, work->r, sums + IDRS_SUM_RR(s)));
     if (y) {
-      PetscCall(VecMDotBegin(y, s, space->P, sums + IDRS_SUM_PY(s)));
+      PetscCall(VecMDotBegin(y, s, work->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
       PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
     }
-    PetscCall(VecMDotEnd(x, s, space->P, sums));
+    PetscCall(VecMDotEnd(x, s, work->P, sums));
     PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
-    PetscCall(VecDotEnd(r, r, sums + IDRS_SUM_RR(s)));
+    PetscCall(VecDotEnd(work->r, work->r, sums + IDRS_SUM_RR(s)));
     if (y) {
-      PetscCall(VecMDotEnd(y, s, space->P, sums + IDRS_SUM_PY(s)));
+      PetscCall(VecMDotEnd(y, s, work->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
       PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
     }
   } else {
-    PetscCall(VecMDot(x, s, space->P, sums));
+    PetscCall(VecMDot(x, s, work->P, sums));
     PetscCall(VecNorm(x, NORM_2, &xx));
-    PetscCall(VecNorm(r, NORM_2, &rr));
+    PetscCall(VecNorm(work->r, NORM_2, &rr));
     if (y) {
       PetscReal yy;
 
-      PetscCall(VecMDot(y, s, space->P, sums + IDRS_SUM_PY(s)));
+      PetscCall(VecMDot(y, s, work->P, sums + IDRS_SUM_PY(s)));
       PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
       PetscCall(VecNorm(y, NORM_2, &yy));
       sums[IDRS_SUM_YY(s)] = PetscSqr(yy);
     }
     sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
     sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
-    space->reductions += y ? 5 : 2; /* more than the one of a projection */
+    work->reductions += y ? 5 : 2; /* more than the one of a projection */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Vec(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSUpdate_Vec(IDRSWork work, const IDRSStep *step)
 {
-  const IDRSSmall *small = &space->small;
+  const IDRSScalars *scalars = &work->scalars;
+  const PetscInt     k       = step->k;
+  const IDRSStep     next    = {.k = k + 1, .wantv = step->wantv, .wantu = step->wantu};
 
   PetscFunctionBegin;
-  if (start) PetscCall(VecAXPY(r, -small->beta[k], space->G[k]));
-  PetscCall(IDRSAdd_Vec(space, space->G[k], -1.0, k, small->alpha, space->G));
-  PetscCall(IDRSAdd_Vec(space, space->U[k], -1.0, k, small->alpha, space->U));
-  if (!start) PetscCall(VecAXPY(r, -small->beta[k], space->G[k]));
-  if (start && part != IDRS_COMBINE_NONE) {
-    Vec direction = part == IDRS_COMBINE_VU ? space->U[k + 1] : v;
+  if (step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
+  PetscCall(IDRSAdd_Vec(work, work->G[k], -1.0, k, scalars->alpha, work->G));
+  PetscCall(IDRSAdd_Vec(work, work->U[k], -1.0, k, scalars->alpha, work->U));
+  if (!step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
+  if (step->start && step->wantv) {
+    Vec v = step->wantu ? work->U[k + 1] : work->v;
 
-    PetscCall(VecCopy(r, direction));
-    PetscCall(IDRSAdd_Vec(space, direction, -1.0, k + 1, small->c, space->G));
-  } else if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, k + 1, r, v));
+    PetscCall(VecCopy(work->r, v));
+    PetscCall(IDRSAdd_Vec(work, v, -1.0, k + 1, scalars->c, work->G));
+  } else if (step->wantv) PetscCall(IDRSCombine_Vec(work, &next));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Vec(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode IDRSAdvance_Vec(IDRSWork work, const IDRSStep *step)
 {
-  const IDRSSmall *small = &space->small;
+  const IDRSScalars *scalars = &work->scalars;
+  const IDRSStep     next    = {.k = 0, .wantv = step->wantv, .wantu = step->wantu};
 
   PetscFunctionBegin;
-  PetscCall(VecAXPY(z, small->omega[0], p ? p : r));
-  PetscCall(IDRSAdd_Vec(space, z, 1.0, space->s, small->beta, space->U));
-  PetscCall(VecAXPY(r, -small->omega[0], t));
-  if (part != IDRS_COMBINE_NONE) PetscCall(IDRSCombine_Vec(space, part, 0, r, v));
+  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r));
+  PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));
+  PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));
+  if (step->wantv) PetscCall(IDRSCombine_Vec(work, &next));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSOps IDRSOps_Vec = {
-  .name      = "vec",
-  .composed  = PETSC_TRUE,
-  .device    = PETSC_FALSE,
-  .runs      = IDRSRuns_Vec,
-  .create    = IDRSCreate_Vec,
-  .connect   = NULL,
-  .destroy   = IDRSDestroy_Vec,
-  .combine   = IDRSCombine_Vec,
-  .project   = IDRSProject_Vec,
-  .update    = IDRSUpdate_Vec,
-  .advance   = IDRSAdvance_Vec,
-  .order     = NULL,
-  .send      = NULL,
-  .collect   = NULL,
-  .fetch     = NULL,
-  .copyspeed = NULL,
+const IDRSPassOps IDRSPasses_Vec = {
+  .name     = "vec",
+  .composed = PETSC_TRUE,
+  .device   = PETSC_FALSE,
+  .queue    = {&IDRSQueue_Host, &IDRSQueue_Host},
+  .runs     = IDRSRuns_Vec,
+  .create   = IDRSCreate_Vec,
+  .destroy  = IDRSDestroy_Vec,
+  .combine  = IDRSCombine_Vec,
+  .project  = IDRSProject_Vec,
+  .update   = IDRSUpdate_Vec,
+  .advance  = IDRSAdvance_Vec,
 };

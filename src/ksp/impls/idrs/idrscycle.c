@@ -1,6 +1,5 @@
 /*
-   One cycle of IDR(s): s steps that enlarge the panels, one omega step. Statement by statement as on paper; the sums of
-   each product are made in one reduction.
+   The parts of a step of IDR(s). KSPIDRSStep_Private() in idrsrun.c puts them together; a cycle is s steps that fill the panels, and an omega step.
 
    With B the preconditioner on the right (identity otherwise; on the left A stands for B^{-1}A and b for B^{-1}b):
 
@@ -22,17 +21,8 @@
        z            z + omega B^{-1}r + U beta(0:s)
        r            r - omega t
 
-   The norm of the r that a step leaves comes with the next reduction, so an iteration is reported one product late; at
-   once on one process and in the memory of the host, where the norm is there already. Either way x and r are then those
-   of that iteration.
-
-   Where the host runs ahead of a device (idrsahead.c), the numbers are there, and all norms come with a later reduction.
-
-   A step that has begun to overwrite U_k is always finished, so that G = A U and M = P^H G stay true: when r has been
-   replaced meanwhile, with beta_k = 0.
-
-   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, and a solve
-   that ends before its first omega step has got somewhere.
+   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, so a solve
+   that ends before its first omega step has reduced the residual.
 
      start step k = 0 ... s-1
        U_k, G_k     B^{-1}v, A U_k,  v = r at first
@@ -40,339 +30,247 @@
        omega, f     omega = G_k^H r / G_k^H G_k,  f = P^H r - omega d
        r            r - omega G_k,  x + omega U_k
        alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha,  as above
-       v            r - G(:,0:k+1) c, most often with c = 0: see idrssmall.h
+       v            r - G(:,0:k+1) c, most often with c = 0: see idrsscalars.h
 
      its omega step begins with
        r            r - G c,  x + U c,  M c = f:  P^H r = 0, as after every other cycle
 
-   An r that replaces another one during the start has it begin anew.
+   An r that replaces another one during the start begins the recurrence anew.
+
+   The norm of the r that a step leaves comes with the reduction of the next step, so an iteration is reported one matvec late; at
+   once on one process and in the memory of the host, where the norm is known. Either way x and r are then those of that iteration.
+
+   Where the scalars are on a device, the host launches idrs->depth steps more before it collects the outcome of one, and the solution of the iteration
+   that it reports then is no longer available. The device stops where the host is to decide. What has been launched after that does nothing, except for
+   matvecs and preconditioners, whose results are not used: columns of G become A U once more, and t is lost. The host finishes that step.
 */
 #include "idrsimpl.h"
 
-/* y = A x, or B^{-1}A x with preconditioning from the left */
-PetscErrorCode KSPIDRSProduct_Private(KSP ksp, Vec x, Vec y, Vec work)
+/* The present step, for the passes */
+static IDRSStep KSPIDRSStep(const KSP_IDRS *idrs)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Mat       A;
-
-  PetscFunctionBegin;
-  idrs->matvecs++;
-  idrs->productseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSOrder(idrs->space));
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, work));
-  else {
-    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(KSP_MatMult(ksp, A, x, y));
-  }
-  PetscCall(IDRSOrder(idrs->space));
-  idrs->productseconds += IDRSGpuSeconds();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* y = B^{-1}x */
-PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, Vec x, Vec y)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  idrs->preconditions++;
-  idrs->pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSOrder(idrs->space));
-  PetscCall(KSP_PCApply(ksp, x, y));
-  PetscCall(IDRSOrder(idrs->space));
-  idrs->pcseconds += IDRSGpuSeconds();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The part of a combine that can be done at once: a preconditioner stands between v and u */
-static IDRSCombinePart KSPIDRSPart_Private(KSP ksp)
-{
-  return ((KSP_IDRS *)ksp->data)->preconditioned ? IDRS_COMBINE_V : IDRS_COMBINE_VU;
+  return (IDRSStep){.k = idrs->rec.k, .start = idrs->rec.start, .unreported = idrs->rec.unreported};
 }
 
 /*
-   KSPIDRSReport_Private - Tells the rest of PETSc about an iteration: convergence test, history, monitors. A residual norm
-   that meets the tolerance is verified; sets ksp->reason, or replaces r when b - A x does not keep what r promises, and it is the norm of b - A x that is
-   told then. A recurrence that has gone so far astray that nothing it finds would be more accurate than what it began with, or than the smoothed iterate,
-   has broken down.
+   KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it. Where the host has the scalars, it may have to solve
+   for c first
 */
-PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
+PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPConvergedReason reason;
-  PetscInt64         length;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
+  const PetscInt     k    = rec->k;
+  IDRSStep           step = KSPIDRSStep(idrs);
 
   PetscFunctionBegin;
-  idrs->rnorm = rnorm;
-  idrs->peak  = PetscMax(idrs->peak, rnorm);
-  PetscCall(KSPIDRSSmoothNorm_Private(ksp, &rnorm));
-  PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
-  ksp->its   = its;
-  ksp->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(PetscObjectSAWsGrantAccess((PetscObject)ksp));
-  idrs->logged = PETSC_FALSE;
-  KSPCheckNorm(ksp, rnorm);
-  PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  if (idrs->exact && its && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
-  if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  reason      = ksp->reason;
-  ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
-  length      = (PetscInt64)ksp->res_hist_len;
-  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
-  idrs->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
-  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
-  ksp->reason = reason;
-  if (!ksp->reason && !idrs->replaced && !idrs->space->ahead && idrs->rnorm > KSPIDRSFarthest(idrs, idrs->d ? rnorm : idrs->anchornorm)) {
-    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)idrs->rnorm));
-    idrs->brokendown = idrs->astray = PETSC_TRUE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A sum that is infinite or not a number ends the solve, with ksp->reason set */
-static PetscErrorCode KSPIDRSCheckSums_Private(KSP ksp, PetscBool y, PetscBool rr)
-{
-  PetscFunctionBegin;
-  if (!IDRSSmallFinite(&((KSP_IDRS *)ksp->data)->space->small, y, rr)) KSPCheckNorm(ksp, (PetscReal)INFINITY);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The iteration whose norm is pending, with the norm that came now */
-static PetscErrorCode KSPIDRSReportPending_Private(KSP ksp, PetscReal rnorm)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  if (idrs->pending) {
-    idrs->pending = PETSC_FALSE;
-    PetscCall(KSPIDRSReport_Private(ksp, idrs->its, rnorm));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSReportSums_Private - The sums of a step have come to the host: are they numbers, and with them the norm that was pending */
-PetscErrorCode KSPIDRSReportSums_Private(KSP ksp)
-{
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  const PetscScalar *sums = idrs->space->small.sums;
-  const PetscInt     s    = idrs->s;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckSums_Private(ksp, (PetscBool)(idrs->start || idrs->k == s), idrs->pending));
-  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->start && idrs->k == 0) KSPIDRSSetStartNorm(idrs, PetscSqrtReal(PetscRealPart(sums[IDRS_SUM_YY(s)])));
-  PetscCall(KSPIDRSReportPending_Private(ksp, PetscSqrtReal(PetscRealPart(sums[IDRS_SUM_RR(s)]))));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSProject_Private - f = P^H r and the norm of r, for an r that no step has made, and from which a cycle begins; reports
-   the iteration that such a norm is pending for
-*/
-PetscErrorCode KSPIDRSProject_Private(KSP ksp)
-{
-  KSP_IDRS       *idrs     = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space    = idrs->space;
-  const PetscReal promised = idrs->rnorm;
-  PetscReal       rnorm;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSProject(space, idrs->r, NULL, idrs->r, NULL));
-  PetscCall(KSPIDRSCheckSums_Private(ksp, PETSC_FALSE, PETSC_FALSE));
-  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscArraycpy(space->small.f, space->small.sums, idrs->s));
-  rnorm            = PetscSqrtReal(PetscRealPart(space->small.sums[IDRS_SUM_XX(idrs->s)]));
-  idrs->k          = 0;
-  idrs->replaced   = PETSC_FALSE;
-  idrs->rnorm      = rnorm;
-  idrs->anchornorm = rnorm;
-  idrs->peak       = rnorm;
-  PetscCall(KSPIDRSReportPending_Private(ksp, rnorm));
-  /* Where an update confirms the norm of the recurrence it says nothing of the attainable accuracy */
-  if (!ksp->reason && idrs->updated && rnorm > 2.0 * promised) PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_UPDATE));
-  idrs->updated = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The direction of step k, from where the last pass left it: U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c, or B^{-1}v in the start */
-static PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
-{
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace      space = idrs->space;
-  const PetscInt k     = idrs->k;
-
-  PetscFunctionBegin;
-  if (idrs->start) {
-    if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, k ? idrs->v : idrs->r, space->U[k]));
-    else if (!k) PetscCall(VecCopy(idrs->r, space->U[0]));
+  if (k == idrs->set.s) {
+    step.wantv = PETSC_TRUE;
+    if (rec->start && !rec->projectedr) PetscCall(IDRSCombine(idrs->work, &step)); /* r = r - G c */
+    rec->projectedr = PETSC_TRUE;
+    if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, idrs->r, idrs->v)); /* p = B^{-1}r */
+  } else if (rec->start) {
+    if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, k ? idrs->v : idrs->r, idrs->U[k])); /* U_k = B^{-1}v */
+    else if (!k) PetscCall(VecCopy(idrs->r, idrs->U[0]));
   } else {
-    if (idrs->prepared == IDRS_COMBINE_NONE) {
-      IDRSSmallCombine(&space->small, k);
-      PetscCall(IDRSCombine(space, KSPIDRSPart_Private(ksp), k, idrs->r, idrs->v));
+    if (rec->stage == KSPIDRS_NOTHING) {
+      step.wantv = PETSC_TRUE;
+      step.wantu = (PetscBool)!idrs->preconditioned;
+      IDRSScalarsCombine(idrs->scalars, k);      /* M(k:s,k:s) c = f(k:s) */
+      PetscCall(IDRSCombine(idrs->work, &step)); /* v = r - G(:,k:s) c */
     }
     if (idrs->preconditioned) {
-      PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->v, idrs->t));
-      PetscCall(IDRSCombine(space, IDRS_COMBINE_U, k, NULL, idrs->t));
+      step.wantv = PETSC_FALSE;
+      step.wantu = PETSC_TRUE;
+      PetscCall(KSPIDRSPCApply_Private(ksp, idrs->v, idrs->t)); /* t = B^{-1}v */
+      PetscCall(IDRSCombine(idrs->work, &step));                /* U_k = omega t + U(:,k:s) c */
     }
   }
-  idrs->prepared = IDRS_COMBINE_NONE;
+  rec->stage = KSPIDRS_HAVE_U;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step or omega step up to its projection */
-static PetscErrorCode KSPIDRSBeginStep_Private(KSP ksp)
+/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step */
+PetscErrorCode KSPIDRSMatvec_Private(KSP ksp)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
-  Vec       x = idrs->t, y = NULL;
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt k    = idrs->rec.k;
 
   PetscFunctionBegin;
-  if (idrs->k < idrs->s) {
-    PetscCall(KSPIDRSDirection_Private(ksp));
-    x = space->G[idrs->k];
-    if (idrs->start) y = idrs->r;
-    PetscCall(KSPIDRSProduct_Private(ksp, space->U[idrs->k], x, idrs->t));
-  } else {
-    y = idrs->r;
-    if (idrs->start && !idrs->projectedr) PetscCall(IDRSCombine(space, IDRS_COMBINE_V, 0, idrs->r, idrs->r));
-    idrs->projectedr = PETSC_TRUE;
-    if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, idrs->r, idrs->v));
-    PetscCall(KSPIDRSProduct_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, x, idrs->v));
-  }
-  idrs->projected = PETSC_TRUE;
-  /* An omega step whose norm is not pending is one where the device has stopped */
-  if (idrs->ahead && !idrs->replaced && (idrs->pending || idrs->k < idrs->s)) PetscCall(KSPIDRSProjectAhead_Private(ksp, x, y));
-  else PetscCall(IDRSProject(space, x, y, idrs->r, NULL));
+  if (k < idrs->set.s) PetscCall(KSPIDRSMatMult_Private(ksp, idrs->U[k], idrs->G[k], idrs->t));
+  else PetscCall(KSPIDRSMatMult_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, idrs->t, idrs->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   What the sums of a projection say, where they have come to the host: the norm that was pending, and the numbers that follow.
-   The rest of the step is off with ksp->reason or idrs->brokendown, and that of an omega step, or in the start, with idrs->replaced.
+   KSPIDRSLaunch_Private - Launches the projection of the step. Norms at which the convergence test may end the solve, or r has grown too much, are left to
+   the host, and so are projections of an r that has been replaced
 */
-static PetscErrorCode KSPIDRSNext_Private(KSP ksp, PetscReal *rr)
+PetscErrorCode KSPIDRSLaunch_Private(KSP ksp)
 {
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSmall     *small = &idrs->space->small;
-  const PetscInt s = idrs->s, k = idrs->k;
+  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec    = &idrs->rec;
+  const IDRSStep     step   = KSPIDRSStep(idrs);
+  IDRSBounds         bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->trust.anchornorm), .cosine = idrs->set.cosine};
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSReportSums_Private(ksp));
-  if (ksp->reason || (idrs->replaced && (k == s || idrs->start))) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, small->c, idrs->space->U, idrs->space->G));
-  if (!IDRSSmallNext(small, k, idrs->start, idrs->cosine, rr)) {
-    if (k < s) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(small->M[k + k * s]), k));
-    else PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_XX(s)]))));
-    idrs->brokendown = PETSC_TRUE;
-  } else if (idrs->replaced) small->beta[k] = 0.0;
+  if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && rec->its > ksp->chknorm && rec->its >= IDRSMinimumIterations(ksp)) {
+    bounds.low  = ksp->ttol;
+    bounds.high = PetscMin(bounds.high, ksp->divtol * ksp->rnorm0);
+  }
+  PetscCall(IDRSQueueLaunch(idrs->work, &step, idrs->depth && rec->residual == KSPIDRS_RECURRED && !rec->again ? &bounds : NULL));
+  rec->stage = KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSIsSharp - Whether rr = ||r - omega t||^2, a difference of squares, keeps at least half of its digits. It does not where r has hardly any
-   component but that along t, and the norm is computed from the vector there
+   KSPIDRSCollect_Private - Takes the outcome of the oldest projection in flight. Where the device has stopped there, the recurrence is in that step again.
+   An omega step is done again then, as t is lost
+*/
+PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
+  const IDRSStep    *step = &outcome->step;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSQueueCollect(idrs->work, outcome));
+  if (outcome->stopped) {
+    rec->k          = step->k;
+    rec->columns    = step->k;
+    rec->start      = step->start;
+    rec->unreported = step->unreported;
+    rec->its        = ksp->its + (step->unreported ? 1 : 0);
+    rec->again      = (PetscBool)(step->k == idrs->set.s);
+    rec->stage      = rec->again ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
+    rec->projectedr = (PetscBool)(step->start && rec->again);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSProject_Private - f = P^H r, and the norm of r, for an r that no step has made, and from which a cycle begins */
+PetscErrorCode KSPIDRSProject_Private(KSP ksp, IDRSOutcome *outcome)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const IDRSStep step = {.k = IDRS_RESIDUAL};
+  PetscReal      rr;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSQueueLaunch(idrs->work, &step, NULL));
+  PetscCall(IDRSQueueCollect(idrs->work, outcome));
+  if (outcome->verdict == IDRS_CONTINUE) PetscCall(IDRSQueueContinue(idrs->work, &step, idrs->set.cosine, &rr, &outcome->verdict));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Whether rr = ||r - omega t||^2, a difference of squares, keeps at least half of its digits. It does not where r has hardly any component but the one along
+   t, and the norm is computed from the vector there
 */
 static PetscBool KSPIDRSIsSharp(const KSP_IDRS *idrs, PetscReal rr)
 {
-  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->space->small.sums[IDRS_SUM_YY(idrs->s)]));
+  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->scalars->sums[IDRS_SUM_YY(idrs->set.s)]));
 }
 
-/*
-   An iteration whose norm cannot wait for the next projection, and is known or computed from r; unless the device has stopped before it. With
-   KSP_NORM_NONE no reduction is made for a norm that nothing but the next step would need.
-*/
-static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, PetscBool known, PetscReal rnorm)
+/* alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the start */
+static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
 {
-  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
-  const PetscBool off  = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
-  PetscBool       stopped;
+  KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec     = &idrs->rec;
+  const IDRSScalars *scalars = idrs->scalars;
+  const PetscInt     s = idrs->set.s, k = rec->k;
+  const IDRSStep     step = KSPIDRSStep(idrs);
+  IDRSVerdict        verdict;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCatchUp_Private(ksp, &stopped));
-  if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!known && !off) PetscCall(IDRSNorm(idrs->space, idrs->r, &rnorm));
-  idrs->pending = PETSC_FALSE;
-  PetscCall(KSPIDRSReport_Private(ksp, idrs->its, known || !off ? rnorm : idrs->rnorm));
+  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->U, idrs->G)); /* r = r - G c, before beta becomes beta + c */
+  PetscCall(IDRSQueueContinue(idrs->work, &step, idrs->set.cosine, rr, &verdict));
+  if (verdict == IDRS_PIVOT) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
+  if (verdict == IDRS_NO_OMEGA) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
+  if (verdict != IDRS_GOES_ON) rec->failure = KSPIDRS_BREAKDOWN;
+  else if (rec->residual != KSPIDRS_RECURRED) idrs->scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rest of step k */
-static PetscErrorCode KSPIDRSEndStep_Private(KSP ksp)
+/* G_k, U_k and r after step k, and v or U_{k+1} */
+static PetscErrorCode KSPIDRSUpdate_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space = idrs->space;
-  const PetscInt  s     = idrs->s;
-  IDRSCombinePart part  = IDRS_COMBINE_NONE;
-  PetscReal       rr    = 0.0;
-  PetscInt        k;
-  PetscBool       last, known;
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
+  const PetscInt     s = idrs->set.s, k = rec->k;
+  const PetscBool    recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work);
+  const PetscBool    last = (PetscBool)(++rec->its >= ksp->max_it);
+  const PetscScalar *beta = idrs->scalars->beta + k;
+  IDRSStep           step = KSPIDRSStep(idrs);
 
   PetscFunctionBegin;
-  if (!space->ahead) PetscCall(KSPIDRSNext_Private(ksp, &rr));
-  if (ksp->reason || idrs->brokendown || (idrs->replaced && idrs->start)) PetscFunctionReturn(PETSC_SUCCESS);
-  last = (PetscBool)(++idrs->its >= ksp->max_it);
-  k    = idrs->k++;
-  if (idrs->k < s && !idrs->replaced && !last) part = KSPIDRSPart_Private(ksp);
-  if (idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.beta + k, space->U + k, space->G + k));
-  PetscCall(IDRSUpdate(space, k, idrs->start, idrs->r, part, idrs->v));
-  if (!idrs->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.beta + k, space->U + k, space->G + k));
+  step.wantv = (PetscBool)(k + 1 < s && recurred && !last);
+  step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
+  if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
+  PetscCall(IDRSUpdate(idrs->work, &step));
+  if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  idrs->prepared = part;
-  idrs->pending  = PETSC_TRUE;
-  if (idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->columns = idrs->k;
+  rec->k          = k + 1;
+  rec->stage      = step.wantu ? KSPIDRS_HAVE_U : (step.wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
+  rec->unreported = PETSC_TRUE;
+  if (!recurred) PetscFunctionReturn(PETSC_SUCCESS);
+  rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
-  known = (PetscBool)(idrs->start && !space->ahead && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr));
-  if (last || !idrs->lagged || (idrs->start && idrs->k == s && !space->ahead)) PetscCall(KSPIDRSReportNow_Private(ksp, known, known ? PetscSqrtReal(rr) : 0.0));
+  if (last || !idrs->lagged || (rec->start && rec->k == s && lockstep)) *norm = rec->start && lockstep && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr) ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rest of the omega step */
-static PetscErrorCode KSPIDRSEndOmega_Private(KSP ksp)
+/* z and r after the omega step, and v or U_0 */
+static PetscErrorCode KSPIDRSAdvance_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace       space = idrs->space;
-  IDRSCombinePart part  = IDRS_COMBINE_NONE;
-  PetscReal       rr    = 0.0;
-  Vec             p     = idrs->preconditioned ? idrs->v : idrs->r;
-  PetscBool       sharp = PETSC_FALSE, due, later = (PetscBool)(space->ahead || (idrs->lagged && idrs->d)); /* is the norm known only with the next reduction? */
+  KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec      = &idrs->rec;
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work), sharp = (PetscBool)(lockstep && KSPIDRSIsSharp(idrs, rr));
+  const PetscBool    due  = (PetscBool)((lockstep && !sharp) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->trust.rnorm));
+  IDRSStep           step = KSPIDRSStep(idrs);
+  Vec                p    = idrs->preconditioned ? idrs->v : idrs->r;
 
   PetscFunctionBegin;
-  if (space->ahead) due = KSPIDRSUpdateDue(idrs, idrs->rnorm);
-  else {
-    PetscCall(KSPIDRSNext_Private(ksp, &rr));
-    if (ksp->reason || idrs->brokendown || idrs->replaced) PetscFunctionReturn(PETSC_SUCCESS);
-    sharp = KSPIDRSIsSharp(idrs, rr);
-    due   = (PetscBool)(!sharp || KSPIDRSUpdateDue(idrs, PetscSqrtReal(rr)));
-  }
-  if (++idrs->its < ksp->max_it && !due) part = KSPIDRSPart_Private(ksp);
-  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, space->small.omega, &p, &idrs->t));
-  PetscCall(IDRSAdvance(space, idrs->preconditioned ? idrs->v : NULL, idrs->t, idrs->z, idrs->r, part, idrs->v));
+  step.wantv = (PetscBool)(++rec->its < ksp->max_it && !due);
+  step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
+  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->scalars->omega, &p, &idrs->t));
+  PetscCall(IDRSAdvance(idrs->work, &step));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  idrs->prepared   = part;
-  idrs->columns    = 0;
-  idrs->start      = PETSC_FALSE;
-  idrs->projectedr = PETSC_FALSE;
-  idrs->k          = 0;
-  idrs->pending    = PETSC_TRUE;
-  if (!later || part == IDRS_COMBINE_NONE) PetscCall(KSPIDRSReportNow_Private(ksp, (PetscBool)(sharp && idrs->lagged && !idrs->d), sharp ? PetscSqrtReal(rr) : 0.0));
+  rec->k          = 0;
+  rec->stage      = step.wantu ? KSPIDRS_HAVE_U : (step.wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
+  rec->unreported = PETSC_TRUE;
+  rec->columns    = 0;
+  rec->start      = PETSC_FALSE;
+  rec->projectedr = PETSC_FALSE;
+  rec->again      = PETSC_FALSE;
+  if (!step.wantv || (lockstep && !(idrs->lagged && idrs->d))) *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSStep_Private - The next step, or omega step, of the cycle, or the rest of one when idrs->projected. It ends with
-   ksp->reason, with idrs->brokendown, with idrs->replaced when f has to be computed from the r that came in the place of
-   the old one, and otherwise with the step done, or where the device had stopped.
+   KSPIDRSFinish_Private - The rest of a step whose sums have been collected, or are left to the device: algebra and vectors
+
+   Output Parameters:
++  norm  - how the norm of the new r comes
+-  rnorm - the norm, if it is known
+
+   It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other steps have overwritten U_k
+   and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
 */
-PetscErrorCode KSPIDRSStep_Private(KSP ksp)
+PetscErrorCode KSPIDRSFinish_Private(KSP ksp, KSPIDRSNorm *norm, PetscReal *rnorm)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
+  PetscReal          rr   = 0.0;
 
   PetscFunctionBegin;
-  if (!idrs->projected) PetscCall(KSPIDRSBeginStep_Private(ksp));
-  if (ksp->reason || !idrs->projected) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->projected = PETSC_FALSE;
-  if (idrs->k < idrs->s) PetscCall(KSPIDRSEndStep_Private(ksp));
-  else PetscCall(KSPIDRSEndOmega_Private(ksp));
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->failure, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
+  *norm      = KSPIDRS_NORM_LATER;
+  rec->stage = KSPIDRS_NOTHING;
+  if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!IDRSQueueOnDevice(idrs->work)) PetscCall(KSPIDRSContinue_Private(ksp, &rr));
+  if (rec->failure) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rec->k < idrs->set.s) PetscCall(KSPIDRSUpdate_Private(ksp, rr, norm));
+  else PetscCall(KSPIDRSAdvance_Private(ksp, rr, norm));
+  *rnorm = PetscSqrtReal(rr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,16 +15,16 @@ static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
 
   PetscFunctionBegin;
   PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", KSPIDRSPrefix_Private(ksp), s, IDRS_MAX_S);
-  PetscCheck(!idrs->P || s == idrs->s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", KSPIDRSPrefix_Private(ksp), s, idrs->s);
-  if (s != idrs->s) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->s = s;
+  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", KSPIDRSPrefix_Private(ksp), s, idrs->set.s);
+  if (s != idrs->set.s) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetShadowSize_IDRS(KSP ksp, PetscInt *s)
 {
   PetscFunctionBegin;
-  *s = ((KSP_IDRS *)ksp->data)->s;
+  *s = ((KSP_IDRS *)ksp->data)->set.s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -41,9 +41,9 @@ static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
     PetscCall(PetscObjectReference((PetscObject)P[i]));
     columns[i] = P[i];
   }
-  PetscCall(IDRSColumnsDestroy(idrs->s, &idrs->P));
-  idrs->P = columns;
-  if (s) idrs->s = s;
+  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
+  idrs->set.P = columns;
+  if (s) idrs->set.s = s;
   ksp->setupstage = KSP_SETUP_NEW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -52,14 +52,14 @@ static PetscErrorCode KSPIDRSSetShadowSeed_IDRS(KSP ksp, PetscInt seed)
 {
   PetscFunctionBegin;
   PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", KSPIDRSPrefix_Private(ksp), seed);
-  ((KSP_IDRS *)ksp->data)->seed = seed;
+  ((KSP_IDRS *)ksp->data)->set.seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetShadowSeed_IDRS(KSP ksp, PetscInt *seed)
 {
   PetscFunctionBegin;
-  *seed = ((KSP_IDRS *)ksp->data)->seed;
+  *seed = ((KSP_IDRS *)ksp->data)->set.seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -67,14 +67,14 @@ static PetscErrorCode KSPIDRSSetMinimumCosine_IDRS(KSP ksp, PetscReal cosine)
 {
   PetscFunctionBegin;
   PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_cosine %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)cosine);
-  ((KSP_IDRS *)ksp->data)->cosine = cosine;
+  ((KSP_IDRS *)ksp->data)->set.cosine = cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetMinimumCosine_IDRS(KSP ksp, PetscReal *cosine)
 {
   PetscFunctionBegin;
-  *cosine = ((KSP_IDRS *)ksp->data)->cosine;
+  *cosine = ((KSP_IDRS *)ksp->data)->set.cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -84,15 +84,15 @@ static PetscErrorCode KSPIDRSSetUpdateTolerance_IDRS(KSP ksp, PetscReal toleranc
 
   PetscFunctionBegin;
   PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_update_tol %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)tolerance);
-  if ((tolerance > 0.0) != (idrs->updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
-  idrs->updatetol = tolerance;
+  if ((tolerance > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
+  idrs->set.updatetol = tolerance;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetUpdateTolerance_IDRS(KSP ksp, PetscReal *tolerance)
 {
   PetscFunctionBegin;
-  *tolerance = ((KSP_IDRS *)ksp->data)->updatetol;
+  *tolerance = ((KSP_IDRS *)ksp->data)->set.updatetol;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,14 +100,14 @@ static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
 {
   PetscFunctionBegin;
   PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", KSPIDRSPrefix_Private(ksp), restarts);
-  ((KSP_IDRS *)ksp->data)->maxrestarts = restarts;
+  ((KSP_IDRS *)ksp->data)->set.maxrestarts = restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetMaxRestarts_IDRS(KSP ksp, PetscInt *restarts)
 {
   PetscFunctionBegin;
-  *restarts = ((KSP_IDRS *)ksp->data)->maxrestarts;
+  *restarts = ((KSP_IDRS *)ksp->data)->set.maxrestarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,15 +116,15 @@ static PetscErrorCode KSPIDRSSetSmoothing_IDRS(KSP ksp, PetscBool smoothing)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (smoothing != idrs->smoothing) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->smoothing = smoothing;
+  if (smoothing != idrs->set.smoothing) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.smoothing = smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetSmoothing_IDRS(KSP ksp, PetscBool *smoothing)
 {
   PetscFunctionBegin;
-  *smoothing = ((KSP_IDRS *)ksp->data)->smoothing;
+  *smoothing = ((KSP_IDRS *)ksp->data)->set.smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,60 +134,56 @@ static PetscErrorCode KSPIDRSSetImplementation_IDRS(KSP ksp, KSPIDRSImplementati
 
   PetscFunctionBegin;
   PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d", (int)implementation, (int)KSP_IDRS_CUDA);
-  if (implementation != idrs->implementation) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->implementation = implementation;
+  if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.implementation = implementation;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementation *implementation)
 {
   PetscFunctionBegin;
-  *implementation = ((KSP_IDRS *)ksp->data)->implementation;
+  *implementation = ((KSP_IDRS *)ksp->data)->set.implementation;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSSetCommunication_IDRS(KSP ksp, KSPIDRSCommunication communication)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
   PetscFunctionBegin;
   PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_NCCL, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication, (int)KSP_IDRS_COMMUNICATION_NCCL);
-  if (communication != idrs->communication) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->communication = communication;
+  ((KSP_IDRS *)ksp->data)->set.communication = communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication *communication)
 {
   PetscFunctionBegin;
-  *communication = ((KSP_IDRS *)ksp->data)->communication;
+  *communication = ((KSP_IDRS *)ksp->data)->set.communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPIDRSSetTimeout_IDRS(KSP ksp, PetscReal seconds)
+/* KSPIDRSCountReductions_Private - Counts the reductions of this solve so far: of the work, and norms of b - A x */
+PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 {
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWorkInfo info;
+
   PetscFunctionBegin;
-  PetscCheck(seconds > 0.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_timeout %g: must be positive", KSPIDRSPrefix_Private(ksp), (double)seconds);
-  ((KSP_IDRS *)ksp->data)->timeout = seconds;
+  *reductions = 0;
+  if (!idrs->G) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  *reductions = (PetscInt)(info.reductions - idrs->counts.reductions + idrs->counts.norms);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPIDRSGetTimeout_IDRS(KSP ksp, PetscReal *seconds)
+static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
-  PetscFunctionBegin;
-  *seconds = ((KSP_IDRS *)ksp->data)->timeout;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *products, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
 
   PetscFunctionBegin;
-  if (products) *products = idrs->matvecs;
-  if (reductions) *reductions = KSPIDRSReductions(idrs);
-  if (updates) *updates = idrs->updates;
-  if (restarts) *restarts = idrs->restarts;
+  if (matvecs) *matvecs = counts->matvecs;
+  if (reductions) PetscCall(KSPIDRSCountReductions_Private(ksp, reductions));
+  if (updates) *updates = counts->updates;
+  if (restarts) *restarts = counts->restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -213,8 +209,6 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetImplementation);
   IDRSCompose(KSPIDRSSetCommunication);
   IDRSCompose(KSPIDRSGetCommunication);
-  IDRSCompose(KSPIDRSSetTimeout);
-  IDRSCompose(KSPIDRSGetTimeout);
   IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -677,62 +671,6 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetCommunication_C", (KSP, KSPIDRSCommunication *), (ksp, communication));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSSetTimeout - Sets how long `KSPIDRS` waits for the sums of other processes that come by NCCL
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp     - the Krylov solver context
-- seconds - positive (default 600)
-
-  Options Database Key:
-. -ksp_idrs_timeout seconds - how long to wait
-
-  Level: advanced
-
-  Notes:
-  Sums do not come when another process has met an error and has left the solve without ending the program. After this time the solve ends with an error, what NCCL
-  has under way is given up, and the GPU can be used again; the next set-up of the solver, which all processes take part in, connects them anew. Where processes come to
-  a product long after the others, because of a preconditioner that one of them sets up for many minutes for instance, take more.
-
-  A process that is killed or aborts ends the others by way of MPI. Sums that go through the hosts, by MPI, have no such limit: all of them without NCCL, and with it those at the
-  beginning of a solve, after the device has stopped, of the norms of b - A x, and of solves in which the host waits for the device in every product, as `-ksp_view` tells.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetTimeout()`, `KSPIDRSSetCommunication()`
-@*/
-PetscErrorCode KSPIDRSSetTimeout(KSP ksp, PetscReal seconds)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveReal(ksp, seconds, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetTimeout_C", (KSP, PetscReal), (ksp, seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetTimeout - Gets how long `KSPIDRS` waits for the sums of other processes that come by NCCL
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. seconds - the time
-
-  Level: advanced
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetTimeout()`
-@*/
-PetscErrorCode KSPIDRSGetTimeout(KSP ksp, PetscReal *seconds)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetTimeout_C", (KSP, PetscReal *), (ksp, seconds));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -10,7 +10,7 @@
 */
 #include "idrsimpl.h"
 
-/* x has moved by U a, and r by -G a, with so many columns */
+/* KSPIDRSSmoothMove_Private - Follows a step of the recurrence: x has moved by U a, and r by -G a, with so many columns */
 PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscScalar a[], Vec U[], Vec G[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -25,7 +25,7 @@ PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This process's part of the sums, from the r that is there now */
+/* KSPIDRSSmoothSums_Private - Defers the sums, for the present r, to the next reduction */
 PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -33,25 +33,28 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, idrs->r));
-  PetscCall(IDRSRide(idrs->space, idrs->e, idrs->q));
+  PetscCall(IDRSDeferDots(idrs->work, idrs->e, idrs->q));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   The sums have come: sigma, and the norm of r + sigma e = q + (sigma - 1) e in the place of that of r. Where the difference of squares would lose more
-   than half of its digits, the norm is that of the vector.
+   KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by the norm of r + sigma e = q + (sigma - 1) e. Where the difference of
+   squares would lose more than half of its digits, the norm is computed from the vector.
 */
 PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  const PetscScalar *sums = idrs->space->riders;
-  const PetscReal    ee = PetscRealPart(sums[IDRS_RIDER_XX]), qq = PetscRealPart(sums[IDRS_RIDER_YY]);
+  const PetscScalar *dots;
+  PetscReal          ee, qq;
 
   PetscFunctionBegin;
   if (!idrs->d || PetscIsInfOrNanReal(*rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSGetDots(idrs->work, &dots));
+  ee          = PetscRealPart(dots[IDRS_DOT_XX]);
+  qq          = PetscRealPart(dots[IDRS_DOT_YY]);
   idrs->sigma = 1.0;
   if (ee > 0.0) {
-    const PetscScalar gamma  = sums[IDRS_RIDER_XY] / ee;
+    const PetscScalar gamma  = dots[IDRS_DOT_XY] / ee;
     const PetscReal   square = qq - PetscSqr(PetscAbsScalar(gamma)) * ee;
 
     idrs->sigma -= gamma;
@@ -59,13 +62,13 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
     else {
       PetscCall(VecAXPY(idrs->q, -gamma, idrs->e));
       PetscCall(VecNorm(idrs->q, NORM_2, rnorm));
-      idrs->space->reductions++;
+      idrs->counts.norms++;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x := x + sigma d, for monitors */
+/* KSPIDRSSmoothAdd_Private - x += sigma d, for monitors */
 PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -75,36 +78,36 @@ PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* vec_sol, which has all of x, becomes the smoothed iterate */
-PetscErrorCode KSPIDRSSmoothFold_Private(KSP ksp)
+/* KSPIDRSSmoothTake_Private - Makes the smoothed iterate of vec_sol, which has all of x */
+PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSSmoothAdd_Private(ksp, ksp->vec_sol));
-  idrs->folded = idrs->sigma;
-  idrs->sigma  = 0.0;
+  idrs->addedsigma = idrs->sigma;
+  idrs->sigma      = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* And back, when the solve goes on: y is b - A x of the smoothed iterate, r becomes that of the recurrence */
-PetscErrorCode KSPIDRSSmoothUnfold_Private(KSP ksp, Vec y)
+/* KSPIDRSSmoothReturn_Private - Undoes this when the solve goes on: y is b - A x of the smoothed iterate, r becomes that of the recurrence; without smoothing, r = y */
+PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (!idrs->d) PetscCall(VecCopy(y, idrs->r));
   else {
-    PetscCall(VecScale(idrs->d, idrs->folded));
+    PetscCall(VecScale(idrs->d, idrs->addedsigma));
     PetscCall(VecAXPY(ksp->vec_sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, idrs->r));
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, idrs->r));
     PetscCall(VecWAXPY(idrs->e, -1.0, idrs->r, y));
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From the iterate of the recurrence */
+/* KSPIDRSSmoothBegin_Private - Begins with the iterate of the recurrence */
 PetscErrorCode KSPIDRSSmoothBegin_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

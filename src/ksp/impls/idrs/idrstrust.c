@@ -12,62 +12,18 @@
 */
 #include "idrsimpl.h"
 
-/*
-   y = b - A x, or B^{-1}(b - A x) with preconditioning from the left; t is overwritten. Vectors of another type than ours,
-   as the columns of a MATDENSE on the host beside a matrix on the GPU, go through y: products take ours only.
-*/
-PetscErrorCode KSPIDRSResidual_Private(KSP ksp, PetscBool zero, Vec y)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec       t = idrs->t, x = ksp->vec_sol, b = ksp->vec_rhs;
-  Mat       A;
-  PetscBool ours[2];
+/* The squares of smaller norms lose digits, or vanish */
+#define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &ours[0]));
-  PetscCall(PetscObjectTypeCompare((PetscObject)b, ((PetscObject)y)->type_name, &ours[1]));
-  if (zero) PetscCall(VecCopy(b, t));
-  else {
-    if (!ours[0]) {
-      PetscCall(VecCopy(x, y));
-      x = y;
-    }
-    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(IDRSOrder(idrs->space));
-    PetscCall(KSP_MatMult(ksp, A, x, t));
-    PetscCall(IDRSOrder(idrs->space));
-    if (!ours[1]) {
-      PetscCall(VecCopy(b, y));
-      b = y;
-    }
-    PetscCall(VecAYPX(t, -1.0, b));
-    idrs->matvecs++;
-  }
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPrecondition_Private(ksp, t, y));
-  else PetscCall(VecCopy(t, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* x += z + U(:,0:columns) beta: from vec_sol to the iterate of this moment */
-static PetscErrorCode KSPIDRSAddPending_Private(KSP ksp, Vec x)
+/* KSPIDRSAddUpdate_Private - Adds to vec_sol what the recurrence has not added yet: vec_sol += z + U(:,0:columns) beta,  z = 0 */
+PetscErrorCode KSPIDRSAddUpdate_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(VecAXPY(x, 1.0, idrs->z));
-  if (idrs->columns) PetscCall(VecMAXPY(x, idrs->columns, idrs->space->small.beta, idrs->space->U));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* vec_sol becomes the iterate of this moment, z = 0 */
-PetscErrorCode KSPIDRSFold_Private(KSP ksp)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSAddPending_Private(ksp, ksp->vec_sol));
+  PetscCall(IDRSAddIterate(idrs->work, idrs->rec.columns, ksp->vec_sol));
   PetscCall(VecSet(idrs->z, 0.0));
-  idrs->columns = 0;
+  idrs->rec.columns = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,7 +33,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(!idrs->solving || !idrs->space->ahead, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
+  PetscCheck(!idrs->solving || !IDRSQueueOnDevice(idrs->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
   if (!v) {
     if (!idrs->solution) {
       PetscCall(VecDuplicate(ksp->vec_sol, &v));
@@ -87,7 +43,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   }
   PetscCall(VecCopy(ksp->vec_sol, v));
   if (idrs->solving) {
-    PetscCall(KSPIDRSAddPending_Private(ksp, v));
+    PetscCall(IDRSAddIterate(idrs->work, idrs->rec.columns, v));
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
@@ -106,31 +62,31 @@ static PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
   PetscFunctionBegin;
   PetscCall(PetscObjectStateIncrease((PetscObject)v));
   PetscCall(VecNorm(v, NORM_2, norm));
-  idrs->space->reductions++;
+  idrs->counts.norms++;
   if (*norm >= IDRS_SMALLEST_NORM || PetscIsInfOrNanReal(*norm)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(v, NORM_INFINITY, &largest));
-  idrs->space->reductions++;
+  idrs->counts.norms++;
   if (largest > 0.0) {
     PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
     PetscCall(VecCopy(v, idrs->t));
     PetscCall(PetscObjectStateIncrease((PetscObject)idrs->t)); /* the norm that was copied with the vector is not to be scaled */
     PetscCall(VecScale(idrs->t, 1.0 / largest));
     PetscCall(VecNorm(idrs->t, NORM_2, norm));
-    idrs->space->reductions++;
+    idrs->counts.norms++;
     *norm *= largest;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* r and vec_sol belong together from now on: the next reliable update starts here */
-static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
+static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp, KSPIDRSResidual residual)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (idrs->anchor) PetscCall(VecCopy(idrs->r, idrs->anchor));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  idrs->replaced = PETSC_TRUE;
+  idrs->rec.residual = residual;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,22 +98,21 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
 */
 PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSpaceSetSeed(idrs->space, (uint64_t)idrs->seed + (uint64_t)idrs->restarts + ((uint64_t)idrs->depth << 32)));
-  IDRSSmallStart(&idrs->space->small);
-  PetscCall(KSPIDRSAnchor_Private(ksp));
-  idrs->start      = PETSC_TRUE;
-  idrs->projectedr = PETSC_FALSE;
-  idrs->k          = 0;
-  idrs->replaced   = PETSC_FALSE;
-  idrs->updated    = PETSC_FALSE;
-  idrs->brokendown = PETSC_FALSE;
-  idrs->astray     = PETSC_FALSE;
-  idrs->prepared   = IDRS_COMBINE_NONE;
-  idrs->rnorm = idrs->peak = 0.0;
-  idrs->anchornorm         = PETSC_MAX_REAL;
+  PetscCall(IDRSWorkSetSeed(idrs->work, (uint64_t)idrs->set.seed + (uint64_t)idrs->counts.restarts + ((uint64_t)idrs->nesting << 32)));
+  IDRSScalarsReset(idrs->scalars);
+  PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RECURRED));
+  rec->start        = PETSC_TRUE;
+  rec->k            = 0;
+  rec->stage        = KSPIDRS_NOTHING;
+  rec->failure      = KSPIDRS_NO_FAILURE;
+  rec->projectedr   = PETSC_FALSE;
+  rec->again        = PETSC_FALSE;
+  idrs->trust.rnorm = idrs->trust.peak = 0.0;
+  idrs->trust.anchornorm               = PETSC_MAX_REAL;
   if (ksp->normtype != KSP_NORM_NONE) {
     PetscReal rnorm;
 
@@ -171,9 +126,9 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
 static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSFold_Private(ksp));
-  PetscCall(KSPIDRSSmoothFold_Private(ksp));
-  PetscCall(KSPIDRSResidual_Private(ksp, PETSC_FALSE, y));
+  PetscCall(KSPIDRSAddUpdate_Private(ksp));
+  PetscCall(KSPIDRSSmoothTake_Private(ksp));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, y));
   PetscCall(KSPIDRSNorm_Private(ksp, y, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,14 +139,14 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 */
 PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSTrust *trust = &((KSP_IDRS *)ksp->data)->trust;
 
   PetscFunctionBegin;
-  if (rnorm <= 0.5 * idrs->floor) {
-    idrs->stagnations = 0;
-    idrs->floor       = rnorm;
-  } else if (rnorm <= 1e3 * idrs->floor) idrs->stagnations += weight;
-  if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) {
+  if (rnorm <= 0.5 * trust->floor) {
+    trust->stagnations = 0;
+    trust->floor       = rnorm;
+  } else if (rnorm <= 1e3 * trust->floor) trust->stagnations += weight;
+  if (trust->stagnations >= IDRS_MAX_STAGNATIONS) {
     PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
@@ -199,117 +154,126 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x is tested by b - A x instead of r */
+/* Compares a norm of b - A x with the tolerances. A test other than PETSc's default is not called a second time in an iteration */
+static PetscErrorCode KSPIDRSTest_Private(KSP ksp, PetscReal rnorm)
+{
+  PetscFunctionBegin;
+  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) PetscCall(KSPConvergedDefault(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSVerify_Private - Recomputes b - A x and compares it with the tolerances instead of r; r becomes b - A x, and the solve goes on, where it misses them */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal rnorm;
 
   PetscFunctionBegin;
-  idrs->verifications++;
+  idrs->counts.verifications++;
   PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
-  PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+  PetscCall(KSPIDRSTest_Private(ksp, rnorm));
   if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSSmoothUnfold_Private(ksp, idrs->v));
-  if (idrs->prepared == IDRS_COMBINE_V) idrs->prepared = IDRS_COMBINE_NONE; /* v was overwritten here, and belonged to the old r */
-  PetscCall(KSPIDRSAnchor_Private(ksp));
+  PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->v));
+  if (idrs->rec.stage == KSPIDRS_HAVE_V) idrs->rec.stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
+  PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_REPLACED));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r := anchor - A z,  vec_sol += z,  z := 0 */
+/* KSPIDRSReliableUpdate_Private - r = anchor - A z,  vec_sol += z,  z = 0 */
 PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSProduct_Private(ksp, idrs->z, idrs->t, idrs->v));
+  PetscCall(KSPIDRSMatMult_Private(ksp, idrs->z, idrs->t, idrs->v));
   PetscCall(VecWAXPY(idrs->r, -1.0, idrs->t, idrs->anchor));
-  PetscCall(KSPIDRSFold_Private(ksp));
-  PetscCall(KSPIDRSAnchor_Private(ksp));
-  idrs->updated = PETSC_TRUE;
-  idrs->updates++;
+  PetscCall(KSPIDRSAddUpdate_Private(ksp));
+  PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RELIABLE_UPDATE));
+  idrs->counts.updates++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   A start that has broken down after so many steps: where the columns that are there span a Krylov space that A leaves as it is, the residual
+   Ends a start that has broken down after k steps: where the columns that are there span a Krylov space that A leaves invariant, the residual
    vanishes for the x + U c with P^H (r - G c) = 0
 */
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
 {
-  KSP_IDRS  *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSmall *small = &idrs->space->small;
+  KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSScalars   *scalars = idrs->scalars;
+  const PetscInt k       = idrs->rec.k;
 
   PetscFunctionBegin;
-  if (idrs->k < idrs->s) {
-    IDRSSmallCombine(small, 0); /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, idrs->k, small->c, idrs->space->U, idrs->space->G));
+  if (k < idrs->set.s) {
+    IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, idrs->U, idrs->G));
   }
-  IDRSSmallAddStart(small, idrs->k);
+  IDRSScalarsEndStart(scalars, k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Else it is the x of the last step that is taken: y = b - A x, and its norm */
+/* Takes the x of the last step after all: y = b - A x, and its norm */
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < idrs->k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->space->small.c[j], idrs->space->U[j]));
+  for (PetscInt j = 0; j < idrs->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->scalars->c[j], idrs->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, y, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSRestart_Private - After a breakdown: from the present x, with the next seed, unless x is good enough or too many
-   restarts have been made; that of a recurrence that took its time to go astray is not counted. A recurrence that breaks down because nothing is left of r has
-   found the solution; one that breaks down with an r that is larger than when it was tied to vec_sol has gone astray, and vec_sol is the better x. The smoothed
-   iterate stays what it is, and is where to begin if from any other the recurrence would soon be too far from it.
+   KSPIDRSRestart_Private - Starts again after a failure: from the present x, with the next seed, unless x is good enough or too many
+   restarts have been made; one after a long growth is not counted. A recurrence that breaks down because nothing is left of r has
+   found the solution. Where r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed
+   iterate stays what it is, and is where to begin if from any other x the recurrence would soon be too far from it.
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscReal rnorm;
+  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec    = &idrs->rec;
+  KSPIDRSTrust      *trust  = &idrs->trust;
+  const PetscBool    growth = (PetscBool)(rec->failure == KSPIDRS_GROWTH);
+  PetscReal          rnorm;
 
   PetscFunctionBegin;
-  if (idrs->start) PetscCall(KSPIDRSFinishStart_Private(ksp));
-  else if (idrs->rnorm > idrs->anchornorm) {
+  if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp));
+  else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
-      PetscCall(KSPIDRSAddPending_Private(ksp, idrs->d));
+      PetscCall(IDRSAddIterate(idrs->work, rec->columns, idrs->d));
       idrs->sigma = 1.0;
     }
     PetscCall(VecSet(idrs->z, 0.0));
-    idrs->columns = 0;
+    rec->columns = 0;
   }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
-  if (idrs->start && !idrs->d && !(rnorm <= idrs->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, idrs->v, &rnorm));
+  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
-  if (ksp->normtype != KSP_NORM_NONE) {
-    ksp->rnorm = rnorm;
-    PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-  }
+  if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
+  PetscCall(KSPIDRSTest_Private(ksp, rnorm));
   if (!ksp->reason && rnorm == 0.0) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
-  if (rnorm <= 0.5 * idrs->restartnorm) {
-    idrs->fruitless   = 0;
-    idrs->restartnorm = rnorm;
+  if (rnorm <= 0.5 * trust->restartnorm) {
+    trust->noprogress  = 0;
+    trust->restartnorm = rnorm;
   }
-  if (!ksp->reason && !idrs->astray && idrs->fruitless >= idrs->maxrestarts) {
-    PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->restarts));
+  if (!ksp->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
+    PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->counts.restarts));
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
   }
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->restarts++;
-  if (!idrs->astray) idrs->fruitless++;
-  if (idrs->d && PetscMin(idrs->rnorm, idrs->anchornorm) > 1e-3 * KSPIDRSFarthest(idrs, rnorm)) {
+  idrs->counts.restarts++;
+  if (!growth) trust->noprogress++;
+  if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
     PetscCall(VecCopy(idrs->v, idrs->r));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  } else PetscCall(KSPIDRSSmoothUnfold_Private(ksp, idrs->v));
+  } else PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->v));
   PetscCall(KSPIDRSBegin_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,110 +1,109 @@
 /*
-   What KSPIDRS tells of itself: settings, how the last solve was done, and, in detail, what its passes have moved and how
-   near they have come to the speed of memory
+   What KSPIDRS tells of itself: settings, how the last solve was done, and, in detail, what its passes have moved and how fast. It measures nothing
 */
 #include "idrsimpl.h"
 
-/* Bytes and time of an operation, per product; share is of the speed at which the device copies, 0 if that is not known */
-static PetscErrorCode KSPIDRSViewOperation_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscReal copyspeed)
+/* Bytes and time of a pass, per matvec */
+static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscInt n)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscReal bytes = (PetscReal)traffic->vectors * (PetscReal)idrs->space->n * (PetscReal)sizeof(PetscScalar);
-  const PetscReal speed = traffic->seconds > 0.0 ? bytes / (PetscReal)traffic->seconds : 0.0;
+  const PetscReal matvecs = (PetscReal)((KSP_IDRS *)ksp->data)->counts.matvecs;
+  const PetscReal bytes   = (PetscReal)traffic->vectors * (PetscReal)n * (PetscReal)sizeof(PetscScalar);
 
   PetscFunctionBegin;
   if (!traffic->calls) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls", name, (double)(traffic->calls / idrs->matvecs)));
-  if (traffic->vectors) PetscCall(PetscViewerASCIIPrintf(viewer, "  %6.2f vectors  %12.0f bytes", (double)(traffic->vectors / idrs->matvecs), (double)(bytes / idrs->matvecs)));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls", name, (double)((PetscReal)traffic->calls / matvecs)));
+  if (traffic->vectors) PetscCall(PetscViewerASCIIPrintf(viewer, "  %6.2f vectors  %12.0f bytes", (double)((PetscReal)traffic->vectors / matvecs), (double)(bytes / matvecs)));
   if (traffic->seconds > 0.0) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %9.2f us", (double)(1e6 * traffic->seconds / idrs->matvecs)));
-    if (speed > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  %7.1f GB/s", (double)(speed * 1e-9)));
-    if (speed > 0.0 && copyspeed > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  %5.1f%% of copy speed", (double)(100 * speed / copyspeed)));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
+    if (bytes > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In one line, or, in detail, operation by operation; of the process that prints */
-static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer)
+/* In one line, or, in detail, pass by pass; of the process that prints */
+static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
-  KSP_IDRS         *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace         space = idrs->space;
-  IDRSTraffic       all = {0}, product = {.calls = (PetscLogDouble)idrs->matvecs, .seconds = idrs->productseconds}, pc = {.calls = (PetscLogDouble)idrs->preconditions, .seconds = idrs->pcseconds};
-  PetscReal         copyspeed = 0.0;
+  KSP_IDRS         *idrs   = (KSP_IDRS *)ksp->data;
+  IDRSTraffic       all    = {0};
+  const IDRSTraffic matvec = {.calls = (PetscLogDouble)idrs->counts.matvecs, .seconds = idrs->counts.matvecseconds}, pc = {.calls = (PetscLogDouble)idrs->counts.preconditions, .seconds = idrs->counts.pcseconds};
   PetscViewerFormat format;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) {
-    all.calls += space->traffic[i].calls;
-    all.vectors += space->traffic[i].vectors;
-    all.seconds += space->traffic[i].seconds;
+  for (PetscInt i = 0; i < IDRS_PASSES; i++) {
+    all.calls += info->traffic[i].calls;
+    all.vectors += info->traffic[i].vectors;
+    all.seconds += info->traffic[i].seconds;
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per product: %.1f%s\n", (double)(all.vectors / idrs->matvecs), idrs->smoothing ? ", besides those of smoothing" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec: %.1f%s\n", (double)(all.vectors / idrs->counts.matvecs), idrs->d ? ", besides those of smoothing" : ""));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
-  if (space->backend->copyspeed) PetscCall((*space->backend->copyspeed)(space, &copyspeed));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per product:\n"));
-  for (PetscInt i = 0; i < IDRS_OPERATIONS; i++) PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, IDRSOperations[i], &space->traffic[i], copyspeed));
-  PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "all of these", &all, copyspeed));
-  PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "product", &product, copyspeed));
-  PetscCall(KSPIDRSViewOperation_Private(ksp, viewer, "preconditioner", &pc, copyspeed));
-  if (copyspeed > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "      copy speed of this device: %.1f GB/s read and written\n", (double)(copyspeed * 1e-9)));
-  if (space->backend->device && !(all.seconds > 0.0)) PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per matvec:\n"));
+  for (PetscInt i = 0; i < IDRS_PASSES; i++) PetscCall(KSPIDRSViewPass_Private(ksp, viewer, IDRSPassNames[i], &info->traffic[i], info->n));
+  PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "all of these", &all, info->n));
+  PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "matvec", &matvec, info->n));
+  PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "preconditioner", &pc, info->n));
+  if (info->device && !(all.seconds > 0.0)) PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several processes the scatters of the operator belong to PETSc, which takes their type from an option */
-static PetscErrorCode KSPIDRSViewAhead_Private(KSP ksp, PetscViewer viewer)
+/* Where the scalars are, and how sums travel, with passes on a device */
+static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
-  PetscMPIInt size;
-  char        type[32] = "";
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %d products ahead\n", IDRS_AHEAD));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-sf_type", type, sizeof(type), NULL));
-  if (size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, and the host waits for them at most %g seconds\n", (double)((KSP_IDRS *)ksp->data)->timeout));
-  if (size > 1 && !type[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "    the scatters of its operator may be what it waits for: -sf_type %s has them go from GPU to GPU, without the hosts\n", PETSCSFNCCL));
+  if (idrs->lockstep) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n", info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "", idrs->lockstep));
+  } else if (idrs->depth) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %" PetscInt_FMT " matvecs ahead\n", idrs->depth));
+    if (info->size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU\n"));
+    if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSSpace space = idrs->space;
-  PetscBool isascii, isstring;
-  Mat       A;
+  KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
+  const KSPIDRSCounts *counts = &idrs->counts;
+  PetscBool            isascii, isstring;
+  PetscInt             reductions;
+  IDRSWorkInfo         info;
+  Mat                  A;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
-  if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->s));
+  if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->set.s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->s));
-  else if (idrs->depth) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", nested %" PetscInt_FMT " deep in other solves, with a space of its own\n", idrs->s, idrs->seed, idrs->depth));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->s, idrs->seed));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->cosine));
-  if (idrs->updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable update whenever the residual norm has fallen to %g of its largest value\n", (double)idrs->updatetol));
+  if (idrs->set.P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->set.s));
+  else if (idrs->nesting)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", nested %" PetscInt_FMT " deep in other solves, with a shadow space of its own\n", idrs->set.s, idrs->set.seed, idrs->nesting));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->set.s, idrs->set.seed));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->set.cosine));
+  if (idrs->set.updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable update whenever the residual norm has fallen to %g of its largest value\n", (double)idrs->set.updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->maxrestarts));
-  if (idrs->smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (!space || !space->backend) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->implementation]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
+  if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
+  if (!idrs->G) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", space->backend->name, idrs->implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
-  if (space->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", space->slower));
-  if (idrs->matvecs) {
-    if (idrs->lockstep) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every product%s: %s\n", KSPIDRSLockstepSums(idrs), idrs->lockstep));
-    else if (idrs->ahead) PetscCall(KSPIDRSViewAhead_Private(ksp, viewer));
-    if (!idrs->exact) {
+  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes, idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
+  if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
+  if (counts->matvecs) {
+    PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
+    if (!idrs->trust.exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
     }
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", idrs->matvecs, KSPIDRSReductions(idrs),
-                                     idrs->updates, idrs->verifications, idrs->restarts));
-    if (!space->backend->composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer));
-    if (idrs->stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
+    PetscCall(KSPIDRSCountReductions_Private(ksp, &reductions));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", counts->matvecs, reductions,
+                                     counts->updates, counts->verifications, counts->restarts));
+    if (!info.composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
+    if (idrs->trust.stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

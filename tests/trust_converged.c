@@ -294,7 +294,7 @@ int main(int argc, char **argv)
   testset:
     nsize: {{1 2}}
     args: -ksp_idrs_implementation {{vec host}}
-    output_file: output/trust_1.out
+    output_file: output/trust_converged_1.out
     test:
       suffix: 1
       requires: double
@@ -304,7 +304,7 @@ int main(int argc, char **argv)
       suffix: often
       requires: double
       args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz -often
-      output_file: output/trust_often.out
+      output_file: output/trust_converged_often.out
     # that one is too ill conditioned for single precision
     test:
       suffix: single

@@ -1,7 +1,7 @@
 static char help[] = "The hashed shadow space of KSPIDRS: its values, their statistics, and what the back ends make of them.\n\
   -implementation <host> - the back end that is tested beside vec\n\n";
 
-#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrsworkimpl.h>
 #include "check.h"
 #include "hash.h"
 
@@ -123,39 +123,39 @@ static PetscScalar Number(PetscInt which, PetscInt row)
 }
 
 /* Do the sums hold P^H x, over the rows of all processes? Exactly so, but for single precision */
-static PetscErrorCode ExpectSums(Check *check, IDRSSpace space, PetscInt which, const PetscScalar sums[])
+static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, const PetscScalar sums[])
 {
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < space->s; j++) {
+  for (PetscInt j = 0; j < work->s; j++) {
     const PetscReal tolerance = PETSC_MACHINE_EPSILON > 1e-10 ? (PetscReal)ROWS * 8 * PETSC_MACHINE_EPSILON : (PetscReal)0.0;
     PetscScalar     sum       = 0.0;
     PetscReal       error;
 
-    for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(space->seed, (uint64_t)i, j) * Number(which, i);
+    for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(work->seed, (uint64_t)i, j) * Number(which, i);
     sum /= (PetscReal)65536.0;
     error = PetscAbsScalar(sums[j] - sum);
-    PetscCall(Expect(check, (PetscBool)(error <= tolerance), "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT " is off by %g of %g", space->backend->name, space->s, space->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
+    PetscCall(Expect(check, (PetscBool)(error <= tolerance), "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT " is off by %g of %g", work->passes->name, work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Do the stored shadow vectors hold the hash, to the bit? */
-static PetscErrorCode ExpectVectors(Check *check, IDRSSpace space)
+static PetscErrorCode ExpectVectors(Check *check, IDRSWork work)
 {
   PetscInt begin, end;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < space->s; j++) {
+  for (PetscInt j = 0; j < work->s; j++) {
     const PetscScalar *p;
     PetscInt           row = -1;
 
-    PetscCall(VecGetOwnershipRange(space->P[j], &begin, &end));
-    PetscCall(VecGetArrayRead(space->P[j], &p));
+    PetscCall(VecGetOwnershipRange(work->P[j], &begin, &end));
+    PetscCall(VecGetArrayRead(work->P[j], &p));
     for (PetscInt i = begin; i < end; i++) {
-      if (!(PetscRealPart(p[i - begin]) == (PetscReal)Shadow(space->seed, (uint64_t)i, j) / 65536 && PetscImaginaryPart(p[i - begin]) == 0.0)) row = i;
+      if (!(PetscRealPart(p[i - begin]) == (PetscReal)Shadow(work->seed, (uint64_t)i, j) / 65536 && PetscImaginaryPart(p[i - begin]) == 0.0)) row = i;
     }
-    PetscCall(VecRestoreArrayRead(space->P[j], &p));
-    PetscCall(Expect(check, (PetscBool)(row < 0), "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, space->s, space->seed, row, j));
+    PetscCall(VecRestoreArrayRead(work->P[j], &p));
+    PetscCall(Expect(check, (PetscBool)(row < 0), "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, work->s, work->seed, row, j));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -183,28 +183,41 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The sums of x, and of y where there is one */
+static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
+{
+  const IDRSStep step = {.k = y ? work->s : IDRS_RESIDUAL};
+  IDRSOutcome    outcome;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkSetVecs(work, y ? y : x, NULL, NULL, x));
+  PetscCall(IDRSQueueLaunch(work, &step, NULL));
+  PetscCall(IDRSQueueCollect(work, &outcome));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One number of columns on one layout: the hash in the vectors and in the sums, whatever seed was there before */
 static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementation implementation, Check *vectors, Check *sums)
 {
   const uint64_t seeds[] = {0, 7, UINT64_C(0xfedcba9876543210), 7, 0};
   Vec            x, y;
-  IDRSSpace      space;
+  IDRSWork       work;
 
   PetscFunctionBegin;
   PetscCall(CreateVector(layout, 0, &x));
   PetscCall(CreateVector(layout, 1, &y));
-  PetscCall(IDRSSpaceCreate(x, s, NULL, implementation, KSP_IDRS_COMMUNICATION_AUTO, &space));
+  PetscCall(IDRSWorkCreate(x, s, NULL, implementation, &work));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(seeds); l++) {
-    PetscCall(IDRSSpaceSetSeed(space, seeds[l]));
-    PetscCall(Expect(sums, (PetscBool)(space->seed == seeds[l]), "%s: the seed is not the one that was set", space->backend->name));
-    if (implementation == KSP_IDRS_VEC) PetscCall(ExpectVectors(vectors, space));
-    PetscCall(IDRSProject(space, x, NULL, x, NULL));
-    PetscCall(ExpectSums(sums, space, 0, space->small.sums));
-    PetscCall(IDRSProject(space, x, y, y, NULL));
-    PetscCall(ExpectSums(sums, space, 0, space->small.sums));
-    PetscCall(ExpectSums(sums, space, 1, space->small.sums + IDRS_SUM_PY(s)));
+    PetscCall(IDRSWorkSetSeed(work, seeds[l]));
+    PetscCall(Expect(sums, (PetscBool)(work->seed == seeds[l]), "%s: the seed is not the one that was set", work->passes->name));
+    if (implementation == KSP_IDRS_VEC) PetscCall(ExpectVectors(vectors, work));
+    PetscCall(Project(work, x, NULL));
+    PetscCall(ExpectSums(sums, work, 0, work->scalars.sums));
+    PetscCall(Project(work, x, y));
+    PetscCall(ExpectSums(sums, work, 0, work->scalars.sums));
+    PetscCall(ExpectSums(sums, work, 1, work->scalars.sums + IDRS_SUM_PY(s)));
   }
-  PetscCall(IDRSSpaceDestroy(&space));
+  PetscCall(IDRSWorkDestroy(&work));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -218,25 +231,25 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
   };
   Vec         x, P[s];
   PetscScalar before[s];
-  IDRSSpace   space;
+  IDRSWork    work;
   PetscBool   same = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(CreateVector(0, 0, &x));
   for (PetscInt j = 0; j < s; j++) PetscCall(CreateVector(0, 2 + j, &P[j]));
-  PetscCall(IDRSSpaceCreate(x, s, P, implementation, KSP_IDRS_COMMUNICATION_AUTO, &space));
-  PetscCall(IDRSProject(space, x, NULL, x, NULL));
-  PetscCall(PetscArraycpy(before, space->small.sums, s));
-  PetscCall(IDRSSpaceSetSeed(space, 5));
-  PetscCall(IDRSProject(space, x, NULL, x, NULL));
+  PetscCall(IDRSWorkCreate(x, s, P, implementation, &work));
+  PetscCall(Project(work, x, NULL));
+  PetscCall(PetscArraycpy(before, work->scalars.sums, s));
+  PetscCall(IDRSWorkSetSeed(work, 5));
+  PetscCall(Project(work, x, NULL));
   for (PetscInt j = 0; j < s; j++) {
     PetscScalar dot;
 
     PetscCall(VecDot(x, P[j], &dot));
-    if (!(before[j] == space->small.sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
+    if (!(before[j] == work->scalars.sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
   }
-  PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", space->backend->name));
-  PetscCall(IDRSSpaceDestroy(&space));
+  PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", work->passes->name));
+  PetscCall(IDRSWorkDestroy(&work));
   for (PetscInt j = 0; j < s; j++) PetscCall(VecDestroy(&P[j]));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,7 +6,7 @@
      c    M(k:s,k:s) c(k:s) = f(k:s), but for most steps of the start
      alpha, beta, omega   coefficients of a step, see idrsops.h
 
-   The recurrence starts with s minimal residual steps, whose columns fill G, U and M: see IDRSSmallMinimize().
+   The recurrence starts with s minimal residual steps, whose columns fill G, U and M: see IDRSScalarsStartStep().
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work: each calls the functions,
    and between two uses of an entry by different lanes they meet.
@@ -27,8 +27,8 @@
 #define IDRS_SUMS(s, y) ((y) ? 2 * (s) + 4 : (s) + 2)
 
 /* All numbers are in one array, so that one copy takes them to a device or back */
-#define IDRS_FIRST_SUM(s) ((s) * (s) + 5 * (s) + 1)
-#define IDRS_NUMBERS(s)   (IDRS_FIRST_SUM(s) + IDRS_SUMS(s, 1))
+#define IDRS_STORAGE_SUMS(s) ((s) * (s) + 5 * (s) + 1)
+#define IDRS_STORAGE(s)      (IDRS_STORAGE_SUMS(s) + IDRS_SUMS(s, 1))
 
 typedef struct {
   PetscInt     s;
@@ -36,61 +36,61 @@ typedef struct {
   PetscScalar *omega;      /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   PetscScalar *sums;       /* of the last projection */
   PetscReal    shadownorm; /* scale of the columns of P: ||p_k||, or 1 for the hashed space */
-} IDRSSmall;
+} IDRSScalars;
 
 #if defined(__CUDA_ARCH__)
-  #define IDRS_LANE   ((PetscInt)(threadIdx.x % 32))
-  #define IDRS_LANES  32
-  #define IDRS_MEET() __syncwarp()
+  #define IDRS_LANE        ((PetscInt)(threadIdx.x % 32))
+  #define IDRS_LANES       32
+  #define IDRS_SYNC_WARP() __syncwarp()
 #else
   #define IDRS_LANE  0
   #define IDRS_LANES 1
-  #define IDRS_MEET() \
+  #define IDRS_SYNC_WARP() \
     do { \
     } while (0)
 #endif
 
-/* Numbers of s shadow vectors in an array of IDRS_NUMBERS(s) entries */
-static inline IDRS_HOST_DEVICE void IDRSSmallPlace(IDRSSmall *small, PetscInt s, PetscScalar *numbers)
+/* Numbers of s shadow vectors in an array of IDRS_STORAGE(s) entries */
+static inline IDRS_HOST_DEVICE void IDRSScalarsSetPointers(IDRSScalars *scalars, PetscInt s, PetscScalar *storage)
 {
-  small->s       = s;
-  small->M       = numbers;
-  small->inverse = small->M + s * s;
-  small->f       = small->inverse + s;
-  small->c       = small->f + s;
-  small->alpha   = small->c + s;
-  small->beta    = small->alpha + s;
-  small->omega   = small->beta + s;
-  small->sums    = small->omega + 1;
+  scalars->s       = s;
+  scalars->M       = storage;
+  scalars->inverse = scalars->M + s * s;
+  scalars->f       = scalars->inverse + s;
+  scalars->c       = scalars->f + s;
+  scalars->alpha   = scalars->c + s;
+  scalars->beta    = scalars->alpha + s;
+  scalars->omega   = scalars->beta + s;
+  scalars->sums    = scalars->omega + 1;
 }
 
-/* No column of M is there yet: to IDRSSmallCombine() those are columns of the identity */
-static inline void IDRSSmallStart(IDRSSmall *small)
+/* No column of M is there yet: to IDRSScalarsCombine() those are columns of the identity */
+static inline void IDRSScalarsReset(IDRSScalars *scalars)
 {
-  const PetscInt s = small->s;
+  const PetscInt s = scalars->s;
 
-  for (PetscInt i = 0; i < s * s; i++) small->M[i] = 0.0;
-  for (PetscInt i = 0; i < s; i++) small->M[i + i * s] = small->inverse[i] = 1.0;
+  for (PetscInt i = 0; i < s * s; i++) scalars->M[i] = 0.0;
+  for (PetscInt i = 0; i < s; i++) scalars->M[i + i * s] = scalars->inverse[i] = 1.0;
 }
 
 /* Solves M(k:s,k:s) c = f(k:s), column by column: c_i is scaled by 1 / M_ii when nobody needs it as it was */
-static inline IDRS_HOST_DEVICE void IDRSSmallCombine(IDRSSmall *small, PetscInt k)
+static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, PetscInt k)
 {
-  const PetscInt     s = small->s;
-  const PetscScalar *M = small->M;
-  PetscScalar       *c = small->c;
+  const PetscInt     s = scalars->s;
+  const PetscScalar *M = scalars->M;
+  PetscScalar       *c = scalars->c;
 
-  for (PetscInt i = k + IDRS_LANE; i < s; i += IDRS_LANES) c[i] = small->f[i];
+  for (PetscInt i = k + IDRS_LANE; i < s; i += IDRS_LANES) c[i] = scalars->f[i];
   for (PetscInt j = k; j < s; j++) {
     PetscScalar cj;
 
-    IDRS_MEET();
-    cj = c[j] * small->inverse[j];
+    IDRS_SYNC_WARP();
+    cj = c[j] * scalars->inverse[j];
     for (PetscInt i = j + 1 + IDRS_LANE; i < s; i += IDRS_LANES) c[i] -= M[i + j * s] * cj;
   }
-  IDRS_MEET();
-  for (PetscInt i = k + IDRS_LANE; i < s; i += IDRS_LANES) c[i] *= small->inverse[i];
-  IDRS_MEET();
+  IDRS_SYNC_WARP();
+  for (PetscInt i = k + IDRS_LANE; i < s; i += IDRS_LANES) c[i] *= scalars->inverse[i];
+  IDRS_SYNC_WARP();
 }
 
 /*
@@ -101,12 +101,12 @@ static inline IDRS_HOST_DEVICE void IDRSSmallCombine(IDRSSmall *small, PetscInt 
    Returns whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the
    difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN is no pivot either. *share is what is left of these terms.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOrthogonalize(IDRSSmall *small, PetscInt k, PetscReal *share)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *scalars, PetscInt k, PetscReal *share)
 {
-  const PetscInt     s     = small->s;
-  const PetscScalar *d     = small->sums;
-  const PetscReal    gg    = PetscRealPart(small->sums[IDRS_SUM_XX(s)]);
-  PetscScalar       *alpha = small->alpha, *Mk = small->M + k * s;
+  const PetscInt     s     = scalars->s;
+  const PetscScalar *d     = scalars->sums;
+  const PetscReal    gg    = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
+  PetscScalar       *alpha = scalars->alpha, *Mk = scalars->M + k * s;
   PetscReal          terms = PetscAbsScalar(d[k]), pivot;
 
   for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) {
@@ -114,36 +114,36 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOrthogonalize(IDRSSmall *small
     else Mk[i] = d[i];
   }
   for (PetscInt j = 0; j < k; j++) {
-    const PetscScalar *Mj = small->M + j * s;
+    const PetscScalar *Mj = scalars->M + j * s;
     PetscScalar        alphaj;
 
-    IDRS_MEET();
-    alphaj = alpha[j] * small->inverse[j];
+    IDRS_SYNC_WARP();
+    alphaj = alpha[j] * scalars->inverse[j];
     terms += PetscAbsScalar(Mj[k] * alphaj);
     for (PetscInt i = j + 1 + IDRS_LANE; i < s; i += IDRS_LANES) {
       if (i < k) alpha[i] -= Mj[i] * alphaj;
       else Mk[i] -= Mj[i] * alphaj;
     }
   }
-  IDRS_MEET();
-  for (PetscInt i = IDRS_LANE; i < k; i += IDRS_LANES) alpha[i] *= small->inverse[i];
+  IDRS_SYNC_WARP();
+  for (PetscInt i = IDRS_LANE; i < k; i += IDRS_LANES) alpha[i] *= scalars->inverse[i];
   pivot  = PetscAbsScalar(Mk[k]);
   *share = pivot / terms;
-  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && pivot > PETSC_MACHINE_EPSILON * small->shadownorm * PetscSqrtReal(gg) ? PETSC_TRUE : PETSC_FALSE;
+  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && pivot > PETSC_MACHINE_EPSILON * scalars->shadownorm * PetscSqrtReal(gg) ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* beta = f_k / M_kk makes r - beta g_k orthogonal to p_k as well;  f_i -= beta M_ik, i > k */
-static inline IDRS_HOST_DEVICE void IDRSSmallStep(IDRSSmall *small, PetscInt k)
+static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscInt k)
 {
-  const PetscInt    s       = small->s;
-  const PetscScalar inverse = (PetscScalar)1.0 / small->M[k + k * s], beta = small->f[k] * inverse;
+  const PetscInt    s       = scalars->s;
+  const PetscScalar inverse = (PetscScalar)1.0 / scalars->M[k + k * s], beta = scalars->f[k] * inverse;
 
   if (IDRS_LANE == 0) {
-    small->inverse[k] = inverse;
-    small->beta[k]    = beta;
+    scalars->inverse[k] = inverse;
+    scalars->beta[k]    = beta;
   }
-  for (PetscInt i = k + 1 + IDRS_LANE; i < s; i += IDRS_LANES) small->f[i] -= beta * small->M[i + k * s];
-  IDRS_MEET();
+  for (PetscInt i = k + 1 + IDRS_LANE; i < s; i += IDRS_LANES) scalars->f[i] -= beta * scalars->M[i + k * s];
+  IDRS_SYNC_WARP();
 }
 
 /*
@@ -156,12 +156,12 @@ static inline IDRS_HOST_DEVICE void IDRSSmallStep(IDRSSmall *small, PetscInt k)
 
    Returns whether they are usable: not for t = 0, nor when the enlarged one is infinite or not a number.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimal(const IDRSSmall *small, PetscReal cosine, PetscScalar *minimal, PetscScalar *enlarged)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal, PetscScalar *enlarged)
 {
-  const PetscInt    s     = small->s;
-  const PetscScalar tr    = small->sums[IDRS_SUM_XY(s)];
-  const PetscReal   tt    = PetscRealPart(small->sums[IDRS_SUM_XX(s)]);
-  const PetscReal   tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(PetscRealPart(small->sums[IDRS_SUM_YY(s)])), size = PetscAbsScalar(tr);
+  const PetscInt    s     = scalars->s;
+  const PetscScalar tr    = scalars->sums[IDRS_SUM_XY(s)];
+  const PetscReal   tt    = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
+  const PetscReal   tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_YY(s)])), size = PetscAbsScalar(tr);
 
   if (!(tt > 0.0)) return PETSC_FALSE;
   *minimal = *enlarged = tr / tt;
@@ -170,24 +170,24 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimal(const IDRSSmall *small
 }
 
 /* ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t, from the same sums */
-static inline IDRS_HOST_DEVICE PetscReal IDRSSmallSquare(const IDRSSmall *small, PetscScalar omega)
+static inline IDRS_HOST_DEVICE PetscReal IDRSScalarsNormSquared(const IDRSScalars *scalars, PetscScalar omega)
 {
-  const PetscInt s = small->s;
+  const PetscInt s = scalars->s;
 
-  return PetscRealPart(small->sums[IDRS_SUM_YY(s)]) - 2.0 * PetscRealPart(PetscConj(omega) * small->sums[IDRS_SUM_XY(s)]) + PetscRealPart(PetscConj(omega) * omega) * PetscRealPart(small->sums[IDRS_SUM_XX(s)]);
+  return PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) - 2.0 * PetscRealPart(PetscConj(omega) * scalars->sums[IDRS_SUM_XY(s)]) + PetscRealPart(PetscConj(omega) * omega) * PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
 }
 
 /* f = P^H (r - omega t). P^H r is zero on paper before an omega step; leaving it out there lets rounding errors build up until the method diverges */
-static inline IDRS_HOST_DEVICE void IDRSSmallProjected(IDRSSmall *small, PetscScalar omega)
+static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscScalar omega)
 {
-  const PetscInt     s  = small->s;
-  const PetscScalar *Pt = small->sums, *Pr = small->sums + IDRS_SUM_PY(s);
+  const PetscInt     s  = scalars->s;
+  const PetscScalar *Pt = scalars->sums, *Pr = scalars->sums + IDRS_SUM_PY(s);
 
-  for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) small->f[i] = Pr[i] - omega * Pt[i];
+  for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) scalars->f[i] = Pr[i] - omega * Pt[i];
 }
 
 /* The direction after a column is chosen in another way if this is left of M_kk: the columns come near to each other */
-#define IDRS_SMALL_PIVOT ((PetscReal)0.01)
+#define IDRS_SCALARS_PIVOT ((PetscReal)0.01)
 
 /*
    Step k of the start, from the sums of x = g = A u and y = r, u = B^{-1}v:  r - omega g has the smallest norm, and g is made orthogonal to
@@ -204,57 +204,57 @@ static inline IDRS_HOST_DEVICE void IDRSSmallProjected(IDRSSmall *small, PetscSc
 
    A column that is half rounding error ends the start: A leaves the space of those before it as it is, but for little, and x is in it.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallMinimize(IDRSSmall *small, PetscInt k, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
 {
-  const PetscInt s = small->s;
+  const PetscInt s = scalars->s;
   PetscScalar    minimal, enlarged;
   PetscReal      share;
 
-  if (!IDRSSmallMinimal(small, cosine, &minimal, &enlarged) || !IDRSSmallOrthogonalize(small, k, &share) || !(share > PETSC_SQRT_MACHINE_EPSILON)) return PETSC_FALSE;
-  IDRS_MEET();
-  IDRSSmallProjected(small, minimal);
+  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &enlarged) || !IDRSScalarsOrthogonalize(scalars, k, &share) || !(share > PETSC_SQRT_MACHINE_EPSILON)) return PETSC_FALSE;
+  IDRS_SYNC_WARP();
+  IDRSScalarsSetF(scalars, minimal);
   for (PetscInt j = IDRS_LANE; j < k; j += IDRS_LANES) {
-    small->beta[j] += minimal * small->alpha[j];
-    small->c[j] = (enlarged - minimal) * small->alpha[j];
+    scalars->beta[j] += minimal * scalars->alpha[j];
+    scalars->c[j] = (enlarged - minimal) * scalars->alpha[j];
   }
   if (IDRS_LANE == 0) {
-    small->inverse[k] = (PetscScalar)1.0 / small->M[k + k * s];
-    small->beta[k]    = minimal;
-    small->c[k]       = enlarged - minimal;
+    scalars->inverse[k] = (PetscScalar)1.0 / scalars->M[k + k * s];
+    scalars->beta[k]    = minimal;
+    scalars->c[k]       = enlarged - minimal;
   }
-  IDRS_MEET();
-  if (k + 1 == s || share < IDRS_SMALL_PIVOT) IDRSSmallCombine(small, 0); /* its first entries need no other column */
-  *rr = IDRSSmallSquare(small, minimal);
+  IDRS_SYNC_WARP();
+  if (k + 1 == s || share < IDRS_SCALARS_PIVOT) IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
+  *rr = IDRSScalarsNormSquared(scalars, minimal);
   return PETSC_TRUE;
 }
 
 /* Ends the start: r has become r - G c, and beta is that of this r */
-static inline IDRS_HOST_DEVICE void IDRSSmallAddStart(IDRSSmall *small, PetscInt columns)
+static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, PetscInt columns)
 {
-  for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) small->beta[j] += small->c[j];
-  IDRS_MEET();
+  for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) scalars->beta[j] += scalars->c[j];
+  IDRS_SYNC_WARP();
 }
 
 /* The omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns whether omega is usable: not when it is zero either */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallOmega(IDRSSmall *small, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
   PetscScalar minimal, omega;
 
-  if (!IDRSSmallMinimal(small, cosine, &minimal, &omega) || !(PetscAbsScalar(omega) > 0.0)) return PETSC_FALSE;
-  IDRSSmallProjected(small, omega);
-  if (IDRS_LANE == 0) small->omega[0] = omega;
-  *rr = IDRSSmallSquare(small, omega);
-  IDRS_MEET();
+  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &omega) || !(PetscAbsScalar(omega) > 0.0)) return PETSC_FALSE;
+  IDRSScalarsSetF(scalars, omega);
+  if (IDRS_LANE == 0) scalars->omega[0] = omega;
+  *rr = IDRSScalarsNormSquared(scalars, omega);
+  IDRS_SYNC_WARP();
   return PETSC_TRUE;
 }
 
 /* Whether no sum is infinite or not a number; r^H r counts only if it is asked for. On a device, those of this lane */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallFinite(const IDRSSmall *small, PetscBool y, PetscBool rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars *scalars, PetscBool y, PetscBool rr)
 {
   PetscBool finite = PETSC_TRUE;
 
-  for (PetscInt i = IDRS_LANE; i < IDRS_SUMS(small->s, y); i += IDRS_LANES) {
-    if ((rr || i != IDRS_SUM_RR(small->s)) && !(PetscAbsScalar(small->sums[i]) <= PETSC_MAX_REAL)) finite = PETSC_FALSE;
+  for (PetscInt i = IDRS_LANE; i < IDRS_SUMS(scalars->s, y); i += IDRS_LANES) {
+    if ((rr || i != IDRS_SUM_RR(scalars->s)) && !(PetscAbsScalar(scalars->sums[i]) <= PETSC_MAX_REAL)) finite = PETSC_FALSE;
   }
   return finite;
 }
@@ -264,20 +264,20 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSSmallFinite(const IDRSSmall *small,
    after it. start is true in the first s steps and in the omega step after them. Returns whether the recurrence goes on. *rr is r^H r after a step
    of the start or an omega step.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSSmallNext(IDRSSmall *small, PetscInt k, PetscBool start, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsContinue(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscReal cosine, PetscReal *rr)
 {
-  const PetscInt s = small->s;
+  const PetscInt s = scalars->s;
 
-  if (start && k < s) return IDRSSmallMinimize(small, k, cosine, rr);
+  if (start && k < s) return IDRSScalarsStartStep(scalars, k, cosine, rr);
   if (k < s) {
     PetscReal share;
 
-    if (!IDRSSmallOrthogonalize(small, k, &share)) return PETSC_FALSE;
-    IDRSSmallStep(small, k);
+    if (!IDRSScalarsOrthogonalize(scalars, k, &share)) return PETSC_FALSE;
+    IDRSScalarsBeta(scalars, k);
   } else {
-    if (!IDRSSmallOmega(small, cosine, rr)) return PETSC_FALSE;
-    if (start) IDRSSmallAddStart(small, s);
+    if (!IDRSScalarsOmegaStep(scalars, cosine, rr)) return PETSC_FALSE;
+    if (start) IDRSScalarsEndStart(scalars, s);
   }
-  if (k + 1 != s) IDRSSmallCombine(small, k < s ? k + 1 : 0);
+  if (k + 1 != s) IDRSScalarsCombine(scalars, k < s ? k + 1 : 0);
   return PETSC_TRUE;
 }

@@ -1426,26 +1426,26 @@ int main(int argc, char **argv)
       suffix: iterates
       nsize: {{1 2 3}}
       args: -test iterates
-      output_file: output/surface_iterates.out
+      output_file: output/use_surface_iterates.out
     test:
       suffix: use
       nsize: {{1 2}}
       args: -test use
-      output_file: output/surface_use.out
+      output_file: output/use_surface_use.out
     test:
       suffix: between
       nsize: {{1 2}}
       args: -test between
-      output_file: output/surface_between.out
+      output_file: output/use_surface_between.out
     test:
       suffix: ranks
       nsize: {{1 2 3 4}}
       args: -test ranks
-      output_file: output/surface_ranks.out
+      output_file: output/use_surface_ranks.out
     test:
       suffix: objects
       nsize: {{1 2}}
       args: -test objects
-      output_file: output/surface_objects.out
+      output_file: output/use_surface_objects.out
 
 TEST*/

@@ -6,7 +6,7 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, 600.0};
+static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO};
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -23,7 +23,6 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetUpdateTolerance(ksp, &values[4]));
   PetscCall(KSPIDRSGetImplementation(ksp, &back));
   PetscCall(KSPIDRSGetCommunication(ksp, &communication));
-  PetscCall(KSPIDRSGetTimeout(ksp, &values[7]));
   values[0] = (PetscReal)s;
   values[1] = (PetscReal)seed;
   values[2] = (PetscReal)restarts;
@@ -55,7 +54,6 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, right ? 0.1 : 10.0));
   PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
-  PetscCall(KSPIDRSSetTimeout(ksp, right ? 60.0 : 0.0));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

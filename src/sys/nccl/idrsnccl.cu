@@ -4,7 +4,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
-#include "stream.h"
+#include "../device/stream.h"
 
 #if defined(PETSCIDRS_HAVE_NCCL)
   #include <nccl.h>

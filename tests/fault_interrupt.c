@@ -1,5 +1,5 @@
 static char help[] = "Solves that an error has interrupted, at every single call of the operator, the preconditioner, a monitor and the convergence test:\n\
-the next solve is, to the last bit, that of a new solver.\n\n";
+after KSPReset() the next solve is, to the last bit, that of a new solver.\n\n";
 
 #include <petscidrs.h>
 #include "complain.h"
@@ -78,15 +78,16 @@ typedef struct {
   PetscBool   nilpotent; /* a matrix with which the recurrence breaks down whatever is done */
   PetscBool   sharp;     /* a tolerance near what can be attained */
   PetscBool   nested;    /* two of them, with vectors of type nest */
+  PetscBool   tested;    /* by a convergence test of the program, with which nothing is verified */
   PetscReal   updatetol, cosine;
   PetscInt    updates, verifications, restarts; /* at least */
 } System;
 
 static const System systems[] = {
-  {"reliable updates",      20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, 0.3,  0.5, 2, 1, 0},
-  {"several verifications", 20, 2, 100, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE, 0.0,  0.0, 0, 2, 0},
-  {"restarts",              4,  2, 24,  PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, 1e-3, 0.5, 0, 0, 1},
-  {"nested blocks",         20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  0.3,  0.5, 1, 1, 0},
+  {"reliable updates",      20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  0.3,  0.5, 2, 0, 0},
+  {"several verifications", 20, 2, 100, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, 0.0,  0.0, 0, 2, 0},
+  {"restarts",              4,  2, 24,  PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  1e-3, 0.5, 0, 0, 1},
+  {"nested blocks",         20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE, 0.3,  0.5, 1, 1, 0},
 };
 
 /* S is what products are made with; N is S, or has S twice on its diagonal */
@@ -151,8 +152,10 @@ static PetscErrorCode SolverCreate(const System *system, PCSide side, Mat S, KSP
   /* from the left PETSc's test of convergence would precondition b for it, and lose a vector with the error */
   PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(side == PC_RIGHT)));
   PetscCall(KSPMonitorSet(*ksp, Monitor, NULL, NULL));
-  PetscCall(KSPConvergedDefaultCreate(&ctx));
-  PetscCall(KSPSetConvergenceTest(*ksp, Test, ctx, KSPConvergedDefaultDestroy));
+  if (system->tested) {
+    PetscCall(KSPConvergedDefaultCreate(&ctx));
+    PetscCall(KSPSetConvergenceTest(*ksp, Test, ctx, KSPConvergedDefaultDestroy));
+  }
   PetscCall(KSPGetPC(*ksp, &pc));
   PetscCall(PCSetType(pc, PCSHELL));
   PetscCall(PCShellSetApply(pc, PCApplyScaled));
@@ -202,15 +205,24 @@ static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is done after the error */
-typedef enum {
-  AFTER_AGAIN,
-  AFTER_RESET,
-  AFTERS
-} After;
-static const char *const afters[] = {"again", "again after KSPReset()"};
+/* A solver that an error has left is refused until it is reset. PETSc refuses it for good after two failures */
+static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
+{
+  PetscErrorCode ierr;
+  char          *found;
 
-static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscInt which, After after, Vec b, Vec x, const Outcome *expected, Vec solution)
+  PetscFunctionBeginUser;
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(PetscStrstr(message, "KSPReset()", &found));
+  if (ierr != PETSC_ERR_ORDER || !found) PetscCall(Complain("%s: a solve without KSPReset(): error %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscInt which, Vec b, Vec x, const Outcome *expected, Vec solution)
 {
   PetscErrorCode ierr;
   PetscReal      difference;
@@ -220,19 +232,22 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" PetscInt_FMT ", %s", system->name, PCSides[side], which, afters[after]));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" PetscInt_FMT, system->name, PCSides[side], which));
   PetscCall(SolverCreate(system, side, S, &ksp));
   PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
   if (!ierr) PetscCall(Complain("%s: no error", what));
-  PetscCall(Unlock(b));
-  PetscCall(Unlock(x));
   PetscCall(KSPBuildSolution(ksp, NULL, &latest));
   PetscCall(VecNorm(latest, NORM_2, &difference));
   if (!(difference <= PETSC_MAX_REAL)) PetscCall(Complain("%s: the solution so far is not a number", what));
-  if (after == AFTER_RESET) {
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, S, S));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  if (which % 2) {
+    PetscCall(Refused(what, ksp, b, x));
+    PetscCall(KSPDestroy(&ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, S, S));
   PetscCall(Solve(ksp, 0, b, x, &outcome, &ierr));
   if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
   else {
@@ -266,7 +281,7 @@ static PetscErrorCode TestSystem(const System *system)
     total = calls;
     if (ierr) PetscCall(Complain("%s, %s: error \"%s\"", system->name, PCSides[sides[i]], message));
     PetscCall(CheckPath(system, sides[i], &expected));
-    for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], N, which, (After)((which + i) % AFTERS), b, x, &expected, solution));
+    for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], N, which, b, x, &expected, solution));
   }
   PetscCall(VecDestroy(&solution));
   PetscCall(VecDestroy(&b));
@@ -326,6 +341,8 @@ static PetscErrorCode TestSome(void)
   if (failures != 1) PetscCall(Complain("%d processes with an error", (int)failures));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
+  PetscCall(KSPReset(ksp[0]));
+  PetscCall(KSPSetOperators(ksp[0], N, N));
   for (PetscInt i = 1; i >= 0; i--) {
     PetscCall(KSPMonitorCancel(ksp[i]));
     PetscCall(KSPMonitorSet(ksp[i], LastMonitor, &never, NULL));

@@ -12,10 +12,10 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#include "../cuda/idrsnccl.h"
-#include "../cuda/stream.h"
+#include "../../../../../sys/nccl/idrsnccl.h"
+#include "../../../../../sys/device/stream.h"
 #include "sfnccl.h"
-#include "pack.cuh"
+#include "sfpack.cuh"
 
 #define SF_BLOCKS 1024 /* at most, in one pack */
 
@@ -31,7 +31,7 @@ typedef struct {
   PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
   PetscInt          *place, *first, *item;
   PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
-} SFEnd;
+} SFSide;
 
 /* A scatter between its begin and its end, or what is left for the next one */
 typedef struct _n_SFExchange *SFExchange;
@@ -52,7 +52,7 @@ typedef struct {
   struct _PetscSFOps basic;
   PetscBool          agreed;  /* have the processes agreed on the following? */
   IDRSDevices        devices; /* NULL: all scatters are left to the type basic */
-  SFEnd              roots, leaves;
+  SFSide             roots, leaves;
   SFExchange         exchanges;
 } SF_NCCL;
 
@@ -78,7 +78,7 @@ static PetscErrorCode SFCopyToDevice_NCCL(PetscInt n, const PetscInt *from, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
+static PetscErrorCode SFSideCreate_NCCL(SFSide *end)
 {
   const PetscInt n = end->nranks ? end->offset[end->nranks] : 0;
   PetscInt      *sorted;
@@ -114,7 +114,7 @@ static PetscErrorCode SFEndCreate_NCCL(SFEnd *end)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFEndDestroy_NCCL(SFEnd *end)
+static PetscErrorCode SFSideDestroy_NCCL(SFSide *end)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree4(end->known, end->place, end->first, end->item));
@@ -130,7 +130,7 @@ static PetscErrorCode SFRootsCreate_NCCL(PetscSF sf, SF_NCCL *nccl)
 {
   PetscFunctionBegin;
   PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
-  PetscCall(SFEndCreate_NCCL(&nccl->roots));
+  PetscCall(SFSideCreate_NCCL(&nccl->roots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,7 +142,7 @@ static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
   PetscFunctionBegin;
   if (!sf->remote) PetscCall(PetscArraycmp(nccl->roots.index, nccl->roots.known, nccl->roots.items, &same));
   if (!same) {
-    PetscCall(SFEndDestroy_NCCL(&nccl->roots));
+    PetscCall(SFSideDestroy_NCCL(&nccl->roots));
     PetscCall(SFRootsCreate_NCCL(sf, nccl));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -251,7 +251,7 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCheck(nccl->devices, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
       PetscCall(SFRootsCreate_NCCL(sf, nccl));
       PetscCall(PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
-      PetscCall(SFEndCreate_NCCL(&nccl->leaves));
+      PetscCall(SFSideCreate_NCCL(&nccl->leaves));
     }
     nccl->agreed = PETSC_TRUE;
     PetscCall(PetscInfo(sf, states[0] ? "scatters go from GPU to GPU\n" : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
@@ -262,7 +262,7 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
 }
 
 /* One message a process, from or to the array itself or a buffer */
-static PetscErrorCode SFMessages_NCCL(const SFEnd *end, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
+static PetscErrorCode SFMessages_NCCL(const SFSide *end, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
 {
   PetscFunctionBegin;
   for (IDRSRankCount p = 0; p < end->nranks; p++) {
@@ -277,7 +277,7 @@ static PetscErrorCode SFMessages_NCCL(const SFEnd *end, PetscInt bs, PetscScalar
 
 static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_Op op, PetscBool reverse, PetscMemType frommtype, const void *fromdata, PetscMemType tomtype, void *todata)
 {
-  const SFEnd       *from = reverse ? &nccl->leaves : &nccl->roots, *to = reverse ? &nccl->roots : &nccl->leaves;
+  const SFSide      *from = reverse ? &nccl->leaves : &nccl->roots, *to = reverse ? &nccl->roots : &nccl->leaves;
   const size_t       n = (size_t)from->items * bs;
   const PetscScalar *x = (const PetscScalar *)fromdata;
   PetscScalar       *send, **host;
@@ -326,7 +326,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
 
 static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange, MPI_Op op, PetscBool reverse, void *todata)
 {
-  const SFEnd    *to = reverse ? &nccl->roots : &nccl->leaves;
+  const SFSide   *to = reverse ? &nccl->roots : &nccl->leaves;
   const size_t    n = (size_t)to->places * exchange->bs, items = (size_t)to->items * exchange->bs;
   PetscScalar    *received = reverse ? exchange->rootbuffer : exchange->leafbuffer, **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
   const PetscBool add = op == MPI_REPLACE ? PETSC_FALSE : PETSC_TRUE;
@@ -435,8 +435,8 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     PetscCall(PetscFree(exchange));
   }
   if (nccl->devices) {
-    PetscCall(SFEndDestroy_NCCL(&nccl->roots));
-    PetscCall(SFEndDestroy_NCCL(&nccl->leaves));
+    PetscCall(SFSideDestroy_NCCL(&nccl->roots));
+    PetscCall(SFSideDestroy_NCCL(&nccl->leaves));
   }
   nccl->devices = NULL;
   nccl->agreed  = PETSC_FALSE;

@@ -2,6 +2,7 @@ static char help[] = "The host ahead of a device that does the algebra itself: a
 does nothing once it has stopped. Solves agree with those in lockstep, at every way to end, with stops where none are needed, and after errors.\n\n";
 
 #include "../src/ksp/impls/idrs/idrsimpl.h"
+#include <petscidrs/private/idrsworkimpl.h>
 #include "complain.h"
 #include "listen.h"
 
@@ -10,7 +11,7 @@ does nothing once it has stopped. Solves agree with those in lockstep, at every 
 
 /* What a device has in its memory */
 typedef struct {
-  PetscScalar *numbers;
+  PetscScalar *storage;
   PetscBool    stopped;
   PetscReal    rnorm;
   PetscInt     projections, stops;
@@ -18,109 +19,105 @@ typedef struct {
   struct {
     PetscReal rnorm;
     PetscBool stopped;
-  } results[RESULTS]; /* passed on to the host by the pass after a projection */
+  } results[RESULTS]; /* copied to the host by the pass after a projection */
 } Device;
 
-static Device         device;
-static const IDRSOps *host; /* the back end that the device is made of */
-static IDRSOps        emulated;
+static Device             device;
+static const IDRSPassOps *host; /* the back end that the device is made of */
+static IDRSPassOps        passes;
 
-/* The numbers of the device are those of the space while one of its operations runs */
-static void Enter(IDRSSpace space)
+/* Runs a pass of the host on the scalars of the device, unless that has stopped */
+static PetscErrorCode Run(IDRSWork work, PetscErrorCode (*pass)(IDRSWork, const IDRSStep *), const IDRSStep *step)
 {
-  if (space->ahead) IDRSSmallPlace(&space->small, space->s, device.numbers);
+  PetscFunctionBeginUser;
+  if (work->ondevice && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  if (work->ondevice) IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
+  PetscCall((*pass)(work, step));
+  IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void Leave(IDRSSpace space)
+static void CopyResult(IDRSWork work)
 {
-  IDRSSmallPlace(&space->small, space->s, space->numbers);
-}
-
-static void PassOn(IDRSSpace space)
-{
+  if (!work->ondevice) return;
   device.results[device.projections % RESULTS].rnorm   = device.rnorm;
   device.results[device.projections % RESULTS].stopped = device.stopped;
 }
 
-static PetscErrorCode Combine(IDRSSpace space, IDRSCombinePart part, PetscInt k, Vec r, Vec v)
+static PetscErrorCode Combine(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  Enter(space);
-  PetscCall((*host->combine)(space, part, k, r, v));
-  Leave(space);
+  PetscCall(Run(work, host->combine, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Update(IDRSSpace space, PetscInt k, PetscBool start, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode Update(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  if (space->ahead) PassOn(space);
-  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  Enter(space);
-  PetscCall((*host->update)(space, k, start, r, part, v));
-  Leave(space);
+  CopyResult(work);
+  PetscCall(Run(work, host->update, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Advance(IDRSSpace space, Vec p, Vec t, Vec z, Vec r, IDRSCombinePart part, Vec v)
+static PetscErrorCode Advance(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  if (space->ahead) PassOn(space);
-  if (space->ahead && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  Enter(space);
-  PetscCall((*host->advance)(space, p, t, z, r, part, v));
-  Leave(space);
+  CopyResult(work);
+  PetscCall(Run(work, host->advance, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the recurrence go on, from sums over all processes? */
-static PetscBool Continue(IDRSSmall *small, const IDRSNext *next)
-{
-  const PetscInt  s = small->s;
-  const PetscBool y = (PetscBool)(next->start || next->k == s);
-  PetscReal       rr;
-
-  device.rnorm = PetscSqrtReal(PetscRealPart(small->sums[next->pending || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
-  for (PetscInt j = 0; j < IDRS_SUMS(s, y); j++) {
-    if (!(PetscAbsScalar(small->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || next->pending)) return PETSC_FALSE;
-  }
-  if (next->pending && !(device.rnorm > next->low && device.rnorm < next->high)) return PETSC_FALSE;
-  if (device.stopevery && device.projections % device.stopevery == 0) return PETSC_FALSE;
-  return IDRSSmallNext(small, next->k, next->start, next->cosine, &rr);
-}
-
-static PetscErrorCode Project(IDRSSpace space, Vec x, Vec y, Vec r, const IDRSNext *next)
+static PetscErrorCode QueueRuns(IDRSWork work, const char *why[])
 {
   PetscFunctionBeginUser;
-  if (!next) PetscCall((*host->project)(space, x, y, r, NULL));
-  else {
-    device.projections++;
-    if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-    Enter(space);
-    space->small.sums[IDRS_SUM_RR(space->s)] = space->rr;
-    PetscCall((*host->project)(space, x, y, r, NULL));
-    IDRSCallAllreduce(MPI_IN_PLACE, space->small.sums, (PetscMPIInt)IDRS_SUMS(space->s, y), MPIU_SCALAR, MPIU_SUM, space->comm);
-    device.stopped = (PetscBool)!Continue(&space->small, next);
-    if (device.stopped) device.stops++;
-    Leave(space);
-  }
+  *why = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's own numbers are no use to it from now on */
-static PetscErrorCode Send(IDRSSpace space)
+/* The host's own scalars are no use to it from now on */
+static PetscErrorCode QueueBegin(IDRSWork work)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(device.numbers, space->numbers, IDRS_NUMBERS(space->s)));
-  for (PetscInt i = 0; i < IDRS_NUMBERS(space->s); i++) space->numbers[i] = NAN;
+  PetscCall(PetscArraycpy(device.storage, work->storage, IDRS_STORAGE(work->s)));
+  for (PetscInt i = 0; i < IDRS_STORAGE(work->s); i++) work->storage[i] = NAN;
   device.stopped = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Collect(IDRSSpace space, PetscReal *rnorm, PetscBool *stopped)
+/* Whether the recurrence goes on, from sums over all processes */
+static PetscBool Continue(IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
 {
-  const PetscInt place = (device.projections - (space->outstanding - 1)) % RESULTS;
+  const PetscInt  s = scalars->s;
+  const PetscBool y = (PetscBool)(step->start || step->k == s);
+  PetscReal       rr;
+
+  device.rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step->unreported || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  for (PetscInt j = 0; j < IDRS_SUMS(s, y); j++) {
+    if (!(PetscAbsScalar(scalars->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || step->unreported)) return PETSC_FALSE;
+  }
+  if (step->unreported && !(device.rnorm > bounds->low && device.rnorm < bounds->high)) return PETSC_FALSE;
+  if (device.stopevery && device.projections % device.stopevery == 0) return PETSC_FALSE;
+  return IDRSScalarsContinue(scalars, step->k, step->start, bounds->cosine, &rr);
+}
+
+static PetscErrorCode QueueLaunch(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+{
+  PetscFunctionBeginUser;
+  device.projections++;
+  if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
+  work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
+  PetscCall((*host->project)(work, step, x, y));
+  IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, y), MPIU_SCALAR, MPIU_SUM, work->comm);
+  device.stopped = (PetscBool)!Continue(&work->scalars, step, bounds);
+  if (device.stopped) device.stops++;
+  IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QueueCollect(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
+{
+  const PetscInt place = (device.projections - (work->inflight - 1)) % RESULTS;
 
   PetscFunctionBeginUser;
   *rnorm   = device.results[place].rnorm;
@@ -128,36 +125,42 @@ static PetscErrorCode Collect(IDRSSpace space, PetscReal *rnorm, PetscBool *stop
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fetch(IDRSSpace space)
+static PetscErrorCode QueueEnd(IDRSWork work)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(space->numbers, device.numbers, IDRS_NUMBERS(space->s)));
+  PetscCall(PetscArraycpy(work->storage, device.storage, IDRS_STORAGE(work->s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static const IDRSQueueOps queue = {
+  .name    = "emulated",
+  .depth   = 2,
+  .runs    = QueueRuns,
+  .begin   = QueueBegin,
+  .launch  = QueueLaunch,
+  .collect = QueueCollect,
+  .end     = QueueEnd,
+};
 
 /* From now on the solver, which has been set up, works with the device */
 static PetscErrorCode Attach(KSP ksp)
 {
-  IDRSSpace space = ((KSP_IDRS *)ksp->data)->space;
+  IDRSWork work = ((KSP_IDRS *)ksp->data)->work;
 
   PetscFunctionBeginUser;
-  host               = space->backend;
-  emulated           = *host;
-  emulated.device    = PETSC_TRUE;
-  emulated.combine   = Combine;
-  emulated.project   = Project;
-  emulated.update    = Update;
-  emulated.advance   = Advance;
-  emulated.send      = Send;
-  emulated.collect   = Collect;
-  emulated.fetch     = Fetch;
-  space->backend     = &emulated;
-  space->throughhost = NULL;
-  PetscCall(PetscFree(device.numbers));
-  PetscCall(PetscCalloc1(IDRS_NUMBERS(space->s), &device.numbers));
+  host            = work->passes;
+  passes          = *host;
+  passes.device   = PETSC_TRUE;
+  passes.combine  = Combine;
+  passes.update   = Update;
+  passes.advance  = Advance;
+  passes.queue[0] = passes.queue[1] = &queue;
+  work->passes                      = &passes;
+  PetscCall(PetscFree(device.storage));
+  PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device.storage));
   device.stops = 0;
-  /* Products in vain may meet a column that nothing was written to: those of a device begin as zeros */
-  for (PetscInt j = 0; j < space->s; j++) PetscCall(VecSet(space->U[j], 0.0));
+  /* Matvecs in vain may meet a column that nothing was written to: those of a device begin as zeros */
+  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -217,6 +220,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPIDRSSetShadowSize(ksp, set->s));
   PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on several processes too */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, updates[set->update]));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, set->pc ? PCJACOBI : PCNONE));
@@ -237,10 +241,10 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
     PetscCall(Heard());
     if (ierr != PETSC_ERR_USER) PetscCall(Complain("product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
     PetscCall(Unlock(b));
-    for (PetscInt j = 0; j < set->s; j++) PetscCall(Unlock(((KSP_IDRS *)ksp->data)->space->U[j]));
-    PetscCall(Unlock(((KSP_IDRS *)ksp->data)->r));
-    PetscCall(Unlock(((KSP_IDRS *)ksp->data)->v));
-    PetscCall(Unlock(((KSP_IDRS *)ksp->data)->z));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, shell, op->A));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(Attach(ksp));
     PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   }
   PetscCall(VecSet(x, 0.0));
@@ -343,7 +347,7 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(Verdict("ahead"));
-  PetscCall(PetscFree(device.numbers));
+  PetscCall(PetscFree(device.storage));
   PetscCall(MatDestroy(&shell));
   PetscCall(MatDestroy(&op.A));
   PetscCall(VecDestroy(&b));

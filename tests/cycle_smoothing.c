@@ -326,7 +326,7 @@ int main(int argc, char **argv)
    testset:
      nsize: {{1 2}}
      args: -ksp_idrs_implementation {{vec host}}
-     output_file: output/smoothing_1.out
+     output_file: output/cycle_smoothing_1.out
      test:
        suffix: 1
        requires: double

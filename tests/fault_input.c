@@ -774,9 +774,6 @@ static PetscErrorCode TestSetters(void)
       {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
       {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
       {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
-      {KSPIDRSSetTimeout,         0.0,         "-ksp_idrs_timeout",    "0"   },
-      {KSPIDRSSetTimeout,         -5.0,        "-ksp_idrs_timeout",    "-5"  },
-      {KSPIDRSSetTimeout,         zero / zero, "-ksp_idrs_timeout",    "nan" },
     };
     const struct {
       int         value;
@@ -1005,7 +1002,6 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
     {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
-    {"-ksp_idrs_timeout",        "0",      "100",  PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;
@@ -1099,28 +1095,28 @@ int main(int argc, char **argv)
       suffix: systems
       nsize: {{1 2 3 4}}
       args: -test systems
-      output_file: output/badinput_systems.out
+      output_file: output/fault_input_systems.out
     test:
       suffix: faults
       nsize: {{1 2 3 4}}
       args: -test faults
-      output_file: output/badinput_faults.out
+      output_file: output/fault_input_faults.out
     test:
       suffix: values
       nsize: {{1 2}}
       args: -test values
-      output_file: output/badinput_values.out
+      output_file: output/fault_input_values.out
 
   test:
     suffix: blocks
     nsize: 2
     args: -test blocks -ksp_idrs_implementation {{vec host}}
-    output_file: output/badinput_blocks.out
+    output_file: output/fault_input_blocks.out
 
   test:
     suffix: options
     nsize: {{1 2}}
     args: -test options
-    output_file: output/badinput_options.out
+    output_file: output/fault_input_options.out
 
 TEST*/

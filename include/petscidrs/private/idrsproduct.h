@@ -1,0 +1,29 @@
+/*
+   The contract of products: y = A x, or A^T x, by the fastest back end that runs on A. The solver creates a product once, sets its matrix at the begin of
+   every solve, and applies it.
+*/
+#pragma once
+
+#include <petscmat.h>
+
+typedef struct _n_IDRSProduct *IDRSProduct;
+
+typedef struct {
+  const char *name;
+  PetscErrorCode (*runs)(Mat, PetscBool transpose, const char *[]); /* NULL, or why it cannot run on such a matrix */
+  PetscErrorCode (*apply)(IDRSProduct, Vec, Vec);
+} IDRSProductOps;
+
+struct _n_IDRSProduct {
+  const IDRSProductOps *ops;
+  const char           *slower; /* why no faster back end runs; NULL when none is faster */
+  Mat                   A;      /* the solver's, of this solve */
+  PetscBool             transpose;
+};
+
+PETSC_INTERN const IDRSProductOps IDRSProducts_Mat;
+
+PETSC_INTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
+PETSC_INTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool);
+PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSProductDestroy(IDRSProduct *);

@@ -1,0 +1,77 @@
+/*
+   What back ends see of an IDRSWork; to the solver it is opaque
+*/
+#pragma once
+
+#include <petscidrs/private/idrsops.h>
+
+/* IDRSQueueLaunch() comes before IDRSQueueCollect() at most so often, and more than the depth of any queue */
+#define IDRS_MAX_IN_FLIGHT 8
+
+PETSC_INTERN const IDRSPassOps  IDRSPasses_Vec, IDRSPasses_Host;
+PETSC_INTERN const IDRSQueueOps IDRSQueue_Host;
+PETSC_INTERN const IDRSPassOps  IDRSPasses_CUDA;                /* where PETSCIDRS_HAVE_CUDA says so */
+PETSC_INTERN const IDRSQueueOps IDRSQueue_CUDA, IDRSQueue_NCCL; /* for those passes */
+
+struct _n_IDRSWork {
+  const IDRSPassOps  *passes;
+  const IDRSQueueOps *queue;
+  const char         *slower, *throughhost; /* as in IDRSWorkInfo */
+  PetscBool           streams;              /* matvecs and preconditioners may run on another stream of the device than the passes */
+  void               *data;                 /* the back end's own */
+
+  MPI_Comm    comm;
+  PetscMPIInt size;
+  PetscInt    s, n, rstart;   /* columns, local rows, global index of the first */
+  Vec        *G, *U;          /* columns of the panels */
+  Vec         r, z, v, t;     /* the solver's */
+  PetscBool   preconditioned; /* p is v, else r itself */
+  Vec        *P;              /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
+  PetscBool   hashed;         /* P, if stored at all, holds the hash */
+  uint64_t    seed;
+
+  IDRSScalars  scalars;
+  PetscScalar *storage;                   /* of scalars */
+  PetscBool    ondevice;                  /* the scalars are on the device, and those here are old */
+  IDRSStep     steps[IDRS_MAX_IN_FLIGHT]; /* of the projections in flight */
+  PetscInt     oldest, inflight;          /* of these */
+  PetscBool    failed;                    /* a solve has ended with an error: sums in flight are not waited for any more */
+  PetscReal    rr;                        /* this process's part of r^H r after the last update or advance; in the memory of the host */
+  PetscBool    deferred;                  /* dots[] are this process's parts, and to be added up with the next sums; else over all processes */
+  PetscScalar  dots[IDRS_DOTS];
+
+  PetscLogDouble reductions; /* over processes */
+  IDRSTraffic    traffic[IDRS_PASSES];
+};
+
+/* x and y of the projection of a step */
+static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec *y)
+{
+  const PetscBool omega = (PetscBool)(step->k == work->s);
+
+  *x = step->k == IDRS_RESIDUAL ? work->r : (omega ? work->t : work->G[step->k]);
+  *y = step->k != IDRS_RESIDUAL && (omega || step->start) ? work->r : NULL;
+}
+
+/* Whether the projection of a step has a y */
+static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep *step)
+{
+  return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));
+}
+
+/* Which sum is ||r||^2: that of the last pass, that of the y of a projection, or that of its x. Without a y and an unreported norm none is asked for */
+static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
+{
+  if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);
+  return step->unreported || !IDRSStepHasY(scalars, step) ? IDRS_SUM_RR(scalars->s) : IDRS_SUM_YY(scalars->s);
+}
+
+PETSC_INTERN PetscLogEvent  IDRS_Reduce;
+PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
+PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
+PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
+PETSC_INTERN PetscErrorCode IDRSReduce(IDRSWork, PetscInt, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
+PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);

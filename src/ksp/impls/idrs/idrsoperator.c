@@ -1,0 +1,92 @@
+/*
+   Applying A and B, counted and timed: the leaf that the cycle, smoothing and trust call
+*/
+#include "idrsimpl.h"
+
+/* KSPIDRSSetOperator_Private - Takes the operator of this solve, and whether b - A x can be trusted */
+PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool schur, inexact, direct = PETSC_TRUE;
+  KSP       inner;
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve));
+  /* Not with matvecs by differences, nor with those of a Schur complement whose inner solve is iterative */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &inexact));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSCHURCOMPLEMENT, &schur));
+  if (schur) {
+    PetscCall(MatSchurComplementGetKSP(A, &inner));
+    PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPPREONLY, &direct));
+  }
+  idrs->trust.exact = (PetscBool)(!inexact && direct);
+  if (!idrs->trust.exact) PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSMatMult_Private - y = A x, or B^{-1}A x with preconditioning from the left, where w is overwritten */
+PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  idrs->counts.matvecs++;
+  idrs->counts.matvecseconds -= IDRSGpuSeconds();
+  PetscCall(IDRSStreamJoin(idrs->work));
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
+  else PetscCall(IDRSProductApply(idrs->product, x, y));
+  PetscCall(IDRSStreamJoin(idrs->work));
+  idrs->counts.matvecseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSPCApply_Private - y = B^{-1}x */
+PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  idrs->counts.preconditions++;
+  idrs->counts.pcseconds -= IDRSGpuSeconds();
+  PetscCall(IDRSStreamJoin(idrs->work));
+  PetscCall(KSP_PCApply(ksp, x, y));
+  PetscCall(IDRSStreamJoin(idrs->work));
+  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left; t is overwritten. Vectors of another type than
+   the work vectors, as the columns of a MATDENSE on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only.
+*/
+PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, PetscBool zero, Vec y)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  Vec       t = idrs->t, x = ksp->vec_sol, b = ksp->vec_rhs;
+  PetscBool samex, sameb;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &samex));
+  PetscCall(PetscObjectTypeCompare((PetscObject)b, ((PetscObject)y)->type_name, &sameb));
+  if (zero) PetscCall(VecCopy(b, t));
+  else {
+    if (!samex) {
+      PetscCall(VecCopy(x, y));
+      x = y;
+    }
+    PetscCall(IDRSStreamJoin(idrs->work));
+    PetscCall(IDRSProductApply(idrs->product, x, t));
+    PetscCall(IDRSStreamJoin(idrs->work));
+    if (!sameb) {
+      PetscCall(VecCopy(b, y));
+      b = y;
+    }
+    PetscCall(VecAYPX(t, -1.0, b));
+    idrs->counts.matvecs++;
+  }
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, y));
+  else PetscCall(VecCopy(t, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,117 @@
+/*
+   Where the data are: the type of the work vectors, whether the solution has moved between host and device, and how the operator communicates
+*/
+#include "idrsimpl.h"
+#if defined(PETSCIDRS_HAVE_CUDA)
+  #include "../../../vec/is/sf/impls/nccl/sfnccl.h"
+#endif
+
+/* Whether the solution is in the memory of the host and the matrix on a device, on one process at least: its MatMult() takes vectors of the device only */
+static PetscErrorCode KSPIDRSHostBesideDevice_Private(KSP ksp, Mat *A, PetscBool *beside)
+{
+  PetscBool   host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscMPIInt all;
+  char       *cuda = NULL, *hip = NULL;
+  VecType     type;
+
+  PetscFunctionBegin;
+  *beside = PETSC_FALSE;
+  if (ksp->vec_sol) PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &host, VECSEQ, VECMPI, ""));
+  if (host) PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (set) {
+    PetscCall(PCGetOperators(ksp->pc, A, NULL));
+    PetscCall(MatGetVecType(*A, &type));
+    PetscCall(PetscStrstr(type, VECCUDA, &cuda));
+    PetscCall(PetscStrstr(type, VECHIP, &hip));
+    PetscCall(MatBoundToCPU(*A, &bound));
+  }
+  if (cuda || hip) {
+    all = bound ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
+    *beside = all ? PETSC_FALSE : PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSCreateVecs_Private - Creates work vectors: like the solution, or on the device with the matrix, as all processes have vectors of one type */
+PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
+{
+  Vec       like, *created;
+  Mat       A;
+  PetscBool beside;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSHostBesideDevice_Private(ksp, &A, &beside));
+  if (beside) {
+    PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
+    PetscCall(MatCreateVecs(A, &like, NULL));
+    PetscCall(VecDuplicateVecs(like, count, &created));
+    PetscCall(VecDestroy(&like));
+  } else PetscCall(KSPCreateVecs(ksp, count, &created, 0, NULL));
+  *vecs = created; /* only once it is complete */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Whether a solution on CUDA is bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not. MatMult() then leaves
+   its result on the device, where nothing looks for it in such a vector
+*/
+static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscBool *half)
+{
+  PetscBool vector, matrix, bound;
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &vector, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(MatBoundToCPU(A, &bound));
+  *half = (PetscBool)(vector && !device && matrix && !bound);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSPlace_Private - Notes where the solution is, and tells, the same on all processes, whether it has moved since the last solve: once the solution has
+   been bound to the host, or is not bound any more, the work vectors are to be made again
+*/
+PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
+{
+  KSP_IDRS    *idrs   = (KSP_IDRS *)ksp->data;
+  PetscBool    device = PETSC_FALSE, half = PETSC_FALSE, cuda;
+  KSPIDRSWhere where;
+  PetscMPIInt  states[2];
+
+  PetscFunctionBegin;
+  *moved = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
+  PetscCall(KSPIDRSHalfBound_Private(ksp, device, &half));
+  where     = device ? KSPIDRS_DEVICE : KSPIDRS_HOST;
+  states[0] = half ? 1 : 0;
+  states[1] = idrs->where != KSPIDRS_UNKNOWN && idrs->where != where ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
+  PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
+  if (states[1]) PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
+  idrs->where = where;
+  *moved      = states[1] ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSGetScatters_Private - Whether the scatter of the operator goes from GPU to GPU, by NCCL. PETSc tells it from 3.26 on */
+PetscErrorCode KSPIDRSGetScatters_Private(KSP ksp, PetscBool *scatters)
+{
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscSF sf;
+  Mat     A;
+#endif
+
+  PetscFunctionBegin;
+  *scatters = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSMatGetScatter(A, &sf));
+  if (sf) PetscCall(IDRSScatterIsNCCL(sf, scatters));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,292 @@
+/*
+   The loop of KSPIDRS, and what it tells the rest of PETSc. Policy is here: history, monitors, convergence test, restarts and reliable updates; what a step
+   consists of is in idrscycle.c, and what the norms of b - A x decide in idrstrust.c.
+
+     KSPIDRSIterate_Private()     residual of the guess; until there is a reason:
+       a failure                    restart
+       an update is due             r = anchor - A z
+       r has been replaced          f = P^H r, or the start again
+       run                          steps, until one of these holds
+*/
+#include "idrsimpl.h"
+
+/*
+   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. A residual norm that meets the tolerance is verified: then
+   ksp->reason is set, or r is replaced and the norm of b - A x is the one that is reported
+*/
+static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
+{
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSTrust      *trust = &idrs->trust;
+  KSPConvergedReason reason;
+  PetscInt64         length;
+
+  PetscFunctionBegin;
+  trust->rnorm = rnorm;
+  trust->peak  = PetscMax(trust->peak, rnorm);
+  if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, &rnorm));
+  PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
+  ksp->its   = its;
+  ksp->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(PetscObjectSAWsGrantAccess((PetscObject)ksp));
+  trust->logged = PETSC_FALSE;
+  KSPCheckNorm(ksp, rnorm);
+  PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
+  if (its && trust->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
+  if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  reason      = ksp->reason;
+  ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
+  length      = (PetscInt64)ksp->res_hist_len;
+  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
+  trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
+  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
+  ksp->reason = reason;
+  if (!ksp->reason && idrs->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rnorm : trust->anchornorm)) {
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
+    idrs->rec.failure = KSPIDRS_GROWTH;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The outcome of a projection: whether its sums are numbers, and the norm of the iteration before it */
+static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, const IDRSOutcome *outcome)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (outcome->verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
+  if (outcome->step.unreported) {
+    if (outcome->verdict != IDRS_GOES_ON) idrs->rec.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, outcome->rnorm));
+  } else if (outcome->step.start) KSPIDRSSetStartNorm(idrs, outcome->rnorm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collects and reports until no more projections than these are in flight, unless the solve ends; whether the device has stopped in one of them */
+static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, PetscBool *stopped)
+{
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  IDRSOutcome outcome;
+
+  PetscFunctionBegin;
+  *stopped = PETSC_FALSE;
+  while (!ksp->reason && IDRSQueueInFlight(idrs->work) > inflight) {
+    PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
+    *stopped = outcome.stopped;
+    PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   An iteration whose norm cannot wait for the next projection; unless the device has stopped before it. With
+   KSP_NORM_NONE no reduction is made for a norm that nothing but the next step would need.
+*/
+static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, KSPIDRSNorm norm, PetscReal rnorm)
+{
+  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
+  const PetscBool off  = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
+  PetscBool       stopped;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCollectUpTo_Private(ksp, 0, &stopped));
+  PetscCall(IDRSQueueEnd(idrs->work));
+  if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  if (norm == KSPIDRS_NORM_NOW && off) rnorm = idrs->trust.rnorm;
+  else if (norm == KSPIDRS_NORM_NOW) PetscCall(IDRSNorm(idrs->work, &rnorm));
+  idrs->rec.unreported = PETSC_FALSE;
+  PetscCall(KSPIDRSReport_Private(ksp, idrs->rec.its, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSStep_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has stopped
+
+     step k                                                     omega step, k = s
+     U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c            p = B^{-1}r
+     G_k = A U_k                                                t = A p
+     d = P^H G_k, G_k^H G_k, r^H r                              P^H t, t^H t, P^H r, t^H r, r^H r
+     ||r||: the iteration before is reported
+     alpha, M_k, beta_k, f                                      omega, f
+     G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k    z += omega p + U beta, r -= omega t
+*/
+static PetscErrorCode KSPIDRSStep_Private(KSP ksp)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
+  KSPIDRSNorm        norm;
+  PetscReal          rnorm = 0.0;
+  PetscBool          stopped;
+
+  PetscFunctionBegin;
+  if (rec->stage != KSPIDRS_PROJECTED) {
+    PetscCall(KSPIDRSDirection_Private(ksp));
+    PetscCall(KSPIDRSMatvec_Private(ksp));
+    PetscCall(KSPIDRSLaunch_Private(ksp));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(idrs->work) ? idrs->depth : 0, &stopped));
+  }
+  if (ksp->reason || rec->failure || rec->stage != KSPIDRS_PROJECTED) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSFinish_Private(ksp, &norm, &rnorm));
+  if (norm != KSPIDRS_NORM_LATER) PetscCall(KSPIDRSReportNow_Private(ksp, norm, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether a cycle has ended so that r is to be computed from z again */
+static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs)
+{
+  const KSPIDRSRecurrence *rec = &idrs->rec;
+
+  return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED && KSPIDRSUpdateDue(idrs, idrs->trust.rnorm));
+}
+
+/* Runs: "steps", one after another */
+static PetscErrorCode KSPIDRSRuns_Steps(KSP ksp, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  do PetscCall(KSPIDRSStep_Private(ksp));
+  while (!ksp->reason && !idrs->rec.failure && idrs->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const KSPIDRSRunOps KSPIDRSRun_Stepwise = {
+  .name = "steps",
+  .runs = KSPIDRSRuns_Steps,
+  .run  = KSPIDRSRun_Steps,
+};
+
+/* Back ends, the fastest first; the last one runs every solve */
+static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_Stepwise};
+
+/* Whether a monitor of PETSc's looks at the norm only */
+static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
+{
+  typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
+
+  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/*
+   KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for a device: none where
+   something may ask for the solution of every iteration
+*/
+PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
+  idrs->lockstep = NULL;
+  idrs->depth    = 0;
+  if (info.device) {
+    for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
+      if (!KSPIDRSMonitorsNorm(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";
+    }
+    if (idrs->d) idrs->lockstep = "residual smoothing";
+    if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user may ask for the solution";
+    if (info.throughhost) idrs->lockstep = info.throughhost;
+    if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
+    else idrs->depth = info.depth;
+  }
+  idrs->run = NULL;
+  for (size_t i = 0; !idrs->run; i++) {
+    const char *why;
+
+    PetscCall((*KSPIDRSRunList[i]->runs)(ksp, &why));
+    if (!why) idrs->run = KSPIDRSRunList[i];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An r that has replaced the one of the recurrence: f = P^H r, from which a cycle begins. Reports the iteration whose norm it is */
+static PetscErrorCode KSPIDRSProjectReplaced_Private(KSP ksp)
+{
+  KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec      = &idrs->rec;
+  KSPIDRSTrust      *trust    = &idrs->trust;
+  const PetscBool    updated  = (PetscBool)(rec->residual == KSPIDRS_RELIABLE_UPDATE);
+  const PetscReal    promised = trust->rnorm;
+  IDRSOutcome        outcome;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSProject_Private(ksp, &outcome));
+  if (outcome.verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
+  rec->k            = 0;
+  rec->again        = PETSC_FALSE;
+  rec->residual     = KSPIDRS_RECURRED;
+  trust->rnorm      = outcome.rnorm;
+  trust->anchornorm = outcome.rnorm;
+  trust->peak       = outcome.rnorm;
+  if (rec->unreported) {
+    rec->unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, rec->its, outcome.rnorm));
+  }
+  /* Where an update confirms the norm of the recurrence it says nothing of the attainable accuracy */
+  if (!ksp->reason && updated && outcome.rnorm > 2.0 * promised) PetscCall(KSPIDRSProgress_Private(ksp, outcome.rnorm, IDRS_STAGNATION_UPDATE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What holds between two runs, and what the parts of a step rely on */
+static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
+{
+  const KSP_IDRS          *idrs     = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec      = &idrs->rec;
+  const PetscBool          recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->k == idrs->set.s);
+  const MPI_Comm           comm = PetscObjectComm((PetscObject)ksp);
+
+  PetscFunctionBegin;
+  PetscAssert(rec->k >= 0 && rec->k <= idrs->set.s, comm, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
+  PetscAssert(rec->columns == (recurred ? rec->k : 0), comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
+  PetscAssert(!rec->projectedr || (rec->start && omega), comm, PETSC_ERR_PLIB, "r has been projected outside of the omega step that ends the start");
+  PetscAssert(!rec->again || omega, comm, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
+  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->failure || recurred, comm, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
+  PetscAssert(!IDRSQueueOnDevice(idrs->work) || (recurred && !rec->failure), comm, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSIterate_Private - From the first residual to the solution */
+PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->rec;
+
+  PetscFunctionBegin;
+  PetscCall(VecSet(idrs->z, 0.0));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, ksp->guess_zero, idrs->r));
+  /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
+  IDRSVecFlag(idrs->r, ksp->reason == KSP_DIVERGED_PC_FAILED);
+  ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSSmoothBegin_Private(ksp));
+  PetscCall(KSPIDRSBegin_Private(ksp));
+  PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->trust.rnorm));
+
+  while (!ksp->reason) {
+    PetscCall(KSPIDRSAssertState_Private(ksp));
+    if (rec->failure) PetscCall(KSPIDRSRestart_Private(ksp));
+    else if (KSPIDRSAtUpdate(idrs)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
+    if (!ksp->reason && rec->residual != KSPIDRS_RECURRED) {
+      if (rec->start) PetscCall(KSPIDRSBegin_Private(ksp));
+      else if (rec->stage == KSPIDRS_NOTHING) PetscCall(KSPIDRSProjectReplaced_Private(ksp)); /* else a step is to be finished first */
+    }
+    if (!ksp->reason) PetscCall((*idrs->run->run)(ksp));
+  }
+
+  PetscCall(IDRSQueueEnd(idrs->work));
+  if (idrs->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
+  /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
+  if (ksp->reason != KSP_DIVERGED_NANORINF) {
+    PetscCall(KSPIDRSAddUpdate_Private(ksp));
+    PetscCall(KSPIDRSSmoothTake_Private(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,68 @@
+/*
+   Products as the solver calls them: choice of the back end; and the back end "mat", PETSc's MatMult() of any operator
+*/
+#include <petscidrs/private/idrsproduct.h>
+#include <petscidrs/private/idrscompat.h>
+
+static PetscErrorCode IDRSProductRuns_Mat(Mat A, PetscBool transpose, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProductApply_Mat(IDRSProduct product, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  if (product->transpose) PetscCall(MatMultTranspose(product->A, x, y));
+  else PetscCall(MatMult(product->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSProductOps IDRSProducts_Mat = {
+  .name  = "mat",
+  .runs  = IDRSProductRuns_Mat,
+  .apply = IDRSProductApply_Mat,
+};
+
+/* Back ends, the fastest first; the last one runs on every matrix */
+static const IDRSProductOps *const IDRSProductList[] = {&IDRSProducts_Mat};
+
+PetscErrorCode IDRSProductCreate(IDRSProduct *product)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscNew(product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSProductSetMat - Chooses the back end for this matrix, or its transpose; the matrix is not referenced, as it is the solver's */
+PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose)
+{
+  PetscFunctionBegin;
+  product->A         = A;
+  product->transpose = transpose;
+  product->ops       = NULL;
+  product->slower    = NULL;
+  for (size_t i = 0; !product->ops; i++) {
+    const char *why;
+
+    PetscCall((*IDRSProductList[i]->runs)(A, transpose, &why));
+    if (why) product->slower = why;
+    else product->ops = IDRSProductList[i];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall((*product->ops->apply)(product, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(*product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,105 @@
+/*
+   Columns of the panels as vectors, and the shadow space in vectors: the only file that sets private fields of a Vec
+*/
+#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do not all know that they are */
+PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
+{
+  const PetscScalar *array;
+  PetscMemType       type;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayReadAndMemType(like, &array, &type));
+  PetscCall(VecRestoreArrayReadAndMemType(like, &array));
+  *device = (PetscBool)PetscMemTypeDevice(type);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether vectors like this one have ghost points. The columns of a panel have none */
+PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
+{
+  PetscBool mpi;
+  Vec       local = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)like, VECMPI, &mpi));
+  if (mpi) {
+    PetscCall(VecGhostGetLocalForm(like, &local));
+    *ghosted = (PetscBool)(local != NULL);
+    PetscCall(VecGhostRestoreLocalForm(like, &local));
+  } else *ghosted = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Gives a column, which was made around its array, what VecDuplicate() would have given it: the layout with its local to global mapping, what is
+   composed with the vector (operators may ask for the DM), and how values are set in it
+*/
+PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLayoutReference(like->map, &column->map));
+  PetscCall(PetscObjectListDuplicate(((PetscObject)like)->olist, &((PetscObject)column)->olist));
+  PetscCall(PetscFunctionListDuplicate(((PetscObject)like)->qlist, &((PetscObject)column)->qlist));
+  column->stash.donotstash   = like->stash.donotstash;
+  column->stash.ignorenegidx = like->stash.ignorenegidx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Destroys vectors that were created, or referenced, one by one; some may be missing after an error */
+PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
+{
+  PetscFunctionBegin;
+  if (*columns) {
+    for (PetscInt i = 0; i < count; i++) PetscCall(VecDestroy(&(*columns)[i]));
+  }
+  PetscCall(PetscFree(*columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For vectors that have no array to write into, such as those of SLEPc that consist of others: random numbers of the same seed */
+static PetscErrorCode IDRSShadowFillRandom_Private(IDRSWork work, Vec P[])
+{
+  PetscMPIInt rank;
+  PetscRandom random;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(work->comm, &rank));
+  PetscCall(PetscRandomCreate(work->comm, &random));
+  PetscCall(PetscRandomSetType(random, PETSCRANDER48));
+  PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)IDRSShadowKey(work->seed * (uint64_t)work->size + (uint64_t)rank))); /* of which the low bits count */
+  PetscCall(PetscRandomSeed(random));
+  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSetRandom(P[j], random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Writes the hashed shadow space into vectors, for back ends that need it stored */
+PetscErrorCode IDRSShadowFill(IDRSWork work, Vec P[])
+{
+  const uint64_t key = IDRSShadowKey(work->seed);
+
+  PetscFunctionBegin;
+  if (!P[0]->petscnative && !P[0]->ops->getarray) {
+    PetscCall(IDRSShadowFillRandom_Private(work, P));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt j = 0; j < work->s; j++) {
+    const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
+    PetscScalar   *p;
+
+    PetscCall(VecGetArrayWrite(P[j], &p));
+    for (PetscInt i = 0; i < work->n; i++) {
+      const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)(work->rstart + i));
+      const uint32_t      field = j % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
+
+      p[i] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
+    }
+    PetscCall(VecRestoreArrayWrite(P[j], &p));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

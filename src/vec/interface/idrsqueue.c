@@ -1,0 +1,150 @@
+/*
+   The queue: from the launch of a projection to what follows from its sums, by the queue of a device, or by that of the host, which is here: the one
+   reduction over processes, and the algebra of idrsscalars.h.
+
+   With bounds:     launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
+   Without bounds:  launch -> sums of this process;   collect -> reduction;   continue -> algebra, on the host
+*/
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
+
+PetscInt IDRSQueueInFlight(IDRSWork work)
+{
+  return work->inflight;
+}
+
+/* Whether the scalars are on the device */
+PetscBool IDRSQueueOnDevice(IDRSWork work)
+{
+  return work->ondevice;
+}
+
+/* The queue of the host runs everywhere */
+static PetscErrorCode IDRSQueueRuns_Host(IDRSWork work, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scalars are where the algebra is done, so begin and end have nothing to move */
+static PetscErrorCode IDRSQueueStay_Host(IDRSWork work)
+{
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueLaunch_Host(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+{
+  PetscFunctionBegin;
+  work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
+  PetscCall((*work->passes->project)(work, step, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueCollect_Host(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
+{
+  PetscFunctionBegin;
+  if (!work->passes->composed) PetscCall(IDRSReduce(work, IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step)), work->scalars.sums));
+  *rnorm   = 0.0;
+  *stopped = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSQueueOps IDRSQueue_Host = {
+  .name    = "host",
+  .depth   = 0,
+  .runs    = IDRSQueueRuns_Host,
+  .begin   = IDRSQueueStay_Host,
+  .launch  = IDRSQueueLaunch_Host,
+  .collect = IDRSQueueCollect_Host,
+  .end     = IDRSQueueStay_Host,
+};
+
+/* IDRSQueueLaunch - Launches the projection of a step; with bounds, on a device, and what follows from it there */
+PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
+{
+  const IDRSQueueOps *queue = bounds ? work->queue : &IDRSQueue_Host;
+  const PetscInt      s     = work->s;
+  Vec                 x, y;
+
+  PetscFunctionBegin;
+  PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
+  PetscCheck(bounds || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
+  if (queue != &IDRSQueue_Host && !work->ondevice) {
+    PetscCall((*queue->begin)(work));
+    work->ondevice = PETSC_TRUE;
+  }
+  IDRSStepVecs(work, step, &x, &y);
+  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
+  PetscCall((*queue->launch)(work, step, x, y, bounds));
+  PetscCall(IDRSPassEnd(work, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
+  work->reductions++;
+  work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = *step;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the queue is that of the host, the scalars and the sums
+   are on the host now, and nothing is in flight any more
+*/
+PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
+{
+  const IDRSQueueOps *queue   = work->ondevice ? work->queue : &IDRSQueue_Host;
+  IDRSScalars        *scalars = &work->scalars;
+  PetscBool           stopped;
+
+  PetscFunctionBegin;
+  PetscCheck(work->inflight > 0, work->comm, PETSC_ERR_ORDER, "No projection is in flight");
+  outcome->step    = work->steps[work->oldest];
+  outcome->stopped = work->ondevice;
+  outcome->verdict = IDRS_GOES_ON;
+  PetscCall((*queue->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
+  work->oldest = (work->oldest + 1) % IDRS_MAX_IN_FLIGHT;
+  work->inflight--;
+  if (!stopped) {
+    outcome->stopped = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(IDRSQueueEnd(work));
+  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported) ? IDRS_CONTINUE : IDRS_NOT_FINITE;
+  outcome->rnorm   = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, &outcome->step)]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSQueueContinue - Does the algebra of a step on the host, or f = P^H r for IDRS_RESIDUAL; *rr is ||r||^2 after an omega step, or a step of the start */
+PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal cosine, PetscReal *rr, IDRSVerdict *verdict)
+{
+  PetscFunctionBegin;
+  *rr      = 0.0;
+  *verdict = IDRS_GOES_ON;
+  if (step->k == IDRS_RESIDUAL) PetscCall(PetscArraycpy(work->scalars.f, work->scalars.sums, work->s));
+  else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr)) *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSQueueEnd - Returns the scalars to the host; the results of projections in flight are dropped */
+PetscErrorCode IDRSQueueEnd(IDRSWork work)
+{
+  PetscFunctionBegin;
+  if (work->ondevice) PetscCall((*work->queue->end)(work));
+  work->ondevice = PETSC_FALSE;
+  work->inflight = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSReduce - Sums over all processes, in place. The array has room for the deferred dots behind them */
+PetscErrorCode IDRSReduce(IDRSWork work, PetscInt count, PetscScalar sums[])
+{
+  PetscMPIInt length;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMPIIntCast(count + (work->deferred ? IDRS_DOTS : 0), &length));
+  if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
+  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, work->comm);
+  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
+  if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
+  work->deferred = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,241 @@
+/*
+   Life of an IDRSWork: the choice of the back ends, the panels, and what the solver may ask of it
+*/
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
+
+const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_", NULL};
+const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
+
+/* Back ends, the fastest first */
+static const IDRSPassOps *const IDRSPassList[] = {
+#if defined(PETSCIDRS_HAVE_CUDA)
+  &IDRSPasses_CUDA,
+#endif
+  &IDRSPasses_Host, &IDRSPasses_Vec};
+
+/*
+   IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
+   first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
+   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none.
+*/
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes, const char *slower[])
+{
+  const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
+  const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
+  const char     *why       = NULL;
+  PetscMPIInt     trouble[2]; /* nothing can run; nothing but Vec calls */
+  PetscBool       built = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *passes = NULL;
+  *slower = NULL;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList) && !*passes; i++) {
+    PetscBool named;
+
+    PetscCall(PetscStrcmp(IDRSPassList[i]->name, KSPIDRSImplementations[implementation], &named));
+    if (!automatic && !named) continue;
+    built = PETSC_TRUE;
+    PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
+    if (why) *slower = why;
+    else *passes = IDRSPassList[i];
+  }
+  PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA", KSPIDRSImplementations[implementation]);
+  trouble[0] = *passes ? 0 : 1;
+  trouble[1] = *passes && (*passes)->composed ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);
+  PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
+  if (trouble[1] && !(*passes)->composed) {
+    *passes = &IDRSPasses_Vec;
+    *slower = "another process can run nothing else";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
+
+   Collective
+
+   Input Parameters:
++  like           - a vector with the layout and type of the solution
+.  s              - number of columns
+.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
+-  implementation - the back end asked for
+
+   Output Parameter:
+.  work - the panels with their back end; free with IDRSWorkDestroy()
+*/
+PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, IDRSWork *newwork)
+{
+  IDRSWork work;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&work));
+  *newwork   = work;
+  work->comm = MPI_COMM_NULL;
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &work->passes, &work->slower));
+  if (work->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", work->passes->name, work->slower));
+  PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &work->comm, NULL));
+  PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
+  PetscCall(VecGetLocalSize(like, &work->n));
+  PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
+  work->s       = s;
+  work->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
+  work->queue   = &IDRSQueue_Host;
+  work->streams = work->passes->device;
+
+  PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* sums come last in it, and deferred dots after them */
+  IDRSScalarsSetPointers(&work->scalars, s, work->storage);
+  work->scalars.shadownorm = 1.0;
+  if (P) {
+    PetscCall(PetscCalloc1(s, &work->P));
+    for (PetscInt i = 0; i < s; i++) {
+      PetscReal norm;
+
+      PetscCall(PetscObjectReference((PetscObject)P[i]));
+      work->P[i] = P[i];
+      PetscCall(VecNorm(P[i], NORM_2, &norm));
+      work->scalars.shadownorm = i ? PetscMin(work->scalars.shadownorm, norm) : norm;
+    }
+  }
+  PetscCall((*work->passes->create)(work, like));
+  IDRSScalarsReset(&work->scalars);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSWorkDestroy(IDRSWork *oldwork)
+{
+  IDRSWork work = *oldwork;
+
+  PetscFunctionBegin;
+  if (!work) PetscFunctionReturn(PETSC_SUCCESS);
+  *oldwork = NULL;
+  if (work->passes) PetscCall((*work->passes->destroy)(work));
+  PetscCall(IDRSColumnsDestroy(work->s, &work->P));
+  PetscCall(PetscFree(work->storage));
+  if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
+  PetscCall(PetscFree(work));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Tells that a solve has ended with an error, on all processes: sums that have not come do not come any more */
+PetscErrorCode IDRSWorkSetFailed(IDRSWork work)
+{
+  PetscFunctionBegin;
+  work->failed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they may go on with fewer
+   columns. Called by all back ends that may run beside one on a device, between the panels and their columns. Memory lacks here where lacking[0] is not
+   zero: bytes of a panel, and how many are free.
+*/
+PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
+{
+  PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
+
+  PetscFunctionBegin;
+  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
+  PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the passes the solver's vectors, see idrsops.h */
+PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
+{
+  PetscFunctionBegin;
+  work->r = r;
+  work->z = z;
+  work->v = v;
+  work->t = t;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSWorkGetColumns(IDRSWork work, Vec *G[], Vec *U[])
+{
+  PetscFunctionBegin;
+  *G = work->G;
+  *U = work->U;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scalars on the host, which are old while IDRSQueueOnDevice() */
+PetscErrorCode IDRSWorkGetScalars(IDRSWork work, IDRSScalars **scalars)
+{
+  PetscFunctionBegin;
+  *scalars = &work->scalars;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
+{
+  PetscFunctionBegin;
+  info->passes      = work->passes->name;
+  info->slower      = work->slower;
+  info->throughhost = work->throughhost;
+  info->composed    = work->passes->composed;
+  info->device      = work->passes->device;
+  info->depth       = work->queue->depth;
+  info->n           = work->n;
+  info->size        = work->size;
+  info->reductions  = work->reductions;
+  PetscCall(PetscArraycpy(info->traffic, work->traffic, IDRS_PASSES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes the hashed shadow space of another seed; explicit shadow vectors stay */
+PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
+{
+  PetscFunctionBegin;
+  if (work->hashed && seed != work->seed) {
+    work->seed = seed;
+    if (work->P) PetscCall(IDRSShadowFill(work, work->P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSWorkConnect - Chooses the queue: on the device where the passes run on one, and, with several processes, where reductions go from device to device
+
+   Collective
+
+   Input Parameters:
++  work          - the work
+.  communication - how reductions are to travel between devices; auto follows the scatters
+-  scatters      - whether the scatters of the operator go from device to device: with either alone something is left that the hosts wait for
+*/
+PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication, PetscBool scatters)
+{
+  const IDRSQueueOps *queue = work->passes->queue[work->size > 1];
+  PetscMPIInt         able  = work->passes->device ? 1 : 0;
+
+  PetscFunctionBegin;
+  work->queue       = &IDRSQueue_Host;
+  work->throughhost = NULL;
+  if (work->size == 1) {
+    if (able) PetscCall((*queue->runs)(work, &work->throughhost));
+  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) work->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) work->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
+  else {
+    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, work->comm);
+    if (able) PetscCall((*queue->runs)(work, &work->throughhost));
+    else work->throughhost = "not all processes have their vectors on a GPU";
+  }
+  if (able && !work->throughhost) work->queue = queue;
+  PetscCheck(work->size == 1 || communication != KSP_IDRS_COMMUNICATION_NCCL || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication nccl cannot be used here: %s", work->throughhost);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Begins a solve: nothing has been counted, nothing is deferred; with a preconditioner p is v, else r itself */
+PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSQueueEnd(work));
+  work->preconditioned = preconditioned;
+  work->deferred       = PETSC_FALSE;
+  PetscCall(PetscArrayzero(work->traffic, IDRS_PASSES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -73,9 +73,9 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   the option `-dll_append path/libpetscidrs.so`, which calls this function.
 
   The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with. With others this
-  function is an error that says so.
+  function reports an error.
 
-  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After it a wait for NCCL is an error;
+  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait for NCCL ends with an error;
   then call `KSPReset()` on all processes.
 
 .seealso: `KSPIDRS`, `PETSCSFNCCL`, `KSPRegister()`

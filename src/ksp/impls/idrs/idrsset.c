@@ -584,7 +584,7 @@ PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
 
   Note:
   `KSP_IDRS_AUTO` selects the fastest back end that can run on the vectors of the system; `-ksp_view` shows it, and why no faster one runs. If a back end is
-  set by name and cannot run, `KSPSetUp()` is an error.
+  set by name and cannot run, `KSPSetUp()` reports an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetImplementation()`, `KSPIDRSImplementation`
 @*/
@@ -637,7 +637,7 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
   Notes:
   With NCCL the sums of a reduction go from GPU to GPU and the scalars stay there, so the host launches matvecs ahead as on one GPU. NCCL needs one GPU for
   each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in every iteration. If NCCL is set by name and
-  cannot be used on several processes, `KSPSetUp()` is an error. The setting has no effect on one process.
+  cannot be used on several processes, the solver reports an error. The setting has no effect on one process.
 
   `KSP_IDRS_COMMUNICATION_AUTO` asks the scatter of the operator, with PETSc 3.26 and `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type
   `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators without such a scatter, for

@@ -1,31 +1,34 @@
 # libpetscidrs: the Krylov solver IDR(s) for PETSc, as a plugin
 #
-#   make demo          find or install PETSc, build the plugin, solve a real system with it
-#   make test          build and run the test suite; TESTS='tests-ops_shadow%' for some of it
-#   make               build the plugin for the PETSc of PETSC_DIR and PETSC_ARCH, or of pkg-config
-#   make plugin-path   print where it is
-#   make install       to PREFIX (/usr/local), below DESTDIR if set
-#   make deb           a Debian package, for the PETSc of the distribution, in build/deb
-#   make petsc         build PETSc from its source package, in a cache directory; see tools/build-petsc
-#   make advise        which solver and preconditioner for MATRIX=file [RHS=file], see tools/advise
-#   make bench         run the benchmarks
-#   make scaling       time the solvers on more and more processes
+#   make demo          find or install PETSc, build the plugin, solve a real system
+#   make test          run the test suite; TESTS='tests-ops_shadow%' selects tests
+#   make               build the plugin, for the PETSc of PETSC_DIR and PETSC_ARCH, or of pkg-config
+#   make plugin-path   print the path of the plugin
+#   make advise        find a solver and a preconditioner for MATRIX=file [RHS=file]
 #   make tutorials     compile the tutorials in C
-#   make programs      run PETSc's own programs with the plugin, and with bcgs beside it
-#   make petsc-suite   run all of PETSc's own tests of KSP with the plugin, and with bcgs and idr beside it
-#   make objects       compile only, which a PETSc that has been configured but not built is enough for
-#   make coverage      the lines that the test suite runs, and those it does not
-#   make sanitize      the programs of the test suite with AddressSanitizer and UndefinedBehaviorSanitizer
-#   make valgrind      the programs of the test suite in valgrind
-#   make memcheck      the programs of the test suite on the GPU, in compute-sanitizer; also make racecheck
-#   make test-types    the programs of the test suite with 64-bit integers and single precision, see tools/test-types
-#   make check-source  format and source checks
-#   make nightly       the checks that take hours, see tools/nightly
-#   make docs          the manual pages for a browser, in build/docs
-#   make clean         remove what was built for this PETSc; make distclean for all
-#   make help          print this
+#   make bench         run the benchmarks
+#   make scaling       time the solvers on a growing number of processes
+#   make install       install in PREFIX (/usr/local), below DESTDIR if set; make uninstall removes it
+#   make deb           build a Debian package in build/deb, for the PETSc of the distribution
+#   make petsc         build PETSc from its source package in a cache directory, see tools/build-petsc
+#   make docs          write the manual pages as HTML in build/docs
+#   make clean         remove the build for this PETSc; make distclean removes all builds
+#   make help          print this text
 #
-# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, NCCL (-lnccl where it is found), PREFIX, LIBDIR (PREFIX/lib), DESTDIR; V=1 shows the commands of compiler and linker
+# Further checks:
+#
+#   make programs      run programs of PETSc with the plugin and with bcgs
+#   make petsc-suite   run PETSc's own tests of KSP with the plugin, bcgs and idr
+#   make coverage      list the lines that the test suite does not run
+#   make sanitize      run the test programs with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make valgrind      run the test programs in valgrind
+#   make memcheck      run the test programs in compute-sanitizer on a GPU; also make racecheck
+#   make test-types    run the test programs with 64-bit integers and single precision
+#   make check-source  check the layout of the sources
+#   make objects       compile only; a configured PETSc is enough
+#   make nightly       run the checks that take hours, see tools/nightly
+#
+# Settings: PETSC_DIR, PETSC_ARCH, CFLAGS, NCCL (-lnccl if found; empty for none), PREFIX, LIBDIR (PREFIX/lib), DESTDIR, V=1 (show commands)
 
 SHELL   := /bin/bash
 VERSION := $(shell sed -n 's/^\#define PETSCIDRS_VERSION_[A-Z]* *//p' include/petscidrs.h | paste -sd .)
@@ -43,11 +46,11 @@ ifneq ($(found),)
     PETSC_DIR  := $(patsubst PETSC_DIR=%,%,$(filter PETSC_DIR=%,$(found)))
     PETSC_ARCH :=
   endif
-  # PETSc's variables, which know compilers, flags and libraries; CFLAGS stay ours
+  # PETSc's variables give compilers, flags and libraries; CFLAGS stay ours
   ours := $(CFLAGS)
   include $(PETSC_DIR)/lib/petsc/conf/variables
   CFLAGS  := $(if $(ours),$(ours),-O3 -g -Wall)
-  # Debian's makefiles name no run path. That of its PETSc with debugging is not where the loader looks, and where it does is another of that name
+  # Debian's makefiles set no run path. Its PETSc with debugging is not where the loader looks; another library of that name is
   ifeq ($(CC_LINKER_SLFLAG),-L)
     ifeq ($(dir $(realpath $(PETSC_LIB_DIR)/$(patsubst -l%,lib%.so,$(firstword $(PETSC_LIB_BASIC))))),$(realpath $(PETSC_LIB_DIR))/)
       runpath := -Wl,-rpath,$(PETSC_LIB_DIR)
@@ -57,23 +60,23 @@ ifneq ($(found),)
   petsc    = PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH)
 endif
 .DEFAULT_GOAL := all
-# A function that this PETSc does not have is an error when the plugin is compiled, not when it is loaded
+# A function that this PETSc lacks must fail at compile time, not at load time
 IDRS_CFLAGS := -Werror=implicit-function-declaration
 quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 
-# One directory for each PETSc, named after it
+# One build directory for each PETSc
 BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
 PLUGIN := $(BUILD)/libpetscidrs.so
 
 sources := $(sort $(shell find src -name "*.c"))
-# CUDA where this PETSc was built with it and is not older than idrscompat.h says: nvcc compiles, the C compiler links
+# CUDA if this PETSc was built with it and is new enough, see idrscompat.h: nvcc compiles, the C compiler links
 ifneq ($(CUDA_LIB),)
   ifneq ($(shell grep -E 'PETSC_VERSION_MINOR +1[89]$$' $(PETSC_DIR)/include/petscversion.h),)
     remark := Without back end cuda and -sf_type nccl, which need PETSc 3.20 or newer
   else
     sources  += $(sort $(shell find src -name "*.cu"))
     cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
-    # NCCL where the compilers find it; NCCL= (nothing) for none
+    # NCCL if the compilers find it; an empty NCCL= leaves it out
     NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)
     ifneq ($(NCCL),)
       CUDAFLAGS += -DPETSCIDRS_HAVE_NCCL
@@ -83,8 +86,8 @@ ifneq ($(CUDA_LIB),)
 endif
 objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
 
-# The fused loops: vectorised reductions where they are marked, and, where the compiler knows it, complex products without
-# a detour for infinities
+# Fused loops: vectorized reductions where marked, and complex multiplication without the treatment of infinities if the compiler
+# supports that
 $(BUILD)/obj/src/vec/host/%.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
 
 ifneq ($(found),)
@@ -111,7 +114,7 @@ $(BUILD)/obj/%.o: %.cu
 
 -include $(objects:.o=.d)
 
-# With no PETSc at hand, get one first, or say what to do
+# Without a PETSc, install one first, or print what to do
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
@@ -158,7 +161,7 @@ install: $(PLUGIN)
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 
-# Programs that take the plugin at run time, and one that links it
+# Programs that load the plugin at run time, and one that links it
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)

@@ -1,13 +1,13 @@
 /*
-   How far a benchmark has come, in a line of the standard error that is rewritten in place; nothing unless that is a terminal.
-   Not the standard output: mpiexec may give a process a terminal there of its own, whatever its own output is.
+   Progress of a benchmark, in one line of the standard error that is overwritten; nothing is printed unless that is a terminal.
+   The standard output does not tell: mpiexec may give a process a terminal of its own there.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <unistd.h>
 
-/* Progress - Shows a text in the place of the last one; NULL clears the line, before anything else is printed */
+/* Progress - Overwrites the line with a text; NULL clears it, which other output needs first */
 static PetscErrorCode Progress(MPI_Comm comm, const char text[])
 {
   PetscFunctionBeginUser;

@@ -1,13 +1,13 @@
-static char help[] = "How often Krylov solvers tell the truth: runs on real matrices, without and with preconditioners, from several right-hand sides; counts\n\
-those that said they had converged, and of these the ones whose true residual is above the tolerance.\n\
-  -matrices directory  where the Matrix Market files are, name.mtx.gz\n\
-  -names a,b,c         their names (default: ten of tutorials/matrices); wedge4, put together from its three; or reaction, helmholtz, convection, rows,\n\
-                       which need no file\n\
-  -solvers a,b:4,c     methods, some with their s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
-  -seeds k             seeds of the shadow space of idrs, each a run (default 1)\n\
-  -wrong factor        a residual this much above the tolerance is wrong (default 1.1)\n\
-  -verbose             a line for every run that did not converge, or wrongly\n\
-Tolerance, iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
+static char help[] = "How often a reported convergence is true: solves systems with real matrices, several preconditioners and several right-hand sides,\n\
+and counts the runs that reported convergence, and among them those whose true residual is above the tolerance.\n\
+  -matrices directory  directory of the Matrix Market files, name.mtx.gz\n\
+  -names a,b,c         names of matrices (default: ten of tutorials/matrices); wedge4 is assembled from three files; reaction, helmholtz, convection\n\
+                       and rows are generated\n\
+  -solvers a,b:4,c     methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
+  -seeds k             number of seeds of the shadow space; idrs runs once with each (default 1)\n\
+  -wrong factor        a run is wrong if its true residual is above this factor times the tolerance (default 1.1)\n\
+  -verbose             print a line for every run that did not converge or is wrong\n\
+Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
 
 #include <petscksp.h>
 #include <petsctime.h>
@@ -18,11 +18,11 @@ Tolerance, iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
 #define MAX_NAMES 64
 
 typedef struct {
-  PetscInt  runs, converged, wrong, broken, products;
+  PetscInt  runs, converged, wrong, broken, matvecs;
   PetscReal seconds;
 } Tally;
 
-/* Right-hand sides: A times ones, one point, and nothing special */
+/* Right-hand sides: A (1,...,1)^T, a unit vector, sines */
 static const char *const sides[] = {"ones", "point", "general"};
 
 static PetscErrorCode RightHandSide(Mat A, PetscInt which, Vec b)
@@ -47,7 +47,7 @@ static PetscErrorCode RightHandSide(Mat A, PetscInt which, Vec b)
   PetscFunctionReturn(0);
 }
 
-/* One run, from zero */
+/* Run - Solves from x = 0 and counts the outcome */
 static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char what[], PetscBool verbose, Tally *tally)
 {
   KSPConvergedReason reason;
@@ -75,7 +75,7 @@ static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char wh
   PetscCall(VecNorm(r, NORM_2, &rnorm));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
   tally->runs++;
-  tally->products += after.count - before.count;
+  tally->matvecs += after.count - before.count;
   tally->seconds += (PetscReal)(end - start);
   if (reason > 0) tally->converged++;
   if (reason > 0 && !(rnorm <= factor * rtol * bnorm)) tally->wrong++;
@@ -89,7 +89,7 @@ static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char wh
   PetscFunctionReturn(0);
 }
 
-/* A preconditioner that cannot be made is none of the solver's business */
+/* CanSetUp - Tells whether the preconditioner can be set up; runs where it cannot are left out */
 static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
 {
   PetscErrorCode ierr;
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
   PetscCall(GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
   PetscCall(GetNames("-solvers", "idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", solvers, &methods));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "products", "seconds"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "matvecs", "seconds"));
   for (PetscInt m = 0; m < methods; m++) {
     Tally  tally = {0};
     char **parts;
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
       }
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
-                            tally.runs - tally.converged - tally.broken, tally.products, (double)tally.seconds));
+                            tally.runs - tally.converged - tally.broken, tally.matvecs, (double)tally.seconds));
     }
     PetscCall(PetscStrToArrayDestroy(n, parts));
   }

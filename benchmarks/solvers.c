@@ -1,34 +1,35 @@
-static char help[] = "Times idrs against PETSc's idr, bcgs and gmres on one system: microseconds a product with the operator, and time to a true\n\
-residual of 1e-8. Prints a table with ratios and appends to a CSV file.\n\
+static char help[] = "Times idrs, PETSc's idr, bcgs and gmres on one system: microseconds per matvec (one multiplication of a vector by A), and time to\n\
+a true residual of 1e-8. Prints the copy speed of the machine and a table with ratios, and appends the table to a CSV file.\n\
   -n n         3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
   -nz m        or n x n x m\n\
   -peclet p    its mesh Peclet number, wind (1,1,1) (default 0.5)\n\
-  -f file      a Matrix Market file instead\n\
-  -b file      with this right-hand side; else b = A (1,...,1)^T\n\
-  -products k  products in a timed run (default 90)\n\
-  -repeat r    such runs, of which the median is shown (default 5)\n\
-  -limit k     iterations that the run to the tolerance may take (default 3000)\n\
+  -f file      a matrix from a Matrix Market file instead\n\
+  -b file      its right-hand side (default A (1,...,1)^T)\n\
+  -matvecs k   matvecs in a timed run (default 90)\n\
+  -repeat r    number of timed runs; the median is shown (default 5)\n\
+  -limit k     maximum number of iterations of the run to the tolerance (default 3000)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -others m,.. other methods (default bcgs,gmres)\n\
   -csv file    CSV file to append to\n\
   -label text  name of the problem in table and file\n\n";
 
 #include <petscksp.h>
+#include <petscdevice.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
 #include "progress.h"
 
 typedef struct {
-  PetscInt    repeat, products, limit;
+  PetscInt    repeat, matvecs, limit;
   const char *label;
   FILE       *csv;
 } Benchmark;
 
 typedef struct {
-  PetscReal          product; /* seconds a product */
-  PetscReal          solve;   /* seconds to the tolerance */
+  PetscReal          matvec; /* seconds per matvec */
+  PetscReal          solve;  /* seconds to the tolerance */
   PetscReal          residual;
-  PetscInt           its, products;
+  PetscInt           its, matvecs;
   KSPConvergedReason reason;
 } Timing;
 
@@ -70,8 +71,8 @@ static PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, PetscInt nz
   PetscFunctionReturn(0);
 }
 
-/* One solve from x = 0: its time and the products it made */
-static PetscErrorCode TimedSolve(KSP ksp, Vec b, Vec x, PetscReal *seconds, PetscInt *products)
+/* TimedSolve - Solves from x = 0; gives the time and the number of matvecs */
+static PetscErrorCode TimedSolve(KSP ksp, Vec b, Vec x, PetscReal *seconds, PetscInt *matvecs)
 {
   PetscLogEvent      event;
   PetscEventPerfInfo before, after;
@@ -86,12 +87,12 @@ static PetscErrorCode TimedSolve(KSP ksp, Vec b, Vec x, PetscReal *seconds, Pets
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&end));
   PetscCall(PetscLogEventGetPerfInfo(0, event, &after));
-  *seconds  = (PetscReal)(end - start);
-  *products = after.count - before.count;
+  *seconds = (PetscReal)(end - start);
+  *matvecs = after.count - before.count;
   PetscFunctionReturn(0);
 }
 
-/* As the table calls it: with its s, where it has one */
+/* MethodName - The name in the table, with s where the method has one */
 static PetscErrorCode MethodName(const char type[], PetscInt s, char name[], size_t length)
 {
   PetscFunctionBeginUser;
@@ -105,7 +106,7 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
   KSP                      ksp;
   Vec                      x, r;
   PetscReal                seconds[64], bnorm;
-  PetscInt                 products;
+  PetscInt                 matvecs;
   void                    *ctx;
   static const char *const sizes[] = {"-ksp_idrs_s", "-ksp_idr_s"};
   const MPI_Comm           comm    = PetscObjectComm((PetscObject)A);
@@ -125,28 +126,28 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
   PetscCall(KSPCreate(comm, &ksp));
   PetscCall(KSPSetType(ksp, type));
   PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* the norm of the true residual for all */
+  PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* all methods test the norm of the true residual */
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(KSPSetUp(ksp));
 
-  /* A fixed number of products, no test: bcgs makes two an iteration */
-  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e30, bench->products));
+  /* A fixed number of iterations without a test; an iteration of bcgs has two matvecs, so divide by the matvecs counted */
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e30, bench->matvecs));
   PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
   for (PetscInt i = 0; i < bench->repeat + 1; i++) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s: run %" PetscInt_FMT " of %" PetscInt_FMT, name, i + 1, bench->repeat + 1));
     PetscCall(Progress(comm, text));
-    PetscCall(TimedSolve(ksp, b, x, &seconds[i ? i - 1 : 0], &products)); /* the first warms up */
-    seconds[i ? i - 1 : 0] /= products;
+    PetscCall(TimedSolve(ksp, b, x, &seconds[i ? i - 1 : 0], &matvecs)); /* the first is a warm-up */
+    seconds[i ? i - 1 : 0] /= matvecs;
   }
   PetscCall(PetscSortReal(bench->repeat, seconds));
-  timing->product = seconds[bench->repeat / 2];
+  timing->matvec = seconds[bench->repeat / 2];
 
   PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, bench->limit));
   PetscCall(KSPConvergedDefaultCreate(&ctx));
   PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedDefault, ctx, KSPConvergedDefaultDestroy));
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s: run to the tolerance", name));
   PetscCall(Progress(comm, text));
-  PetscCall(TimedSolve(ksp, b, x, &timing->solve, &timing->products));
+  PetscCall(TimedSolve(ksp, b, x, &timing->solve, &timing->matvecs));
   PetscCall(Progress(comm, NULL));
   PetscCall(KSPGetIterationNumber(ksp, &timing->its));
   PetscCall(KSPGetConvergedReason(ksp, &timing->reason));
@@ -161,8 +162,52 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
   PetscFunctionReturn(0);
 }
 
-/* Products alone, one after another */
-static PetscErrorCode MeasureProduct(const Benchmark *bench, Mat A, Vec b, Timing *timing)
+/*
+   MeasureCopy - Times VecCopy() of a vector of the type of b, 256 MB on each process, and prints the bytes read and written per second,
+   which bound what passes over long vectors can reach. tools/plot roofline reads this line
+*/
+static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
+{
+  const MPI_Comm     comm = PetscObjectComm((PetscObject)b);
+  const PetscInt     n = (PetscInt)(256e6 / sizeof(PetscScalar)), copies = 10;
+  Vec                x, y;
+  VecType            type;
+  PetscReal          best = PETSC_MAX_REAL;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetType(b, &type));
+  PetscCall(VecCreate(comm, &x));
+  PetscCall(VecSetSizes(x, n, PETSC_DETERMINE));
+  PetscCall(VecSetType(x, type));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(VecCopy(x, y)); /* a warm-up */
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscCall(Progress(comm, "copy speed"));
+  for (PetscInt i = 0; i < bench->repeat; i++) {
+    PetscLogDouble start, end;
+    PetscReal      seconds;
+
+    PetscCall(PetscBarrier((PetscObject)x));
+    PetscCall(PetscTime(&start));
+    for (PetscInt k = 0; k < copies; k++) PetscCall(VecCopy(x, y));
+    PetscCall(PetscDeviceContextSynchronize(dctx));
+    PetscCall(PetscBarrier((PetscObject)x));
+    PetscCall(PetscTime(&end));
+    seconds = (PetscReal)(end - start) / copies;
+    best    = PetscMin(best, seconds);
+  }
+  PetscCall(Progress(comm, NULL));
+  PetscCall(PetscPrintf(comm, "copy speed of each process: %.1f GB/s read and written\n", (double)(1e-9 * 2.0 * sizeof(PetscScalar) * n / best)));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(0);
+}
+
+/* MeasureMatvec - Times MatMult() alone */
+static PetscErrorCode MeasureMatvec(const Benchmark *bench, Mat A, Vec b, Timing *timing)
 {
   Vec       x, y;
   PetscReal seconds[64], norm;
@@ -176,36 +221,36 @@ static PetscErrorCode MeasureProduct(const Benchmark *bench, Mat A, Vec b, Timin
 
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&start));
-    for (PetscInt k = 0; k < bench->products; k++) PetscCall(MatMult(A, x, y));
-    PetscCall(VecNorm(y, NORM_2, &norm)); /* waits for them all */
+    for (PetscInt k = 0; k < bench->matvecs; k++) PetscCall(MatMult(A, x, y));
+    PetscCall(VecNorm(y, NORM_2, &norm)); /* waits for all of them */
     PetscCall(PetscTime(&end));
-    seconds[i ? i - 1 : 0] = (PetscReal)(end - start) / bench->products;
+    seconds[i ? i - 1 : 0] = (PetscReal)(end - start) / bench->matvecs;
   }
   PetscCall(PetscSortReal(bench->repeat, seconds));
-  *timing          = (Timing){0};
-  timing->product  = seconds[bench->repeat / 2];
-  timing->products = bench->products;
+  *timing         = (Timing){0};
+  timing->matvec  = seconds[bench->repeat / 2];
+  timing->matvecs = bench->matvecs;
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscFunctionReturn(0);
 }
 
-/* A line of the table; ratios to PETSc's idr of the same s, or for methods without s, none */
+/* Report - Prints a line of the table; the ratio is to PETSc's idr with the same s, and left out for methods without s */
 static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt rows, const char type[], PetscInt s, const Timing *t, const Timing *reference)
 {
-  const char *verdict = t->reason < 0 ? KSPConvergedReasons[t->reason] : (t->residual <= 1.01e-8 ? "" : "CONVERGED, but not so");
+  const char *verdict = t->reason < 0 ? KSPConvergedReasons[t->reason] : (t->residual <= 1.01e-8 ? "" : "CONVERGED, but the true residual is too large");
   PetscMPIInt size;
   char        name[32], ratio[32] = "";
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(MethodName(type, s, name, sizeof(name)));
-  if (reference) PetscCall(PetscSNPrintf(ratio, sizeof(ratio), "%.2f", (double)(t->product / reference->product)));
-  if (!t->reason) PetscCall(PetscPrintf(comm, "%-10s %12.1f\n", name, (double)(1e6 * t->product)));
-  else PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->product), ratio, t->products, (double)t->solve, (double)t->residual, verdict));
+  if (reference) PetscCall(PetscSNPrintf(ratio, sizeof(ratio), "%.2f", (double)(t->matvec / reference->matvec)));
+  if (!t->reason) PetscCall(PetscPrintf(comm, "%-10s %12.1f\n", name, (double)(1e6 * t->matvec)));
+  else PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->matvec), ratio, t->matvecs, (double)t->solve, (double)t->residual, verdict));
   if (bench->csv)
-    PetscCall(PetscFPrintf(comm, bench->csv, "%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, rows, size, type, s, (double)(1e6 * t->product), ratio, t->its, t->products,
-                           (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
+    PetscCall(PetscFPrintf(comm, bench->csv, "%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, rows, size, type, s, (double)(1e6 * t->matvec), ratio, t->its, t->matvecs, (double)t->solve,
+                           (double)t->residual, KSPConvergedReasons[t->reason]));
   PetscFunctionReturn(0);
 }
 
@@ -231,7 +276,7 @@ int main(int argc, char **argv)
   nz = n;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-nz", &nz, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-peclet", &peclet, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &bench.products, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-matvecs", &bench.matvecs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-limit", &bench.limit, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &bench.repeat, NULL));
   PetscCheck(bench.repeat >= 1 && bench.repeat <= 64, comm, PETSC_ERR_USER_INPUT, "-repeat %" PetscInt_FMT ": must be in 1 to 64", bench.repeat);
@@ -268,11 +313,13 @@ int main(int argc, char **argv)
     PetscCall(PetscTestFile(file, 'r', &isnew));
     isnew = (PetscBool)!isnew;
     PetscCall(PetscFOpen(comm, file, "a", &bench.csv));
-    if (isnew) PetscCall(PetscFPrintf(comm, bench.csv, "problem,rows,ranks,method,s,us_a_product,ratio_to_idr,iterations,products,seconds,true_residual,reason\n"));
+    if (isnew) PetscCall(PetscFPrintf(comm, bench.csv, "problem,rows,ranks,method,s,us_a_matvec,ratio_to_idr,iterations,matvecs,seconds,true_residual,reason\n"));
   }
 
-  PetscCall(PetscPrintf(comm, "%s, %" PetscInt_FMT " rows\n%-10s %12s %8s %10s %12s %12s\n", label, rows, "method", "us/product", "of idr", "products", "seconds", "true res."));
-  PetscCall(MeasureProduct(&bench, A, b, &timing));
+  PetscCall(PetscPrintf(comm, "%s, %" PetscInt_FMT " rows\n", label, rows));
+  PetscCall(MeasureCopy(&bench, b));
+  PetscCall(PetscPrintf(comm, "%-10s %12s %8s %10s %12s %12s\n", "method", "us/matvec", "of idr", "matvecs", "seconds", "true res."));
+  PetscCall(MeasureMatvec(&bench, A, b, &timing));
   PetscCall(Report(&bench, comm, rows, "MatMult", 0, &timing, NULL));
   PetscCall(KSPInitializePackage());
   PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
@@ -289,7 +336,7 @@ int main(int argc, char **argv)
     PetscCall(Report(&bench, comm, rows, others[i], 0, &timing, NULL));
     PetscCall(PetscFree(others[i]));
   }
-  if (!create) PetscCall(PetscPrintf(comm, "This PETSc has no KSPIDR to compare with: it came with 3.26\n"));
+  if (!create) PetscCall(PetscPrintf(comm, "No comparison with idr: KSPIDR needs PETSc 3.26\n"));
   if (bench.csv) PetscCall(PetscFClose(comm, bench.csv));
   PetscCall(VecDestroy(&b));
   PetscCall(MatDestroy(&A));

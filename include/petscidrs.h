@@ -6,8 +6,8 @@
 #include <petscksp.h>
 
 #define PETSCIDRS_VERSION_MAJOR    0
-#define PETSCIDRS_VERSION_MINOR    1
-#define PETSCIDRS_VERSION_SUBMINOR 1
+#define PETSCIDRS_VERSION_MINOR    2
+#define PETSCIDRS_VERSION_SUBMINOR 0
 
 #define KSPIDRS     "idrs"
 #define PETSCSFNCCL "nccl"
@@ -16,7 +16,7 @@
   KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`
 
   Values:
-+ `KSP_IDRS_AUTO` - the fastest that can run on the vectors of the system, the default
++ `KSP_IDRS_AUTO` - the fastest back end that can run on the vectors of the system, the default
 . `KSP_IDRS_VEC`  - PETSc's `Vec` operations, for every type of vector
 . `KSP_IDRS_HOST` - fused loops over arrays in the memory of the host, for `VECSEQ` and `VECMPI`
 - `KSP_IDRS_CUDA` - fused CUDA kernels, for `VECCUDA`
@@ -37,7 +37,7 @@ PETSC_EXTERN const char *const KSPIDRSImplementations[];
   KSPIDRSCommunication - How the reductions of `KSPIDRS` travel between GPUs
 
   Values:
-+ `KSP_IDRS_COMMUNICATION_AUTO` - by NCCL with `-sf_type nccl`, if it can be used, else by MPI, the default
++ `KSP_IDRS_COMMUNICATION_AUTO` - by NCCL if the scatter of the operator does and NCCL can be used, else by MPI, the default
 . `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
 - `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
 

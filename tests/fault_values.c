@@ -110,9 +110,14 @@ static PetscErrorCode TestSetters(void)
     PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
     if (size > 1) {
+      Vec x;
+
+      PetscCall(VecDuplicate(b, &x));
       PetscCall(Listen());
-      ierr = KSPSetUp(ksp);
+      ierr = KSPSolve(ksp, b, x);
       PetscCall(Heard());
+      PetscCall(Unlock(b));
+      PetscCall(VecDestroy(&x));
       /* processes on devices may have one each, or share it */
       if (!device || ierr) {
         PetscCall(CheckError(ierr, "communication that cannot be", "-ksp_idrs_communication", "nccl"));

@@ -183,7 +183,6 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One number of columns on one layout: the hash in the vectors and in the sums, whatever seed was there before */
 /* The sums of x, and of y where there is one */
 static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
 {
@@ -197,6 +196,7 @@ static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One number of columns on one layout: the hash in the vectors and in the sums, whatever seed was there before */
 static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementation implementation, Check *vectors, Check *sums)
 {
   const uint64_t seeds[] = {0, 7, UINT64_C(0xfedcba9876543210), 7, 0};

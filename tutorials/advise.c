@@ -1,28 +1,28 @@
-static char help[] = "Which Krylov method for this linear system with one preconditioner: tries them. make advise calls it for each preconditioner.\n\
-  -f file, -b file, -column j, -rhs kind   the system, as in linearsystem.h\n\
-  -solvers a,b:s,...        methods, some with their s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, and idr:4 where PETSc has it)\n\
-  -preconditioners a,b,...  of make advise: their types (default none,jacobi,bjacobi,sor,asm,gamg)\n\
-  -limit seconds            of one solve or set-up (default 10); what takes twice that and five seconds more is killed\n\
-  -total seconds            after which no other run begins (default 300)\n\
-Tolerance, iterations and more as always, for all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
-On a GPU: -mat_type aijcusparse -vec_type cuda. Runs in parallel too.\n\n";
+static char help[] = "Tries Krylov methods on a linear system with one preconditioner. make advise calls it for each preconditioner.\n\
+  -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
+  -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, and idr:4 where PETSc has it)\n\
+  -preconditioners a,b,...  types of preconditioners, read by make advise (default none,jacobi,bjacobi,sor,asm,gamg)\n\
+  -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds is killed\n\
+  -total seconds            no run begins after this time (default 300)\n\
+PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
+On a GPU: -mat_type aijcusparse -vec_type cuda. Also runs on several processes.\n\n";
 
 /*
-   tools/advise, which make advise MATRIX=file [RHS=file] calls, starts this program for each preconditioner and makes a table of
-   what it prints. A preconditioner that crashes, or that some processes wait in for one that has failed, takes no other with it.
+   make advise MATRIX=file [RHS=file] calls tools/advise, which starts this program once for each preconditioner and prints the
+   results as a table. So a preconditioner that crashes, or hangs because one process has failed, does not stop the others.
 
    All methods are preconditioned from the right and so test the norm of the same residual. The preconditioner is set up once and
-   serves all methods. Each run begins with a few iterations that are not counted: they warm up, and tell how many iterations
-   fit into the limit of time, so that the run itself is not disturbed by a clock.
+   serves all methods. Each run begins with a few iterations that are not counted: they are a warm-up, and give the number of
+   iterations that fit into the time limit, so that no clock is read during the timed run.
 
-   It prints lines of fields, with tabs between them:
+   It prints lines of fields, separated by tabs:
 
-     system  what was read, the number of methods, a note on memory
-     begin   what is tried now
-     run     0 if it is right, else 1, or 2 if there is no solution; seconds, or the residual norm; options; the same with those
-             that go with them; the other columns of the table
-     ended   why the step that was begun last has been killed
-     left    the number of runs that there was no time for
+     system  the system, the number of methods, a note on memory
+     begin   options of the run or set-up that begins
+     run     0 if correct, 1 if not, 2 if there is no solution; seconds or residual norm; options; all options to paste; the other
+             columns of the table
+     ended   why the last run or set-up was killed
+     left    the number of runs that were left out for want of time
 */
 #include <signal.h>
 #include <sys/time.h>
@@ -32,13 +32,13 @@ On a GPU: -mat_type aijcusparse -vec_type cuda. Runs in parallel too.\n\n";
 #include "linearsystem.h"
 #include "solvers.h"
 
-#define TRIAL 30 /* iterations that are not counted: as many as GMRES makes before it restarts */
+#define TRIAL 30 /* iterations that are not counted; GMRES restarts after as many */
 
 typedef struct {
   char      options[256], reason[sizeof(attempt.text) + 32];
-  PetscInt  its, vectors; /* vectors is 0 where it is not known */
-  PetscReal products, setup, solve, residual;
-  PetscBool right; /* converged, and the true residual is as small as was asked for */
+  PetscInt  its, vectors; /* vectors: number of work vectors, 0 if unknown */
+  PetscReal matvecs, setup, solve, residual;
+  PetscBool right; /* converged, and the true residual meets the tolerance */
 } Run;
 
 typedef struct {
@@ -50,20 +50,20 @@ typedef struct {
   char           pctype[64];
 } Advice;
 
-/* Events so far: products with a matrix, applications of a preconditioner */
+/* Numbers of events so far: matvecs, applications of the preconditioner */
 typedef struct {
-  PetscInt products, applications;
+  PetscInt matvecs, applications;
 } Events;
 
 static PetscErrorCode EventsCount(Events *events)
 {
-  PetscLogEvent      product, application;
+  PetscLogEvent      matvec, application;
   PetscEventPerfInfo info;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscLogEventGetId("MatMult", &product));
-  PetscCall(PetscLogEventGetPerfInfo(0, product, &info));
-  events->products = info.count;
+  PetscCall(PetscLogEventGetId("MatMult", &matvec));
+  PetscCall(PetscLogEventGetPerfInfo(0, matvec, &info));
+  events->matvecs = info.count;
   PetscCall(PetscLogEventGetId("PCApply", &application));
   PetscCall(PetscLogEventGetPerfInfo(0, application, &info));
   events->applications = info.count;
@@ -74,7 +74,7 @@ static PetscErrorCode EventsSince(const Events *before, Events *events)
 {
   PetscFunctionBeginUser;
   PetscCall(EventsCount(events));
-  events->products -= before->products;
+  events->matvecs -= before->matvecs;
   events->applications -= before->applications;
   PetscFunctionReturn(0);
 }
@@ -240,7 +240,7 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   }
   PetscCall(KSPGetIterationNumber(ksp, &run->its));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  run->products = events.products - (PetscReal)usage->products * events.applications / PetscMax(usage->applications, 1); /* without those inside the preconditioner */
+  run->matvecs = events.matvecs - (PetscReal)usage->matvecs * events.applications / PetscMax(usage->applications, 1); /* without the matvecs of the preconditioner */
   PetscCall(MatMult(advice->A, advice->x, advice->r));
   PetscCall(VecAYPX(advice->r, -1.0, advice->b));
   PetscCall(VecNorm(advice->r, NORM_2, &rnorm));
@@ -248,12 +248,12 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   run->right    = (PetscBool)(reason > 0 && rnorm <= 1.1 * PetscMax(rtol * advice->bnorm, atol));
   advice->rtol  = rtol;
   if (reason == KSP_DIVERGED_ITS && limited) PetscCall(PetscStrncpy(run->reason, "out of time", sizeof(run->reason)));
-  else if (reason > 0 && !run->right) PetscCall(PetscSNPrintf(run->reason, sizeof(run->reason), "%s, but not so", KSPConvergedReasons[reason]));
+  else if (reason > 0 && !run->right) PetscCall(PetscSNPrintf(run->reason, sizeof(run->reason), "%s, but the true residual is too large", KSPConvergedReasons[reason]));
   else PetscCall(PetscStrncpy(run->reason, KSPConvergedReasons[reason], sizeof(run->reason)));
   PetscFunctionReturn(0);
 }
 
-/* Those of a run and its tolerance, and those that the user gave for all runs */
+/* PrintOptions - Prints the options to paste: those of the run, and those that the user gave for all runs */
 static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
 {
   const char *const given[] = {"-mat_type", "-vec_type", "-ksp_gmres_restart"};
@@ -272,22 +272,22 @@ static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
   PetscFunctionReturn(0);
 }
 
-/* The number by which runs are sorted: those that are right by time, others that have a solution by what is left of the residual */
+/* PrintRun - Prints a row; tools/advise sorts correct runs by time, and other runs with a solution by residual norm */
 static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
 {
   PetscInt  n;
-  PetscBool solved = (PetscBool)(run->products > 0 && !PetscIsInfOrNanReal(run->residual));
+  PetscBool solved = (PetscBool)(run->matvecs > 0 && !PetscIsInfOrNanReal(run->residual));
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(advice->b, &n));
   PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2), run->right ? (double)(run->setup + run->solve) : (solved ? (double)run->residual : 0.0), run->options));
   PetscCall(PrintOptions(advice, run));
   PetscCall(PetscPrintf(advice->comm, "\t"));
-  if (run->products > 0) {
+  if (run->matvecs > 0) {
     char work[16] = "?";
 
     if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", 1e-6 * (double)n * sizeof(PetscScalar) * (double)run->vectors));
-    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.4f %9.4f %11.2e %9s  ", run->its, (double)run->products, (double)run->setup, (double)run->solve, (double)run->residual, work));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.4f %9.4f %11.2e %9s  ", run->its, (double)run->matvecs, (double)run->setup, (double)run->solve, (double)run->residual, work));
   }
   PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
   PetscFunctionReturn(0);
@@ -374,7 +374,7 @@ static PetscErrorCode OptionsCheck(MPI_Comm comm, PetscBool *usable)
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(chosen) && *usable; i++) {
     PetscCall(PetscOptionsHasName(NULL, NULL, chosen[i], &set));
     if (set) {
-      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "%s is what this program chooses itself; name what it is to try with -solvers and -preconditioners", chosen[i]));
+      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "%s is what this program chooses itself; list the candidates with -solvers and -preconditioners", chosen[i]));
       PetscCall(AttemptPrint(comm));
       *usable = PETSC_FALSE;
     }
@@ -395,7 +395,7 @@ static PetscErrorCode PrintSystem(const Advice *advice, int count)
   PetscCall(MatGetInfo(advice->A, MAT_GLOBAL_SUM, &info));
   PetscCallMPI(MPI_Comm_size(advice->comm, &size));
   PetscCall(PetscPrintf(advice->comm, "system\t%s: %" PetscInt_FMT " rows, %.0f nonzeros, processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t", file, n, info.nz_used, size, (double)advice->limit, (double)advice->total, count));
-  PetscCall(PetscPrintf(advice->comm, "work: vectors of the method besides x and b; idrs with s = 16 would take %d, %.3g MB, and is worth a try where nothing else converges\n", 2 * 16 + 5, (2 * 16 + 5) * 1e-6 * (double)n * sizeof(PetscScalar)));
+  PetscCall(PetscPrintf(advice->comm, "work MB: memory of the work vectors, without x and b. Where nothing converges, try idrs with s = 16: %d vectors, %.3g MB\n", 2 * 16 + 5, (2 * 16 + 5) * 1e-6 * (double)n * sizeof(PetscScalar)));
   PetscFunctionReturn(0);
 }
 
@@ -423,7 +423,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscLogDefaultBegin()); /* counts products */
+  PetscCall(PetscLogDefaultBegin()); /* counts matvecs */
   PetscCall(PetscTime(&advice.begin));
   advice.comm = PETSC_COMM_WORLD;
   PetscCall(SolverExists("idr", &usable)); /* came with 3.26 */

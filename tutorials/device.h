@@ -1,5 +1,5 @@
 /*
-   A GPU that the options ask for and that cannot be used: found before anything is computed, and said in one line
+   Reports in one line, before anything is computed, that the GPU which the options ask for cannot be used
 */
 #pragma once
 

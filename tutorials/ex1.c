@@ -1,27 +1,26 @@
 static char help[] = "Solves a linear system from a file with several Krylov methods and prints, for each, the iterations, the time and the true residual.\n\
   -f file         the matrix, in Matrix Market or PETSc's binary format; plain or compressed with gzip\n\
-  -b file         the right-hand side, in the same formats; without it b = A x, where x is\n\
-  -rhs kind       ones (the default) or random\n\
+  -b file         the right-hand side, in the same formats; without it b = A x with\n\
+  -rhs kind       x of ones (the default) or random numbers\n\
   -column j       column of a Matrix Market file of right-hand sides, from 0\n\
   -solvers a,b,c  the methods, idrs,bcgs,gmres by default\n\
-Options for the methods and the preconditioner as always, e.g. -ksp_rtol 1e-8 -ksp_idrs_s 8 -pc_type jacobi.\n\n";
+Options of PETSc apply to methods and preconditioner, for example -ksp_rtol 1e-8 -ksp_idrs_s 8 -pc_type jacobi.\n\n";
 
 /*
-   KSPIDRS is not in PETSc: run this program, or any other, with -dll_append path/libpetscidrs.so, and the method is a type
-   like all others. Nothing here knows of the plugin.
+   KSPIDRS is not in PETSc. With -dll_append path/libpetscidrs.so this program, as any other, can use it as every other type.
 
    Options that matter:
-     -ksp_idrs_s 8           more shadow vectors: fewer products, more vector operations and memory; 4 is the default
-     -pc_type bjacobi        the preconditioner decides more than the method; jacobi, bjacobi (ILU in each block), asm, gamg, ...
-     -ksp_rtol 1e-10         for |b-Ax|/|b|: idrs says that it has converged only when b - Ax, computed anew, is as small as that
-     -mat_type aijcusparse -vec_type cuda   all of it on a GPU
+     -ksp_idrs_s 8           more shadow vectors: fewer matvecs, more vector operations and memory; the default is 4
+     -pc_type bjacobi        the preconditioner matters more than the method; jacobi, bjacobi (ILU in each block), asm, gamg, ...
+     -ksp_rtol 1e-10         for |b-Ax|/|b|: idrs reports convergence only after b - Ax has been recomputed and meets it
+     -mat_type aijcusparse -vec_type cuda   everything on a GPU
 */
 #include <petscksp.h>
 #include <petsctime.h>
 #include "linearsystem.h"
 #include "solvers.h"
 
-/* Sets up method and preconditioner, which a matrix may not be fit for: ILU needs all entries of the diagonal */
+/* Sets up method and preconditioner; a matrix may not be suited to it: ILU needs all diagonal entries */
 static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
 {
   MPI_Comm       comm = PetscObjectComm((PetscObject)ksp);

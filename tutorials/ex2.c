@@ -7,20 +7,20 @@ static char help[] = "Temperature in a cube with wind: convection and diffusion 
 
        - Laplace u + p w . grad u = 0   in the unit cube,   u = 1 on a hot plate in the floor, u = 0 on the rest of the walls,
 
-   for a wind w of speed 1 at most. Upwind differences keep u between 0 and 1, as it is in nature, at every Peclet number p: the
-   program checks it, with the true residual.
+   for a wind w of speed 1 at most. With upwind differences u stays between 0 and 1 at every Peclet number p. The
+   program checks this and the true residual.
 
-   The larger p is, the less symmetric is the matrix, and the more vectors GMRES would have to keep; try for example
+   With larger p the matrix is less symmetric, and GMRES has to keep more vectors. Try for example
 
        ./ex2 -da_refine 3 -peclet 1000 -dll_append path/libpetscidrs.so -ksp_type idrs -ksp_idrs_s 8 -pc_type jacobi
 
    Options that matter:
-     -da_grid_x 40 -da_grid_y 40 -da_grid_z 40   points in each direction, -da_refine 2 doubles them twice
+     -da_grid_x 40 -da_grid_y 40 -da_grid_z 40   points in each direction; -da_refine 2 doubles them twice
      -ksp_type idrs -ksp_idrs_s 4                the method; bcgs or gmres for comparison
      -pc_type jacobi | bjacobi | mg | gamg       mg rediscretises on coarser grids: -pc_mg_levels 3, with -mg_levels_ksp_type richardson
                                                  -mg_levels_pc_type sor where the wind dominates
-     -dm_vec_type cuda -dm_mat_type aijcusparse  all on a GPU, with preconditioners that run there: none, jacobi, gamg
-     -ksp_monitor ascii:history.txt              residual norms to a file: gnuplot -p -e 'set logscale y; plot "history.txt" using 1:5'
+     -dm_vec_type cuda -dm_mat_type aijcusparse  everything on a GPU, with preconditioners that run there: none, jacobi, gamg
+     -ksp_monitor ascii:history.txt              writes residual norms to a file: gnuplot -p -e 'set logscale y; plot "history.txt" using 1:5'
 */
 #include <petscksp.h>
 #include <petscdm.h>

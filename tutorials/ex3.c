@@ -7,19 +7,19 @@ static char help[] = "Sound of a point source: the Helmholtz equation in 2-D wit
 
        - Laplace u - k^2 u = delta(x - (1/2,1/2))   in the unit square,   du/dn = i k u   on its boundary,
 
-   whose solution, but for what the simple boundary condition reflects, is the wave i/4 H0(k |x|) with the Hankel function H0: the
-   program compares with it.
+   and compares the solution with the wave i/4 H0(k |x|), H0 a Hankel function. They differ by reflections of the simple boundary
+   condition.
 
-   The matrix is symmetric, not Hermitian, and indefinite, which is where IDR(s) gains from a larger s, and where incomplete
-   factorisations of the matrix itself cannot be relied on. The usual remedy is a preconditioner for an equation with damping, k^2 (1 + i beta)
-   (Erlangga, Vuik and Oosterlee, Appl. Numer. Math. 50 (2004) 409-425): waves die out in it, and ILU or multigrid work.
+   The matrix is symmetric, not Hermitian, and indefinite. For such matrices IDR(s) gains from a larger s, and incomplete
+   factorizations are unreliable. The usual remedy is a preconditioner for an equation with damping, k^2 (1 + i beta)
+   (Erlangga, Vuik and Oosterlee, Appl. Numer. Math. 50 (2004) 409-425), in which waves decay, so that ILU or multigrid work.
 
    Options that matter:
-     -da_grid_x 101 -da_grid_y 101    ten points a wave length at least: 2 pi / k >= 10 h
-     -ksp_idrs_s 8                    fewer products than with 4, which is the default
-     -shift 0.5                       the smaller, the closer to the operator, and the harder for -pc_type ilu, bjacobi or gamg
-     -pc_type lu -shift 0.5           what the shift alone costs
-     -dm_vec_type cuda -dm_mat_type aijcusparse   all on a GPU
+     -da_grid_x 101 -da_grid_y 101    at least ten points per wavelength: 2 pi / k >= 10 h
+     -ksp_idrs_s 8                    fewer matvecs than with 4, the default
+     -shift 0.5                       a smaller shift is closer to the operator, and harder for -pc_type ilu, bjacobi or gamg
+     -pc_type lu -shift 0.5           shows the effect of the shift alone
+     -dm_vec_type cuda -dm_mat_type aijcusparse   everything on a GPU
 */
 #include <petscksp.h>
 #include <petscdm.h>

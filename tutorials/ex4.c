@@ -1,4 +1,4 @@
-static char help[] = "Burgers' equations in 2-D: nonlinear and in time, with preconditioners that lag behind the matrix or change in each iteration.\n\
+static char help[] = "Burgers' equations in 2-D: nonlinear and time-dependent, with preconditioners that lag behind the matrix or change in each iteration.\n\
   -reynolds r   (default 100)\n\n";
 
 /*
@@ -6,22 +6,22 @@ static char help[] = "Burgers' equations in 2-D: nonlinear and in time, with pre
 
        u_t + u u_x + v u_y = (u_xx + u_yy) / r,   v_t + u v_x + v v_y = (v_xx + v_yy) / r   in the unit square
 
-   by central differences and backward differentiation in time, each step by Newton's method. There is an exact solution, a front
-   that moves along the diagonal (C.A.J. Fletcher, Int. J. Numer. Meth. Fluids 3 (1983) 213-216), for values at the boundary and
-   at the start; at the end the program compares with it.
+   with central differences, backward differentiation in time, and Newton's method in each step. The exact solution is a front that
+   moves along the diagonal (C.A.J. Fletcher, Int. J. Numer. Meth. Fluids 3 (1983) 213-216). It gives boundary and initial values,
+   and the program compares with it at the end.
 
-   The matrix changes in every Newton iteration, and the preconditioner is worth keeping longer. Options that matter:
-     -ksp_type idrs -ksp_idrs_s 2               each system needs a few iterations only, so a small s does
+   The matrix changes in every Newton iteration, but the preconditioner can be kept longer. Options that matter:
+     -ksp_type idrs -ksp_idrs_s 2               each system needs only a few iterations, so a small s suffices
      -snes_lag_preconditioner 4 -snes_lag_preconditioner_persists
-                                                set the preconditioner up for every fourth matrix only, over the steps in time
-     -snes_lag_jacobian 2                       keep the matrix, too
+                                                set the preconditioner up for every fourth matrix only, across time steps
+     -snes_lag_jacobian 2                       keep the matrix as well
      -pc_type ksp -ksp_ksp_type bcgs -ksp_ksp_max_it 3 -ksp_pc_type jacobi
-                                                some iterations of another method as preconditioner, which then is another one in
-                                                each iteration: idrs may be preconditioned so, gmres and bcgs may not (fgmres may)
-     -snes_ksp_ew                               solve the linear systems only as well as Newton's method can make use of
-     -ts_monitor -snes_monitor -ksp_converged_reason   what goes on
-     -ts_adapt_type none -ts_dt 0.01            steps of one length
-     -dm_vec_type cuda -dm_mat_type aijcusparse algebra on a GPU; the differences are computed on the host
+                                                some iterations of another method as preconditioner, which then varies: idrs and
+                                                fgmres allow this, gmres and bcgs do not
+     -snes_ksp_ew                               solve the linear systems only as accurately as Newton's method needs
+     -ts_monitor -snes_monitor -ksp_converged_reason   show progress
+     -ts_adapt_type none -ts_dt 0.01            constant time step
+     -dm_vec_type cuda -dm_mat_type aijcusparse linear algebra on a GPU; the differences are computed on the host
 */
 #include <petscts.h>
 #include <petscdm.h>

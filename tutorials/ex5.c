@@ -5,20 +5,20 @@ static char help[] = "Many right-hand sides: the ocean circulation under the mea
 /*
    Solves A x_j = b_j for all columns of a file
 
-     1. with KSPMatSolve(), which takes the columns one by one for methods that have no block variant, as idrs;
+     1. with KSPMatSolve(), which solves column by column for methods without a block variant, such as idrs;
      2. in a loop with KSPSolve(), from zero;
-     3. in a loop that starts from the solution of the column before, which is a good guess when they change little.
+     3. in a loop, from the solution of the previous column, which is a good guess if the columns change little.
 
-   One KSP does all: the preconditioner is set up once, and idrs keeps its shadow space and its work vectors. Only a call of
-   KSPSetOperators(), or a change of the matrix, would set it up again. Try
+   One KSP solves all systems: the preconditioner is set up once, and idrs keeps its work vectors. Only KSPSetOperators(), or a
+   change of the matrix, sets them up again. Try
 
        ./ex5 -f matrices/stommel4.mtx.gz -b matrices/stommel4_b.mtx.gz -dll_append path/libpetscidrs.so -ksp_type idrs -pc_type ilu
 
    Options that matter:
      -ksp_idrs_s 8                          the method
-     -pc_type ilu -pc_factor_levels 3       with many right-hand sides a preconditioner may cost more to set up
-     -ksp_rtol 1e-6                         with the guesses of 3. this is still relative to b, not to the first residual
-     -vec_type cuda -mat_type aijcusparse   all on a GPU
+     -pc_type ilu -pc_factor_levels 3       with many right-hand sides an expensive set-up pays
+     -ksp_rtol 1e-6                         also with the guesses of 3. relative to b, not to the first residual
+     -vec_type cuda -mat_type aijcusparse   everything on a GPU
 */
 #include <petscksp.h>
 #include <petsctime.h>

@@ -1,19 +1,19 @@
-static char help[] = "The functions of the plugin in a program that links it: what the number of shadow vectors changes.\n\
+static char help[] = "Calls the functions of the plugin from a program that links it, and compares numbers of shadow vectors.\n\
   -n k         points in each direction (default 60)\n\
   -peclet p    (default 200)\n\n";
 
 /*
-   A program that sets the options of idrs itself, or asks it for its counts, includes petscidrs.h and links the library; -dll_append
-   is not needed then. After make install PREFIX=/some/where it is compiled with
+   A program that calls the functions of idrs includes petscidrs.h and links the library. It does not need -dll_append. After
+   make install PREFIX=/some/where compile it with
 
        export PKG_CONFIG_PATH=/some/where/lib/pkgconfig:$PETSC_DIR/$PETSC_ARCH/lib/pkgconfig
        mpicc ex6.c -o ex6 $(pkg-config --cflags --libs petscidrs) -lm
 
-   and finds libpetscidrs.so at run time in LD_LIBRARY_PATH, or with -Wl,-rpath,/some/where/lib on that line.
+   At run time the loader finds libpetscidrs.so in LD_LIBRARY_PATH, or by -Wl,-rpath,/some/where/lib on that line.
 
-   The system is that of a substance in a circular current, convection and diffusion in a square with central differences. For
-   s = 1, 2, 4 and 8 shadow vectors the program prints the products with the matrix, which fall with s, and the global
-   reductions, of which idrs makes one a product. Options that are given on the command line prevail over the calls:
+   The system describes a substance in a circular current: convection and diffusion in a square, with central differences. For
+   s = 1, 2, 4 and 8 shadow vectors the program prints the number of matvecs (multiplications of a vector by A), which falls with s,
+   and the number of global reductions, one for each matvec. Options on the command line override the calls:
    -ksp_rtol 1e-10, -ksp_view, -ksp_idrs_seed 3, -pc_type none, and on a GPU -mat_type aijcusparse -vec_type cuda.
 */
 #include <petscidrs.h>
@@ -48,8 +48,8 @@ static PetscErrorCode CircularCurrent(MPI_Comm comm, PetscInt n, PetscReal pecle
   PetscFunctionReturn(0);
 }
 
-/* One solve with s shadow vectors; a line of the table. Whether it is solved, with one reduction a product and one for each norm of b - Ax */
-static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *products, PetscBool *good)
+/* Solve - Solves with s shadow vectors and prints a line of the table; good: solved, with one reduction per matvec and one per norm of b - Ax */
+static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *matvecs, PetscBool *good)
 {
   PetscInt           reductions, updates, restarts;
   PetscReal          rtol, rnorm, bnorm;
@@ -60,7 +60,7 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *
   PetscCall(KSPIDRSSetShadowSize(ksp, s));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCall(KSPIDRSGetCounts(ksp, products, &reductions, &updates, &restarts));
+  PetscCall(KSPIDRSGetCounts(ksp, matvecs, &reductions, &updates, &restarts));
 
   /* Any solver may err; idrs has computed this itself before it said that it has converged */
   PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
@@ -70,14 +70,14 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *
   PetscCall(VecNorm(r, NORM_2, &rnorm));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
   PetscCall(VecDestroy(&r));
-  *good = (PetscBool)(reason > 0 && rnorm <= 1.1 * rtol * bnorm && reductions <= *products + updates + restarts + 1);
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%2" PetscInt_FMT " %9" PetscInt_FMT " %11" PetscInt_FMT " %8" PetscInt_FMT " %9" PetscInt_FMT "  %s\n", s, *products, reductions, updates, restarts, KSPConvergedReasons[reason]));
+  *good = (PetscBool)(reason > 0 && rnorm <= 1.1 * rtol * bnorm && reductions <= *matvecs + updates + restarts + 1);
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%2" PetscInt_FMT " %9" PetscInt_FMT " %11" PetscInt_FMT " %8" PetscInt_FMT " %9" PetscInt_FMT "  %s\n", s, *matvecs, reductions, updates, restarts, KSPConvergedReasons[reason]));
   PetscFunctionReturn(0);
 }
 
 int main(int argc, char **argv)
 {
-  PetscInt  n = 60, products = 0, last = 0;
+  PetscInt  n = 60, matvecs = 0, last = 0;
   PetscReal peclet = 200.0;
   PetscBool good = PETSC_FALSE, all = PETSC_TRUE;
   Mat       A;
@@ -105,13 +105,13 @@ int main(int argc, char **argv)
   PetscCall(KSPIDRSSetMaxRestarts(ksp, 2));        /* after breakdowns in a row that gain nothing */
   PetscCall(KSPSetFromOptions(ksp));
 
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, " s  products  reductions  updates  restarts\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, " s   matvecs  reductions  updates  restarts\n"));
   for (PetscInt s = 1; s <= 8; s *= 2) {
-    PetscCall(Solve(ksp, A, b, x, s, &products, &good));
-    if (!good || (s > 1 && products >= last)) all = PETSC_FALSE;
-    last = products;
+    PetscCall(Solve(ksp, A, b, x, s, &matvecs, &good));
+    if (!good || (s > 1 && matvecs >= last)) all = PETSC_FALSE;
+    last = matvecs;
   }
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "Solved with one reduction a product, and with fewer products for each larger s: %s\n", all ? "yes" : "no"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "Solved with one reduction per matvec, and fewer matvecs for each larger s: %s\n", all ? "yes" : "no"));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));

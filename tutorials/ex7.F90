@@ -3,14 +3,12 @@
 !     -n k         points in each direction (default 60)
 !     -peclet p    (default 200)
 !
-!  Nothing here knows of the plugin, and nothing of it is needed to compile this program. The method is a name, like all others,
-!  and comes with the options:
+!  The program is compiled without the plugin. Options load it and select the method:
 !
 !     ./ex7 -dll_append path/libpetscidrs.so -ksp_type idrs -ksp_idrs_s 8 -pc_type jacobi
 !
-!  or, where the command line belongs to the program, by the environment: PETSC_OPTIONS="-dll_append path/libpetscidrs.so -ksp_type idrs".
-!  A program may also choose it itself, by call KSPSetType(ksp, 'idrs', ierr), and needs -dll_append all the same. On a GPU:
-!  -mat_type aijcusparse -vec_type cuda.
+!  The environment may hold the options, too: PETSC_OPTIONS="-dll_append path/libpetscidrs.so -ksp_type idrs". A program can also
+!  select the method by call KSPSetType(ksp, 'idrs', ierr); it still needs -dll_append. On a GPU: -mat_type aijcusparse -vec_type cuda.
 !
 program main
 #include <petsc/finclude/petscksp.h>

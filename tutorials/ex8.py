@@ -4,12 +4,12 @@
    -n k         points in each direction (default 60)
    -peclet p    (default 200)
 
-The options must be there when PETSc starts: petsc4py.init() gets them before PETSc is imported, and with them the plugin:
+PETSc loads the plugin when it starts, so give the options to petsc4py.init() before you import PETSc:
 
    python3 ex8.py -dll_append path/libpetscidrs.so -ksp_type idrs -ksp_idrs_s 8 -pc_type jacobi
 
-In a program of which you cannot change that, set the environment: PETSC_OPTIONS="-dll_append path/libpetscidrs.so -ksp_type idrs".
-A program may also choose the method itself, with ksp.setType('idrs'). On a GPU: -mat_type aijcusparse -vec_type cuda.
+For a program that you cannot change, set the environment: PETSC_OPTIONS="-dll_append path/libpetscidrs.so -ksp_type idrs".
+A program can also select the method by ksp.setType('idrs'). On a GPU: -mat_type aijcusparse -vec_type cuda.
 """
 import sys
 import petsc4py

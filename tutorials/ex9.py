@@ -3,9 +3,8 @@
 
    python3 ex9.py path/libpetscidrs.so [options of PETSc]
 
-PETSc starts when DOLFINx is imported, and takes the plugin from the environment then. A script that sets PETSC_OPTIONS first
-needs nothing else; so does one that is left as it is and run with PETSC_OPTIONS="-dll_append path/libpetscidrs.so" before it.
-The options of the solver are those of petsc_options, or any that come after the path of the plugin.
+PETSc starts when DOLFINx is imported, and then reads PETSC_OPTIONS. Set this variable before the import, as below, or run an
+unchanged script with PETSC_OPTIONS="-dll_append path/libpetscidrs.so". Options of the solver follow the path of the plugin.
 """
 import os
 import sys

@@ -1,5 +1,5 @@
 /*
-   The linear system that the options name, for tutorials that solve whatever they are given:
+   Reads the linear system that the options name:
 
      -f file              the matrix, in Matrix Market or PETSc's binary format, plain or compressed with gzip
      -b file              the right-hand side, in the same formats

@@ -1,5 +1,5 @@
 /*
-   The Krylov methods that the option -solvers a,b,c names, each perhaps with its number of shadow vectors: idrs:8
+   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8
 */
 #pragma once
 

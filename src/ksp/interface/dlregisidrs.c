@@ -59,18 +59,24 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS` with PETSc, and `PETSCSFNCCL` where back end `cuda` is there
+  KSPIDRSRegister - Registers `KSPIDRS` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
+
+  Options Database Key:
+. -petscidrs_nccl_timeout seconds - maximum time that the host waits for NCCL, in reductions and in scatters (default 600)
 
   Level: beginner
 
   Notes:
-  Call it after `PetscInitialize()` in programs that link libpetscidrs; it may be called more than once. Other programs load the library with
+  Programs that link libpetscidrs call this function after `PetscInitialize()`, once or more often. Other programs load the library with
   the option `-dll_append path/libpetscidrs.so`, which calls this function.
 
-  The library works with the minor release of PETSc, and the scalars, precision and size of integers, that it was compiled with, and says so if
-  it meets others.
+  The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with. With others this
+  function reports an error.
+
+  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait for NCCL ends with an error;
+  then call `KSPReset()` on all processes.
 
 .seealso: `KSPIDRS`, `PETSCSFNCCL`, `KSPRegister()`
 @*/

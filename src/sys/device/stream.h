@@ -1,9 +1,11 @@
 /*
-   The stream that PETSc works on at this moment, and whether a stream has done its work
+   The stream that PETSc works on at this moment, its order with the legacy stream, and whether a stream has done its work
 */
 #pragma once
 
 #include <petscdevice_cuda.h>
+
+PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
 
 static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
 {

@@ -1,6 +1,3 @@
-/*
-   Sums over the devices of several processes, and messages between them, by NCCL where the library was built with it
-*/
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
@@ -9,11 +6,11 @@
 #if defined(PETSCIDRS_HAVE_NCCL)
   #include <nccl.h>
 
-struct _n_IDRSDevices {
+typedef struct {
   ncclComm_t   comm;   /* NULL once something has failed */
-  cudaStream_t stream; /* of the messages, which other work goes on beside */
+  cudaStream_t stream; /* of the messages, beside PETSc's, which goes on meanwhile */
   PetscMPIInt  rank;
-};
+} IDRSNCCL;
 
   #if PetscDefined(USE_REAL_SINGLE)
     #define IDRS_NCCL_REAL ncclFloat
@@ -21,59 +18,84 @@ struct _n_IDRSDevices {
     #define IDRS_NCCL_REAL ncclDouble
   #endif
 
-/* Under which communicators are kept with those of MPI */
-static PetscMPIInt IDRSDevicesKeyval = MPI_KEYVAL_INVALID;
+/* Seconds that the host waits for other processes, at most */
+static PetscReal IDRSNCCLTimeout = 600.0;
 
-/* PETSc's own communicator of PETSC_COMM_WORLD, once it has devices: without this reference it would go whenever no PETSc object is left on it */
-static MPI_Comm IDRSDevicesWorld = MPI_COMM_NULL;
+/* Under which communicators are kept with those of MPI */
+static PetscMPIInt IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
+
+/* PETSc's own communicator of PETSC_COMM_WORLD, once it has one of NCCL: without this reference it would go whenever no PETSc object is left on it */
+static MPI_Comm IDRSNCCLWorld = MPI_COMM_NULL;
+
+/* IDRSNCCLSetTimeout - Sets how long the host waits for the sums and messages of other processes before it gives up, for all communicators */
+PetscErrorCode IDRSNCCLSetTimeout(PetscReal seconds)
+{
+  PetscFunctionBegin;
+  IDRSNCCLTimeout = seconds;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Called by MPI when the communicator goes */
-static int MPIAPI IDRSDevicesFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
+static int MPIAPI IDRSNCCLFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
 {
-  IDRSDevices devices = (IDRSDevices)attribute;
+  IDRSNCCL *nccl = (IDRSNCCL *)attribute;
 
-  (void)cudaStreamDestroy(devices->stream);
-  if (devices->comm) (void)ncclCommDestroy(devices->comm);
-  delete devices;
+  (void)cudaStreamDestroy(nccl->stream);
+  if (nccl->comm) (void)ncclCommDestroy(nccl->comm);
+  delete nccl;
   return MPI_SUCCESS;
 }
 
-static PetscErrorCode IDRSDevicesFinalize(void)
+static PetscErrorCode IDRSNCCLFinalize(void)
 {
   PetscFunctionBegin;
-  if (IDRSDevicesWorld != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
-  PetscCallMPI(MPI_Comm_free_keyval(&IDRSDevicesKeyval));
-  IDRSDevicesKeyval = MPI_KEYVAL_INVALID;
+  if (IDRSNCCLWorld != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
+  PetscCallMPI(MPI_Comm_free_keyval(&IDRSNCCLKeyval));
+  IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is kept with the communicator, or NULL */
+static PetscErrorCode IDRSNCCLFind_Private(MPI_Comm comm, IDRSNCCL **nccl)
+{
+  PetscMPIInt found = 0;
+
+  PetscFunctionBegin;
+  if (IDRSNCCLKeyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, IDRSNCCLKeyval, nccl, &found));
+  if (!found) *nccl = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for a call that NCCL has to be there for */
+static PetscErrorCode IDRSNCCLGet_Private(MPI_Comm comm, IDRSNCCL **nccl)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSNCCLFind_Private(comm, nccl));
+  PetscCheck(*nccl, PETSC_COMM_SELF, PETSC_ERR_ORDER, "NCCL does not connect these processes");
+  PetscCheck((*nccl)->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL has failed between these processes before: the next solve of KSPIDRS with its reductions connects them anew");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Ends what is under way, on this device; other processes are not told */
-static PetscErrorCode IDRSDevicesAbort_Private(IDRSDevices devices)
+static PetscErrorCode IDRSNCCLAbort_Private(IDRSNCCL *nccl)
 {
   PetscFunctionBegin;
-  if (devices->comm) (void)ncclCommAbort(devices->comm);
-  devices->comm = NULL;
+  if (nccl->comm) (void)ncclCommAbort(nccl->comm);
+  nccl->comm = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Of a call of NCCL: after an error nothing more is expected of the communicator */
-static PetscErrorCode IDRSDevicesResult_Private(IDRSDevices devices, ncclResult_t result)
+static PetscErrorCode IDRSNCCLResult_Private(IDRSNCCL *nccl, ncclResult_t result)
 {
   PetscFunctionBegin;
   if (result == ncclSuccess || result == ncclInProgress) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSDevicesAbort_Private(devices));
+  PetscCall(IDRSNCCLAbort_Private(nccl));
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s", ncclGetErrorString(result));
 }
 
-static PetscErrorCode IDRSDevicesAlive_Private(IDRSDevices devices)
-{
-  PetscFunctionBegin;
-  PetscCheck(devices->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL has failed between these processes before: KSPIDRS has to be set up again");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Does another process have the device of this one? The answer is the same on all */
-static PetscErrorCode IDRSDevicesShared_Private(MPI_Comm comm, PetscBool *shared)
+/* Whether another process has the device of this one, somewhere: the answer is the same on all */
+static PetscErrorCode IDRSNCCLShared_Private(MPI_Comm comm, PetscBool *shared)
 {
   cudaDeviceProp properties;
   cudaUUID_t    *all;
@@ -99,200 +121,206 @@ static PetscErrorCode IDRSDevicesShared_Private(MPI_Comm comm, PetscBool *shared
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NCCL between the devices of these processes; where it cannot be, the communicator stays NULL on all of them */
-static PetscErrorCode IDRSDevicesConnect_Private(MPI_Comm comm, IDRSDevices devices)
+/* A communicator of NCCL for these processes; where it cannot be, it stays NULL on all of them */
+static PetscErrorCode IDRSNCCLInit_Private(MPI_Comm comm, IDRSNCCL *nccl)
 {
   PetscMPIInt  size, failed;
   ncclUniqueId id;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  failed = devices->rank == 0 && ncclGetUniqueId(&id) != ncclSuccess ? 1 : 0;
+  failed = nccl->rank == 0 && ncclGetUniqueId(&id) != ncclSuccess ? 1 : 0;
   PetscCallMPI(MPI_Bcast(&failed, 1, MPI_INT, 0, comm));
   if (failed) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, comm));
-  failed = ncclCommInitRank(&devices->comm, size, id, devices->rank) != ncclSuccess ? 1 : 0;
-  if (failed) devices->comm = NULL;
+  failed = ncclCommInitRank(&nccl->comm, size, id, nccl->rank) != ncclSuccess ? 1 : 0;
+  if (failed) nccl->comm = NULL;
   IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
-  if (failed) PetscCall(IDRSDevicesAbort_Private(devices));
+  if (failed) PetscCall(IDRSNCCLAbort_Private(nccl));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   The devices of a communicator of PETSc's own, or why there can be no sums between them. Collective, and the same on all processes.
-   Where NCCL has failed on one of them since the last time, all begin anew.
+   IDRSNCCLConnect - Connects the devices of a communicator of PETSc's own, or says why they cannot be connected. Collective, and the same on all
+   processes. Where NCCL has failed on one of them since the last time, all begin anew.
 */
-PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
+PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
-  PetscMPIInt found, failed, relation;
+  IDRSNCCL   *nccl;
+  PetscMPIInt failed, relation;
   PetscBool   shared = PETSC_FALSE;
   int         lowest, highest;
 
   PetscFunctionBegin;
-  *devices = NULL;
-  *why     = NULL;
-  if (IDRSDevicesKeyval == MPI_KEYVAL_INVALID) {
-    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSDevicesFree, &IDRSDevicesKeyval, NULL));
-    PetscCall(PetscRegisterFinalize(IDRSDevicesFinalize));
+  *why = NULL;
+  if (IDRSNCCLKeyval == MPI_KEYVAL_INVALID) {
+    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSNCCLFree, &IDRSNCCLKeyval, NULL));
+    PetscCall(PetscRegisterFinalize(IDRSNCCLFinalize));
   }
-  PetscCallMPI(MPI_Comm_get_attr(comm, IDRSDevicesKeyval, devices, &found));
-  if (!found) {
-    PetscCall(IDRSDevicesShared_Private(comm, &shared));
+  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  if (!nccl) {
+    PetscCall(IDRSNCCLShared_Private(comm, &shared));
     if (shared) {
       *why = "processes share a GPU, which NCCL does not allow";
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    *devices = new struct _n_IDRSDevices();
-    PetscCallMPI(MPI_Comm_rank(comm, &(*devices)->rank));
+    nccl = new IDRSNCCL();
+    PetscCallMPI(MPI_Comm_rank(comm, &nccl->rank));
     PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-    PetscCallCUDA(cudaStreamCreateWithPriority(&(*devices)->stream, cudaStreamNonBlocking, highest));
-    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSDevicesKeyval, *devices));
+    PetscCallCUDA(cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, highest));
+    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSNCCLKeyval, nccl));
   }
-  failed = (*devices)->comm ? 0 : 1;
+  failed = nccl->comm ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
   if (!failed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSDevicesAbort_Private(*devices));
-  PetscCall(IDRSDevicesConnect_Private(comm, *devices));
-  if (!(*devices)->comm) {
-    *devices = NULL;
-    *why     = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO has it say why";
-  } else if (IDRSDevicesWorld == MPI_COMM_NULL) {
+  PetscCall(IDRSNCCLAbort_Private(nccl));
+  PetscCall(IDRSNCCLInit_Private(comm, nccl));
+  if (!nccl->comm) *why = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO makes it say why";
+  else if (IDRSNCCLWorld == MPI_COMM_NULL) {
     PetscCallMPI(MPI_Comm_compare(comm, PETSC_COMM_WORLD, &relation));
     if (relation == MPI_CONGRUENT) { /* only then do all processes of the world come here */
-      PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSDevicesWorld, NULL));
-      if (IDRSDevicesWorld != comm) PetscCall(PetscCommDestroy(&IDRSDevicesWorld));
+      PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSNCCLWorld, NULL));
+      if (IDRSNCCLWorld != comm) PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums in the order of the stream; the same bits on all devices */
-PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
+/* IDRSNCCLAllreduce - Adds up scalars of all processes, in the order of the stream; the same bits on all devices */
+PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
 {
+  IDRSNCCL *nccl;
+
   PetscFunctionBegin;
-  PetscCall(IDRSDevicesAlive_Private(devices));
-  PetscCall(IDRSDevicesResult_Private(devices, ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, devices->comm, stream)));
+  PetscCall(IDRSNCCLGet_Private(comm, &nccl));
+  PetscCall(IDRSNCCLResult_Private(nccl, ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, nccl->comm, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Messages between devices, as a whole: on the stream that IDRSDevicesGetStream() returns. One to this process itself is a copy */
-PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
+/*
+   IDRSNCCLExchange - Sends and receives messages, as a whole, on a stream beside PETSc's: once they are packed, up to where they have arrived. One to this
+   process itself is a copy
+*/
+PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[], cudaEvent_t arrived)
 {
+  IDRSNCCL          *nccl;
   const IDRSMessage *own    = NULL;
   cudaError_t        copied = cudaSuccess;
   ncclResult_t       result, ended;
 
   PetscFunctionBegin;
-  PetscCall(IDRSDevicesAlive_Private(devices));
+  PetscCall(IDRSNCCLGet_Private(comm, &nccl));
   for (PetscInt i = 0; i < sends; i++) {
-    if (send[i].rank == devices->rank) own = &send[i];
+    if (send[i].rank == nccl->rank) own = &send[i];
   }
+  PetscCallCUDA(cudaStreamWaitEvent(nccl->stream, packed, 0));
   result = ncclGroupStart();
   for (PetscInt i = 0; i < sends && result == ncclSuccess; i++) {
-    if (&send[i] != own) result = ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, devices->comm, devices->stream);
+    if (&send[i] != own) result = ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, nccl->comm, nccl->stream);
   }
   for (PetscInt i = 0; i < receives && result == ncclSuccess; i++) {
-    if (receive[i].rank != devices->rank) result = ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, devices->comm, devices->stream);
-    else copied = cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, devices->stream);
+    if (receive[i].rank != nccl->rank) result = ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, nccl->comm, nccl->stream);
+    else copied = cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, nccl->stream);
   }
   ended = ncclGroupEnd(); /* in any case, or the group would stay open */
-  PetscCall(IDRSDevicesResult_Private(devices, result == ncclSuccess ? ended : result));
+  PetscCall(IDRSNCCLResult_Private(nccl, result == ncclSuccess ? ended : result));
   PetscCallCUDA(copied);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
-{
-  PetscFunctionBegin;
-  *stream = devices->stream;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSDevicesLost(IDRSDevices devices, PetscBool *lost)
-{
-  PetscFunctionBegin;
-  *lost = devices->comm ? PETSC_FALSE : PETSC_TRUE;
+  PetscCallCUDA(cudaEventRecord(arrived, nccl->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   While this process has waited for the others: an error that no call has returned, or so long a time that one of them must have gone
-   another way, which on one host NCCL does not see. What is under way then ends, so that the device can be used again.
+   IDRSNCCLCheck - Called while the host has waited so long: ends what is under way, so that the device can be used again, after an error that no call has
+   returned, or after so long a time that a process must have gone another way, which NCCL does not see on one host. Where nothing can be under way, it does nothing.
 */
-PetscErrorCode IDRSDevicesCheck(IDRSDevices devices, PetscLogDouble seconds, PetscReal timeout)
+PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
+  IDRSNCCL    *nccl;
   ncclResult_t result;
 
   PetscFunctionBegin;
-  PetscCall(IDRSDevicesAlive_Private(devices));
-  PetscCall(IDRSDevicesResult_Private(devices, ncclCommGetAsyncError(devices->comm, &result)));
-  PetscCall(IDRSDevicesResult_Private(devices, result));
-  if (seconds > timeout) PetscCall(IDRSDevicesAbort_Private(devices));
-  PetscCheck(devices->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "The sums of other processes have not come for %g seconds: has one of them failed? See -ksp_idrs_timeout", (double)seconds);
+  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  if (!nccl || !nccl->comm) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSNCCLResult_Private(nccl, ncclCommGetAsyncError(nccl->comm, &result)));
+  PetscCall(IDRSNCCLResult_Private(nccl, result));
+  if (seconds > IDRSNCCLTimeout) {
+    PetscCall(IDRSNCCLAbort_Private(nccl));
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Called before memory of the device is freed, which waits for all that is under way there. After an error these may be sums and messages in which no other
-   process takes part any more: what has not come within the time is given up.
+   IDRSNCCLFinish - Called before memory of the device is freed, which waits for all that is under way there. After an error these may be sums and messages
+   in which no other process takes part any more: what has not come within the timeout is given up, and at once where that is known.
 */
-PetscErrorCode IDRSDevicesFinish(IDRSDevices devices, cudaStream_t stream, PetscReal timeout)
+PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool failed)
 {
   const PetscLogDouble began = MPI_Wtime();
   PetscBool            idle  = PETSC_FALSE;
+  IDRSNCCL            *nccl;
 
   PetscFunctionBegin;
-  while (devices->comm && !idle) {
+  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  while (nccl && nccl->comm && !idle) {
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
-    if (idle) PetscCall(IDRSStreamIdle_CUDA(devices->stream, &idle));
-    if (!idle && MPI_Wtime() - began > timeout) PetscCall(IDRSDevicesAbort_Private(devices));
+    if (idle) PetscCall(IDRSStreamIdle_CUDA(nccl->stream, &idle));
+    if (!idle && (failed || MPI_Wtime() - began > IDRSNCCLTimeout)) PetscCall(IDRSNCCLAbort_Private(nccl));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #else
 
-PetscErrorCode IDRSDevicesGet(MPI_Comm comm, IDRSDevices *devices, const char *why[])
+PetscErrorCode IDRSNCCLSetTimeout(PetscReal seconds)
 {
   PetscFunctionBegin;
-  *devices = NULL;
-  *why     = "this library was built without NCCL";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSDevicesAllreduce(IDRSDevices devices, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
+PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
   PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+  *why = "this library was built without NCCL";
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSDevicesExchange(IDRSDevices devices, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[])
+PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No sums without NCCL");
 }
 
-PetscErrorCode IDRSDevicesGetStream(IDRSDevices devices, cudaStream_t *stream)
+PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[], cudaEvent_t arrived)
 {
   PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No messages without NCCL");
 }
 
-PetscErrorCode IDRSDevicesLost(IDRSDevices devices, PetscBool *lost)
+PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
   PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSDevicesFinish(IDRSDevices devices, cudaStream_t stream, PetscReal timeout)
+PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool failed)
 {
   PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
-}
-
-PetscErrorCode IDRSDevicesCheck(IDRSDevices devices, PetscLogDouble seconds, PetscReal timeout)
-{
-  PetscFunctionBegin;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No devices without NCCL");
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
+
+/* IDRSNCCLWait - Waits until the stream has done its work, with an error after the timeout */
+PetscErrorCode IDRSNCCLWait(MPI_Comm comm, cudaStream_t stream)
+{
+  const PetscLogDouble began = MPI_Wtime();
+  PetscBool            idle;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+  while (!idle) {
+    PetscCall(IDRSNCCLCheck(comm, MPI_Wtime() - began));
+    PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,13 +1,12 @@
 /*
-   Sums over the devices of several processes, and messages between them, from device to device. The communicators of NCCL are made once for each MPI
-   communicator, and kept with it.
+   Sums over the devices of several processes, and messages between them, from device to device, by NCCL where the library was built with it. A communicator of
+   NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and scatters alike, and so does the timeout: no
+   wait of this library for either is longer.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <cuda_runtime.h>
-
-typedef struct _n_IDRSDevices *IDRSDevices;
 
 /* In the memory of the device, to or from the process of that rank */
 typedef struct {
@@ -16,10 +15,10 @@ typedef struct {
   size_t       bytes;
 } IDRSMessage;
 
-PETSC_INTERN PetscErrorCode IDRSDevicesGet(MPI_Comm, IDRSDevices *, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSDevicesAllreduce(IDRSDevices, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
-PETSC_INTERN PetscErrorCode IDRSDevicesExchange(IDRSDevices, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[]);
-PETSC_INTERN PetscErrorCode IDRSDevicesGetStream(IDRSDevices, cudaStream_t *);
-PETSC_INTERN PetscErrorCode IDRSDevicesLost(IDRSDevices, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSDevicesFinish(IDRSDevices, cudaStream_t, PetscReal);
-PETSC_INTERN PetscErrorCode IDRSDevicesCheck(IDRSDevices, PetscLogDouble, PetscReal);
+PETSC_INTERN PetscErrorCode IDRSNCCLSetTimeout(PetscReal);
+PETSC_INTERN PetscErrorCode IDRSNCCLConnect(MPI_Comm, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSNCCLAllreduce(MPI_Comm, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
+PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, cudaEvent_t, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[], cudaEvent_t);
+PETSC_INTERN PetscErrorCode IDRSNCCLCheck(MPI_Comm, PetscLogDouble);
+PETSC_INTERN PetscErrorCode IDRSNCCLWait(MPI_Comm, cudaStream_t);
+PETSC_INTERN PetscErrorCode IDRSNCCLFinish(MPI_Comm, cudaStream_t, PetscBool);

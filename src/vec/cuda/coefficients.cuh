@@ -1,6 +1,6 @@
 /*
-   Coefficients of a pass: from the host, as an argument of the kernel, or from where a projection has left them on the
-   device. No PETSc call.
+   Coefficients of a pass: from the host, as an argument of the kernel, or from IDRSScalars in the memory of the device, where a projection or the
+   algebra kernel after it has left them. No PETSc call.
 */
 #pragma once
 
@@ -17,25 +17,25 @@ struct IDRSCoefficients {
   PetscScalar b[S ? S : IDRS_CUDA_MAX_S]; /* c(0:k) and beta_k for update, beta for advance */
 };
 
-/* What came of a projection: the norm of r, and whether the device has stopped there */
+/* Result of a projection: the norm of r, and whether the device has stopped there */
 typedef struct {
   PetscReal rnorm;
   int       stopped;
 } IDRSResult;
 
 /*
-   The numbers of IDRSScalars on the device, or NULL, with the result of the last projection. The pass that follows it passes the result on
-   to the host, as that takes longer than the projection should: arrived is set to sequence once it is there
+   The scalars on the device, storage = NULL where they are on the host. The pass after a projection copies its result to the host, which would
+   otherwise lengthen the projection, and then sets arrived to sequence.
 */
 typedef struct {
   PetscScalar *storage;
-  IDRSResult  *result;
-  IDRSResult  *passedon; /* on the host, or NULL */
-  uint64_t    *arrived;  /* on the host */
+  IDRSResult  *result;     /* of the last projection */
+  IDRSResult  *hostresult; /* on the host, or NULL: this pass copies nothing */
+  uint64_t    *arrived;    /* on the host */
   uint64_t     sequence;
-} IDRSResident;
+} IDRSDeviceScalars;
 
-/* Entry j of them, for update of step k, or with k = -1 for the others */
+/* Entry j of them, for update of step k, or with k = -1 for the other passes */
 template <int S>
 static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalars, PetscInt k, PetscInt j, IDRSCoefficients<S> *c)
 {
@@ -44,42 +44,30 @@ static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalar
   if (j == 0) c->omega = scalars->omega[0];
 }
 
-/* Into shared memory, by all threads of a block; false if there is nothing to do any more */
+/* Into shared memory, by all threads of a block; false where the device has stopped */
 template <int S>
-static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> &given, const IDRSResident &resident, int k, int s)
+static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> &fromhost, const IDRSDeviceScalars &device, int k, int s)
 {
   const int j       = threadIdx.x;
   bool      stopped = false;
 
-  if (resident.storage) {
+  if (device.storage) {
     IDRSScalars scalars;
 
-    IDRSScalarsSetPointers(&scalars, s, resident.storage);
-    stopped = resident.result->stopped; /* on its way together with the coefficients */
+    IDRSScalarsSetPointers(&scalars, s, device.storage);
+    stopped = device.result->stopped; /* on its way together with the coefficients */
     if (j < s) IDRSGetCoefficient<S>(&scalars, k, j, c);
   } else if (j < s) {
-    c->a[j] = given.a[j];
-    c->b[j] = given.b[j];
-    if (j == 0) c->omega = given.omega;
+    c->a[j] = fromhost.a[j];
+    c->b[j] = fromhost.b[j];
+    if (j == 0) c->omega = fromhost.omega;
   }
   __syncthreads();
-  if (resident.passedon && blockIdx.x == 0 && j == 0) {
-    *(volatile PetscReal *)&resident.passedon->rnorm = resident.result->rnorm;
-    *(volatile int *)&resident.passedon->stopped     = stopped;
+  if (device.hostresult && blockIdx.x == 0 && j == 0) {
+    *(volatile PetscReal *)&device.hostresult->rnorm = device.result->rnorm;
+    *(volatile int *)&device.hostresult->stopped     = stopped;
     __threadfence_system();
-    *(volatile uint64_t *)resident.arrived = resident.sequence;
+    *(volatile uint64_t *)device.arrived = device.sequence;
   }
   return !stopped;
-}
-
-/*
-   0, as if it depended on the row i: added to the place of a coefficient inside a loop over rows, it has the coefficient read from
-   shared memory where it is used. Kept in registers, as the compiler would, they would leave room for fewer threads.
-*/
-static __device__ __forceinline__ int IDRSZeroPlace(size_t i)
-{
-  int zero;
-
-  asm("mov.u32 %0, 0;" : "=r"(zero) : "l"(i));
-  return zero;
 }

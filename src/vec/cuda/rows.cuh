@@ -1,19 +1,31 @@
 /*
-   How the kernels touch memory: packs of as many scalars as 16 bytes hold, so that every access is the widest there is, or of
-   twice as many; one scalar at a time where an array does not begin on 16 bytes. No PETSc call.
+   How the kernels touch memory: packs of as many scalars as the widest access holds, or of twice as many; one scalar at a time where an array does not
+   begin at a multiple of that width. No PETSc call.
 */
 #pragma once
 
-#include <petscsys.h>
+#include "../../sys/device/target.cuh"
 
-#define IDRS_THREADS    256 /* of a block, in all kernels */
-#define IDRS_PACK_BYTES 16
-#define IDRS_PACK       ((int)(IDRS_PACK_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_PACK_BYTES / sizeof(PetscScalar)) : 1)
+#define IDRS_THREADS 256 /* of a block, in all kernels */
+#define IDRS_PACK    ((int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) : 1)
 
 template <int W>
-struct alignas(W * sizeof(PetscScalar) < IDRS_PACK_BYTES ? W * sizeof(PetscScalar) : IDRS_PACK_BYTES) IDRSPack {
+struct alignas(W * sizeof(PetscScalar) < IDRS_ACCESS_BYTES ? W * sizeof(PetscScalar) : IDRS_ACCESS_BYTES) IDRSPack {
   PetscScalar v[W];
 };
+
+/* The first row of this thread, and how far it is to its next one */
+template <int W>
+static __device__ __forceinline__ size_t IDRSFirstRow()
+{
+  return ((size_t)blockIdx.x * IDRS_THREADS + threadIdx.x) * W;
+}
+
+template <int W>
+static __device__ __forceinline__ size_t IDRSRowStride()
+{
+  return (size_t)gridDim.x * IDRS_THREADS * W;
+}
 
 /* Rows [i, i+W) of x, zeros from row n on */
 template <int W>
@@ -68,20 +80,4 @@ static __device__ __forceinline__ PetscReal IDRSSquare(const IDRSPack<W> &x)
 #pragma unroll
   for (int l = 0; l < W; l++) sum += PetscRealPart(x.v[l]) * PetscRealPart(x.v[l]) + PetscImaginaryPart(x.v[l]) * PetscImaginaryPart(x.v[l]);
   return sum;
-}
-
-/* Until all kernels before this one have ended: it may have been launched early */
-static __device__ __forceinline__ void IDRSAwaitPrevious()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
-}
-
-/* The kernel after this one may be launched */
-static __device__ __forceinline__ void IDRSAdmitNext()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
 }

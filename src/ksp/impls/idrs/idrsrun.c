@@ -242,15 +242,14 @@ static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
   const KSP_IDRS          *idrs     = (const KSP_IDRS *)ksp->data;
   const KSPIDRSRecurrence *rec      = &idrs->rec;
   const PetscBool          recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->k == idrs->set.s);
-  const MPI_Comm           comm = PetscObjectComm((PetscObject)ksp);
 
   PetscFunctionBegin;
-  PetscAssert(rec->k >= 0 && rec->k <= idrs->set.s, comm, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
-  PetscAssert(rec->columns == (recurred ? rec->k : 0), comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
-  PetscAssert(!rec->projectedr || (rec->start && omega), comm, PETSC_ERR_PLIB, "r has been projected outside of the omega step that ends the start");
-  PetscAssert(!rec->again || omega, comm, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
-  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->failure || recurred, comm, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
-  PetscAssert(!IDRSQueueOnDevice(idrs->work) || (recurred && !rec->failure), comm, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
+  PetscAssert(rec->k >= 0 && rec->k <= idrs->set.s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
+  PetscAssert(rec->columns == (recurred ? rec->k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
+  PetscAssert(!rec->projectedr || (rec->start && omega), PETSC_COMM_SELF, PETSC_ERR_PLIB, "r has been projected outside of the omega step that ends the start");
+  PetscAssert(!rec->again || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
+  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->failure || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
+  PetscAssert(!IDRSQueueOnDevice(idrs->work) || (recurred && !rec->failure), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

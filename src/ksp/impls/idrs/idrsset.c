@@ -228,8 +228,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   Level: intermediate
 
   Note:
-  The method keeps 2s+5 vectors, s more with the implementation vec. Another `s` after `KSPSetUp()` makes the next solve set up again. With explicit shadow vectors `s` is their
-  number, and asking for another is an error.
+  The method keeps 2s+5 work vectors, and s more with the implementation vec. If `s` changes after `KSPSetUp()`, the next solve sets the solver up again.
+  With explicit shadow vectors `s` is their number, and another value is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSize()`, `KSPIDRSSetShadowVecs()`
 @*/
@@ -266,7 +266,7 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
 }
 
 /*@
-  KSPIDRSSetShadowVecs - Gives `KSPIDRS` explicit shadow vectors in the place of the hashed shadow space
+  KSPIDRSSetShadowVecs - Sets explicit shadow vectors of `KSPIDRS`, which replace the hashed shadow space
 
   Collective
 
@@ -278,10 +278,10 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
   Level: intermediate
 
   Notes:
-  The vectors are referenced, not copied, must not change during a solve, and must be in the memory, host or GPU, of the system's. They need not be orthonormal, but should be of about the same
-  norm. Their sizes are checked when the solver is set up.
+  The vectors are referenced, not copied. They must not change during a solve, and must be in the same memory, host or GPU, as the vectors of the system.
+  They need not be orthonormal, but should have similar norms. Their sizes are checked when the solver is set up.
 
-  Hashed shadow vectors cost neither memory nor its traffic; explicit ones are for comparisons with other codes.
+  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need neither memory nor memory traffic.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowSeed()`
 @*/
@@ -313,9 +313,10 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
   Level: intermediate
 
   Note:
-  An entry of the shadow space is a function of the seed, its global row and its column, the same on any number of processes and with every
-  implementation. Every solve begins with this seed; a restart after a breakdown takes the next. A solve inside another one of
-  this type, in its preconditioner for instance, has other entries from the same seed: with the shadow space of the outer one it would hand back what the outer recurrence breaks down on.
+  An entry of the shadow space is a function of the seed, the global row and the column. It is the same on any number of processes and with every
+  implementation. Every solve begins with this seed; a restart after a breakdown uses the next one. A solve inside another solve of this type, for
+  example in its preconditioner, gets other entries from the same seed. With the shadow space of the outer solve it would return vectors on which the
+  outer recurrence breaks down.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSeed()`, `KSPIDRSSetMaxRestarts()`
 @*/
@@ -358,7 +359,7 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
 
   Input Parameters:
 + ksp    - the Krylov solver context
-- cosine - in [0,1) (default 0.5), 0 to never enlarge omega
+- cosine - in [0,1) (default 0.5), 0 never to enlarge omega
 
   Options Database Key:
 . -ksp_idrs_cosine cosine - smallest cosine for omega
@@ -366,9 +367,9 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
   Level: intermediate
 
   Note:
-  omega minimises the residual after t = A r. Where the cosine of the angle between t and r is below this value, omega is enlarged to the length
-  that it would have at the angle with this cosine, which keeps the recurrence accurate {cite}`sleijpen:1995`. Values above 0.5 may diverge on
-  strong convection.
+  omega minimizes the norm of r - omega t with t = A r. If the cosine of the angle between t and r is below `cosine`, omega is enlarged to its value at
+  the angle with this cosine, which keeps the recurrence accurate {cite}`sleijpen:1995`. Values above 0.5 may diverge on strong convection. Try 0.3 for
+  central differences that make the operator nearly skew-symmetric.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMinimumCosine()`
 @*/
@@ -405,7 +406,7 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
 }
 
 /*@
-  KSPIDRSSetUpdateTolerance - Sets the fall of the residual norm between reliable updates of `KSPIDRS`
+  KSPIDRSSetUpdateTolerance - Sets the decrease of the residual norm that triggers a reliable update of `KSPIDRS`
 
   Logically Collective
 
@@ -414,13 +415,13 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
 - tol - in [0,1) (default 1e-3), 0 for no reliable updating
 
   Options Database Key:
-. -ksp_idrs_update_tol tol - fall of the residual norm between reliable updates
+. -ksp_idrs_update_tol tol - decrease of the residual norm that triggers a reliable update
 
   Level: intermediate
 
   Note:
-  When, at the end of a cycle, the residual norm has fallen below `tol` times its largest value since the last time, the residual is computed
-  from the iterate again, which keeps the two together at the cost of one product. Without it one vector less is kept.
+  If the residual norm at the end of a cycle is below `tol` times its largest value since the last update, the residual is recomputed from the iterate
+  with one more matvec. This keeps residual and iterate consistent. Without reliable updating the method keeps one vector less.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetUpdateTolerance()`
 @*/
@@ -434,7 +435,7 @@ PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
 }
 
 /*@
-  KSPIDRSGetUpdateTolerance - Gets the fall of the residual norm between reliable updates of `KSPIDRS`
+  KSPIDRSGetUpdateTolerance - Gets the decrease of the residual norm that triggers a reliable update of `KSPIDRS`
 
   Not Collective
 
@@ -457,7 +458,7 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
 }
 
 /*@
-  KSPIDRSSetMaxRestarts - Sets how often in a row a solve with `KSPIDRS` may restart after a breakdown without gaining anything
+  KSPIDRSSetMaxRestarts - Sets the maximum number of consecutive restarts of `KSPIDRS` after breakdowns without progress
 
   Logically Collective
 
@@ -471,9 +472,9 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
   Level: intermediate
 
   Note:
-  One breakdown more ends the solve with `KSP_DIVERGED_BREAKDOWN`. The count begins anew with a restart whose residual norm is at most half of that of all
-  restarts before, so `KSPIDRSGetCounts()` may show more of them. Restarts of a recurrence whose residual norm
-  has grown too far, see `KSPIDRS`, are not limited, but for n = 0, which is none at all.
+  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. A restart with at most half of the smallest residual norm of all earlier restarts is
+  progress, and the count begins again at it, so `KSPIDRSGetCounts()` may give a larger number. Restarts after too much growth of the residual norm, see
+  `KSPIDRS`, are not limited, except that n = 0 allows no restart at all.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
 @*/
@@ -487,7 +488,7 @@ PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
 }
 
 /*@
-  KSPIDRSGetMaxRestarts - Gets how often a solve with `KSPIDRS` may restart after a breakdown
+  KSPIDRSGetMaxRestarts - Gets the maximum number of consecutive restarts of `KSPIDRS` after breakdowns without progress
 
   Not Collective
 
@@ -510,7 +511,7 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
 }
 
 /*@
-  KSPIDRSSetSmoothing - Sets whether `KSPIDRS` smooths its residual
+  KSPIDRSSetSmoothing - Sets whether `KSPIDRS` uses residual smoothing
 
   Logically Collective
 
@@ -519,18 +520,19 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
 - smoothing - `PETSC_TRUE` for an iterate whose residual norm never grows (default `PETSC_FALSE`)
 
   Options Database Key:
-. -ksp_idrs_smoothing (true|false) - whether to
+. -ksp_idrs_smoothing (true|false) - whether to smooth the residual
 
   Level: intermediate
 
   Notes:
-  The residuals of IDR(s) may rise far before they fall, and the iterates with them. Smoothing keeps another iterate beside that of the recurrence, each time the
-  one with the smallest residual on the line between its predecessor and the new iterate. This one is
-  monitored, tested and handed back: for convergence histories without peaks, for solves that are cut short, and for tests that look at the iterate, as that of
-  `SNESNEWTONTR`. The recurrence goes on as without it.
+  Residuals and iterates of IDR(s) may grow far before they decrease. Smoothing adds a second iterate: the one with the smallest residual norm on the line
+  through its predecessor and the iterate of the recurrence. The second iterate is monitored, tested and returned; the recurrence does not change. Use
+  smoothing for convergence histories without peaks, for solves with few iterations, and for tests that examine the iterate, such as the one of
+  `SNESNEWTONTR`.
 
-  It takes three more vectors, and about twelve more vector reads or writes per product. Its sums travel with those of the recurrence; with the implementation
-  vec they take two reductions more, and a norm that rounding has left nothing of is computed once more from its vector. On a GPU the host waits for the device in every product.
+  Smoothing needs three more vectors, and about twelve more vector reads or writes per matvec. Its sums are part of the reductions of the recurrence; with
+  the implementation vec they take two more reductions. A norm that rounding makes inaccurate is recomputed from its vector. On a GPU the host waits for the
+  device in every iteration.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetSmoothing()`
 @*/
@@ -544,7 +546,7 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
 }
 
 /*@
-  KSPIDRSGetSmoothing - Gets what has been set with `KSPIDRSSetSmoothing()`
+  KSPIDRSGetSmoothing - Gets whether `KSPIDRS` uses residual smoothing
 
   Not Collective
 
@@ -581,8 +583,8 @@ PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
   Level: intermediate
 
   Note:
-  With `KSP_IDRS_AUTO` the fastest that can run on the vectors of the system is taken, and `-ksp_view` tells which and why no faster one. A back end
-  that is asked for and cannot run is an error when the solver is set up.
+  `KSP_IDRS_AUTO` selects the fastest back end that can run on the vectors of the system; `-ksp_view` shows it, and why no faster one runs. If a back end is
+  set by name and cannot run, `KSPSetUp()` reports an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetImplementation()`, `KSPIDRSImplementation`
 @*/
@@ -596,7 +598,7 @@ PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implement
 }
 
 /*@
-  KSPIDRSGetImplementation - Gets the back end asked for with `KSPIDRSSetImplementation()`
+  KSPIDRSGetImplementation - Gets the back end set with `KSPIDRSSetImplementation()`
 
   Not Collective
 
@@ -625,20 +627,23 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 
   Input Parameters:
 + ksp           - the Krylov solver context
-- communication - the way (default `KSP_IDRS_COMMUNICATION_AUTO`)
+- communication - MPI, NCCL, or automatic choice (default `KSP_IDRS_COMMUNICATION_AUTO`)
 
   Options Database Key:
-. -ksp_idrs_communication (auto|mpi|nccl) - the way
+. -ksp_idrs_communication (auto|mpi|nccl) - how reductions travel between GPUs
 
   Level: intermediate
 
   Notes:
-  With NCCL the sums of a projection go from GPU to GPU, and the scalars stay there: the host runs ahead as it does on one GPU. This
-  takes a GPU of its own for each process, and a library that was built with NCCL. With MPI they pass through the hosts, which wait for them in every product.
-  NCCL that is asked for and cannot be used is an error when the solver is set up. On one process there is nothing to choose.
+  With NCCL the sums of a reduction go from GPU to GPU and the scalars stay there, so the host launches matvecs ahead as on one GPU. NCCL needs one GPU for
+  each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in every iteration. If NCCL is set by name and
+  cannot be used on several processes, the solver reports an error. The setting has no effect on one process.
 
-  Products with the operator have scatters of their own, which PETSc makes: the option `-sf_type nccl`, see `PETSCSFNCCL`, has these go from GPU to GPU, too.
-  `KSP_IDRS_COMMUNICATION_AUTO` takes NCCL with that option, and MPI without it or where NCCL cannot be used; `-ksp_view` says which, and why.
+  `KSP_IDRS_COMMUNICATION_AUTO` asks the scatter of the operator, with PETSc 3.26 and `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type
+  `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators without such a scatter, for
+  example shell matrices, and older releases of PETSc need `KSP_IDRS_COMMUNICATION_NCCL`.
+
+  The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for NCCL, see `KSPIDRSRegister()`.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `PETSCSFNCCL`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
 @*/
@@ -652,7 +657,7 @@ PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communicati
 }
 
 /*@
-  KSPIDRSGetCommunication - Gets what has been set with `KSPIDRSSetCommunication()`
+  KSPIDRSGetCommunication - Gets how the reductions of `KSPIDRS` travel between GPUs, as set with `KSPIDRSSetCommunication()`
 
   Not Collective
 
@@ -675,7 +680,7 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 }
 
 /*@
-  KSPIDRSGetCounts - Gets what the last solve with `KSPIDRS` took
+  KSPIDRSGetCounts - Gets the numbers of matvecs, reductions, reliable updates and restarts of the last solve with `KSPIDRS`
 
   Not Collective
 
@@ -683,15 +688,15 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 . ksp - the Krylov solver context
 
   Output Parameters:
-+ products   - products with the operator, those of reliable updates and verifications included, or `NULL`
-. reductions - global reductions, those of projections on one process included, or `NULL`
++ matvecs    - matvecs, multiplications of a vector by the operator, also those of reliable updates and verifications, or `NULL`
+. reductions - global reductions, on one process the projections that would need them, or `NULL`
 . updates    - reliable updates, or `NULL`
 - restarts   - restarts after breakdowns, or `NULL`
 
   Level: intermediate
 
   Note:
-  `-ksp_view` shows the same numbers.
+  `-ksp_view` prints the same numbers.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetUpdateTolerance()`
 @*/

@@ -27,7 +27,7 @@ typedef struct {
   const PetscInt    *index;  /* where the items are in the array */
   PetscInt          *known;  /* index[] as the following was made of it */
   PetscInt           items;
-  PetscBool          direct; /* do those of each process lie one after another? */
+  PetscBool          direct; /* those of each process lie one after another */
   PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
   PetscInt          *place, *first, *item;
   PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
@@ -42,7 +42,7 @@ struct _n_SFExchange {
   PetscScalar *rootbuffer, *leafbuffer;
   PetscScalar *roothost, *leafhost; /* buffers in pinned memory, once an array has been on the host */
   IDRSMessage *rootmessages, *leafmessages;
-  PetscBool    received; /* is everything where it belongs as soon as it has arrived? */
+  PetscBool    received; /* everything is where it belongs as soon as it has arrived */
   PetscMemType to;
   cudaEvent_t  packed, arrived;
   SFExchange   next;
@@ -50,8 +50,8 @@ struct _n_SFExchange {
 
 typedef struct {
   struct _PetscSFOps basic;
-  PetscBool          agreed;  /* have the processes agreed on the following? */
-  IDRSDevices        devices; /* NULL: all scatters are left to the type basic */
+  PetscBool          agreed; /* the processes have agreed on the following */
+  PetscBool          active; /* scatters go from GPU to GPU; else all are left to the type basic */
   SFSide             roots, leaves;
   SFExchange         exchanges;
 } SF_NCCL;
@@ -70,6 +70,17 @@ static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSScatterIsNCCL - Whether a scatter is of this type, whose name is that of the type basic */
+PetscErrorCode IDRSScatterIsNCCL(PetscSF sf, PetscBool *is)
+{
+  PetscObject container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)sf, SFKey, &container));
+  *is = container ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SFCopyToDevice_NCCL(PetscInt n, const PetscInt *from, PetscInt **to)
 {
   PetscFunctionBegin;
@@ -78,51 +89,51 @@ static PetscErrorCode SFCopyToDevice_NCCL(PetscInt n, const PetscInt *from, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFSideCreate_NCCL(SFSide *end)
+static PetscErrorCode SFSideCreate_NCCL(SFSide *side)
 {
-  const PetscInt n = end->nranks ? end->offset[end->nranks] : 0;
+  const PetscInt n = side->nranks ? side->offset[side->nranks] : 0;
   PetscInt      *sorted;
 
   PetscFunctionBegin;
-  end->items  = n;
-  end->direct = PETSC_TRUE;
-  for (IDRSRankCount p = 0; p < end->nranks; p++) {
-    for (PetscInt i = end->offset[p] + 1; i < end->offset[p + 1]; i++) {
-      if (end->index[i] != end->index[i - 1] + 1) end->direct = PETSC_FALSE;
+  side->items  = n;
+  side->direct = PETSC_TRUE;
+  for (IDRSRankCount p = 0; p < side->nranks; p++) {
+    for (PetscInt i = side->offset[p] + 1; i < side->offset[p + 1]; i++) {
+      if (side->index[i] != side->index[i - 1] + 1) side->direct = PETSC_FALSE;
     }
   }
   PetscCall(PetscMalloc1(n, &sorted));
-  PetscCall(PetscMalloc4(n, &end->known, n, &end->place, n + 1, &end->first, n, &end->item));
+  PetscCall(PetscMalloc4(n, &side->known, n, &side->place, n + 1, &side->first, n, &side->item));
   for (PetscInt i = 0; i < n; i++) {
-    end->known[i] = sorted[i] = end->index[i];
-    end->item[i]              = i;
+    side->known[i] = sorted[i] = side->index[i];
+    side->item[i]              = i;
   }
-  PetscCall(PetscSortIntWithArray(n, sorted, end->item));
-  end->places   = 0;
-  end->first[0] = 0;
+  PetscCall(PetscSortIntWithArray(n, sorted, side->item));
+  side->places   = 0;
+  side->first[0] = 0;
   for (PetscInt i = 0; i < n; i++) {
     if (i + 1 < n && sorted[i + 1] == sorted[i]) continue;
-    PetscCall(PetscSortInt(i + 1 - end->first[end->places], end->item + end->first[end->places]));
-    end->place[end->places]   = sorted[i];
-    end->first[++end->places] = i + 1;
+    PetscCall(PetscSortInt(i + 1 - side->first[side->places], side->item + side->first[side->places]));
+    side->place[side->places]   = sorted[i];
+    side->first[++side->places] = i + 1;
   }
   PetscCall(PetscFree(sorted));
-  PetscCall(SFCopyToDevice_NCCL(n, end->index, &end->index_d));
-  PetscCall(SFCopyToDevice_NCCL(end->places, end->place, &end->place_d));
-  PetscCall(SFCopyToDevice_NCCL(end->places + 1, end->first, &end->first_d));
-  PetscCall(SFCopyToDevice_NCCL(n, end->item, &end->item_d));
+  PetscCall(SFCopyToDevice_NCCL(n, side->index, &side->index_d));
+  PetscCall(SFCopyToDevice_NCCL(side->places, side->place, &side->place_d));
+  PetscCall(SFCopyToDevice_NCCL(side->places + 1, side->first, &side->first_d));
+  PetscCall(SFCopyToDevice_NCCL(n, side->item, &side->item_d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFSideDestroy_NCCL(SFSide *end)
+static PetscErrorCode SFSideDestroy_NCCL(SFSide *side)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree4(end->known, end->place, end->first, end->item));
-  PetscCallCUDA(cudaFree(end->index_d));
-  PetscCallCUDA(cudaFree(end->place_d));
-  PetscCallCUDA(cudaFree(end->first_d));
-  PetscCallCUDA(cudaFree(end->item_d));
-  PetscCall(PetscMemzero(end, sizeof(*end)));
+  PetscCall(PetscFree4(side->known, side->place, side->first, side->item));
+  PetscCallCUDA(cudaFree(side->index_d));
+  PetscCallCUDA(cudaFree(side->place_d));
+  PetscCallCUDA(cudaFree(side->first_d));
+  PetscCallCUDA(cudaFree(side->item_d));
+  PetscCall(PetscMemzero(side, sizeof(*side)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,7 +221,7 @@ static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 }
 
 /*
-   Does a scatter of these units go from GPU to GPU, and how many scalars is a unit? That depends on nothing that is different on another
+   The scalars of a unit where a scatter of such units goes from GPU to GPU, else 0. That depends on nothing that is different on another
    process. Whether there are arrays on a device at all is agreed on in the first such scatter; where an array is on the host all the same,
    it goes through the device.
 */
@@ -247,8 +258,9 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
     if (states[0]) {
       PetscCheck(!states[1], comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: a process has no GPU");
       PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
-      PetscCall(IDRSDevicesGet(comm, &nccl->devices, &why));
-      PetscCheck(nccl->devices, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
+      PetscCall(IDRSNCCLConnect(comm, &why));
+      PetscCheck(!why, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
+      nccl->active = PETSC_TRUE;
       PetscCall(SFRootsCreate_NCCL(sf, nccl));
       PetscCall(PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
       PetscCall(SFSideCreate_NCCL(&nccl->leaves));
@@ -256,27 +268,28 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
     nccl->agreed = PETSC_TRUE;
     PetscCall(PetscInfo(sf, states[0] ? "scatters go from GPU to GPU\n" : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
   }
-  if (nccl->devices) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
+  if (nccl->active) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
   else *bs = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One message a process, from or to the array itself or a buffer */
-static PetscErrorCode SFMessages_NCCL(const SFSide *end, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
+static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
 {
   PetscFunctionBegin;
-  for (IDRSRankCount p = 0; p < end->nranks; p++) {
-    const PetscInt first = end->offset[p], count = end->offset[p + 1] - first;
+  for (IDRSRankCount p = 0; p < side->nranks; p++) {
+    const PetscInt first = side->offset[p], count = side->offset[p + 1] - first;
 
-    messages[p].rank  = end->ranks[p];
+    messages[p].rank  = side->ranks[p];
     messages[p].bytes = (size_t)count * bs * sizeof(PetscScalar);
-    messages[p].data  = array ? array + (size_t)(count ? end->index[first] : 0) * bs : buffer + (size_t)first * bs;
+    messages[p].data  = array ? array + (size_t)(count ? side->index[first] : 0) * bs : buffer + (size_t)first * bs;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_Op op, PetscBool reverse, PetscMemType frommtype, const void *fromdata, PetscMemType tomtype, void *todata)
 {
+  const MPI_Comm     comm = PetscObjectComm((PetscObject)sf);
   const SFSide      *from = reverse ? &nccl->leaves : &nccl->roots, *to = reverse ? &nccl->roots : &nccl->leaves;
   const size_t       n = (size_t)from->items * bs;
   const PetscScalar *x = (const PetscScalar *)fromdata;
@@ -284,19 +297,18 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscBool          direct = from->direct;
   SFExchange         exchange;
   IDRSMessage       *sends, *receives;
-  cudaStream_t       stream, beside;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(SFExchangeGet_NCCL(nccl, bs, &exchange));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSDevicesGetStream(nccl->devices, &beside));
   send = reverse ? exchange->leafbuffer : exchange->rootbuffer;
   host = reverse ? &exchange->leafhost : &exchange->roothost;
   PetscCall(PetscLogEventBegin(PETSCSF_Pack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(frommtype)) {
     direct = PETSC_FALSE;
     PetscCall(SFHostBuffer_NCCL(n, host));
-    PetscCallCUDA(cudaEventSynchronize(exchange->packed)); /* what was sent from there last time has left */
+    PetscCall(IDRSNCCLWait(comm, stream)); /* what was sent from there last time has left */
     for (size_t i = 0; i < n; i++) SFPack(i, bs, from->index, x, *host);
     PetscCallCUDA(cudaMemcpyAsync(send, *host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   } else if (!direct) {
@@ -306,7 +318,6 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
     PetscCall(PetscLogGpuTimeEnd());
   }
   PetscCallCUDA(cudaEventRecord(exchange->packed, stream));
-  PetscCallCUDA(cudaStreamWaitEvent(beside, exchange->packed, 0));
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
   /* where one place gets items from several processes, their order is that of the unpacking */
@@ -315,8 +326,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
   PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
   PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL, reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
-  PetscCall(IDRSDevicesExchange(nccl->devices, from->nranks, sends, to->nranks, receives));
-  PetscCallCUDA(cudaEventRecord(exchange->arrived, beside));
+  PetscCall(IDRSNCCLExchange(comm, exchange->packed, from->nranks, sends, to->nranks, receives, exchange->arrived));
   exchange->inuse    = PETSC_TRUE;
   exchange->rootdata = reverse ? todata : fromdata;
   exchange->leafdata = reverse ? fromdata : todata;
@@ -339,7 +349,7 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
   if (!PetscMemTypeDevice(exchange->to)) {
     PetscCall(SFHostBuffer_NCCL(items, host));
     PetscCallCUDA(cudaMemcpyAsync(*host, received, items * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCall(IDRSNCCLWait(PetscObjectComm((PetscObject)sf), stream));
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
   } else if (!exchange->received && n) {
     PetscCall(PetscLogGpuTimeBegin());
@@ -416,10 +426,15 @@ static PetscErrorCode PetscSFDuplicate_NCCL(PetscSF sf, PetscSFDuplicateOption o
 
 static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
 {
-  SF_NCCL *nccl;
+  SF_NCCL     *nccl;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
+  if (nccl->exchanges) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCall(IDRSNCCLFinish(PetscObjectComm((PetscObject)sf), stream, PETSC_FALSE));
+  }
   while (nccl->exchanges) {
     SFExchange exchange = nccl->exchanges;
 
@@ -434,12 +449,12 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     nccl->exchanges = exchange->next;
     PetscCall(PetscFree(exchange));
   }
-  if (nccl->devices) {
+  if (nccl->active) {
     PetscCall(SFSideDestroy_NCCL(&nccl->roots));
     PetscCall(SFSideDestroy_NCCL(&nccl->leaves));
   }
-  nccl->devices = NULL;
-  nccl->agreed  = PETSC_FALSE;
+  nccl->active = PETSC_FALSE;
+  nccl->agreed = PETSC_FALSE;
   PetscCall((*nccl->basic.Reset)(sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -467,7 +482,7 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
-  if (isascii) PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n", nccl->devices ? "from GPU to GPU" : nccl->agreed ? "by type basic: there is one process, or the arrays of the first were on the host" : "none yet"));
+  if (isascii) PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n", nccl->active ? "from GPU to GPU" : nccl->agreed ? "by type basic: there is one process, or the arrays of the first were on the host" : "none yet"));
   PetscCall((*nccl->basic.View)(sf, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -476,8 +491,9 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    PETSCSFNCCL - A `PetscSF` that sends the entries of vectors from GPU to GPU by NCCL, in the order of the stream: the host waits for nothing,
    MPI need not know of GPUs, and work on the stream goes on beside the messages
 
-   Options Database Key:
-.  -sf_type nccl - for all scatters of vectors, those of `MatMult()` among them
+   Options Database Keys:
++  -sf_type nccl                     - for all scatters of vectors, those of `MatMult()` among them
+-  -petscidrs_nccl_timeout <seconds> - how long the host waits for messages or sums of other processes before it gives up, by default 600
 
    Level: intermediate
 
@@ -495,7 +511,8 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    `PetscSFGetType()` returns `PETSCSFBASIC`, which `VecScatterRemap()` asks for, and `PetscSFView()` says how the scatters go.
 
    A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others wait for its messages, as they do
-   with the type basic; `KSPIDRS` gives up after `KSPIDRSSetTimeout()` where its reductions go by NCCL, other solvers wait on.
+   with the type basic. `KSPIDRS`, scatters of arrays on the host and `PetscSFDestroy()` give up after the seconds of `-petscidrs_nccl_timeout`; where PETSc
+   itself waits for the device, in a norm of another solver for instance, it waits on.
 
 .seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
 M*/

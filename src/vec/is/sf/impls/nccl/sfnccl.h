@@ -6,3 +6,4 @@
 #include <petscsf.h>
 
 PETSC_INTERN PetscErrorCode PetscSFCreate_NCCL(PetscSF);
+PETSC_INTERN PetscErrorCode IDRSScatterIsNCCL(PetscSF, PetscBool *);

@@ -1,0 +1,85 @@
+/*
+   The device that the kernels are written for: width of a warp, shuffles, and launches that overlap. Another kind of device would change this file and
+   the lanes of idrsscalars.h. No PETSc call.
+*/
+#pragma once
+
+#include <petscsys.h>
+
+#define IDRS_WARP      32
+#define IDRS_ALL_LANES 0xffffffffu
+
+/* The widest access to memory, in bytes */
+#define IDRS_ACCESS_BYTES 16
+
+/* Threads that a multiprocessor has room for */
+#define IDRS_THREADS_PER_SM 2048
+
+static __device__ __forceinline__ PetscReal IDRSShuffleDown(PetscReal x, int offset)
+{
+  return __shfl_down_sync(IDRS_ALL_LANES, x, offset);
+}
+
+#if PetscDefined(USE_COMPLEX)
+static __device__ __forceinline__ PetscScalar IDRSShuffleDown(PetscScalar x, int offset)
+{
+  return PetscScalar(IDRSShuffleDown(x.real(), offset), IDRSShuffleDown(x.imag(), offset));
+}
+#endif
+
+/* Whether all lanes of the warp say so */
+static __device__ __forceinline__ bool IDRSWarpAll(bool mine)
+{
+  return __all_sync(IDRS_ALL_LANES, mine);
+}
+
+/*
+   0, as if it depended on i: an index into shared memory that a loop over i adds it to is one that the compiler does not take out of the loop. What
+   is read from there then needs no registers between its uses, which leaves room for more threads.
+*/
+static __device__ __forceinline__ int IDRSOpaqueZero(size_t i)
+{
+  int zero;
+
+  asm("mov.u32 %0, 0;" : "=r"(zero) : "l"(i));
+  return zero;
+}
+
+/* Ends when all kernels ahead of this one in the stream have ended, and their results are in memory: for a kernel that was launched early */
+static __device__ __forceinline__ void IDRSAwaitPrevious()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/* The next kernel in the stream may be launched, if it is one that is launched early, as soon as all blocks of this one have come here */
+static __device__ __forceinline__ void IDRSAdmitNext()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* Whether this kernel can be launched early: the device knows of it, and IDRSAwaitPrevious() was compiled for such a device */
+static inline cudaError_t IDRSCanLaunchEarly(const void *kernel, bool *can)
+{
+  cudaFuncAttributes attributes;
+  int                device, major = 0;
+  cudaError_t        error = cudaGetDevice(&device);
+
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+  *can = error == cudaSuccess && major >= 9 && attributes.ptxVersion >= 90;
+  return error;
+}
+
+/* The attribute of a launch that makes it early: the kernel may begin before those ahead of it in the stream have ended */
+static inline cudaLaunchAttribute IDRSEarlyAttribute()
+{
+  cudaLaunchAttribute attribute = {};
+
+  attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  return attribute;
+}

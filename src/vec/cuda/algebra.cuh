@@ -1,0 +1,65 @@
+/*
+   The algebra of a step on the device, so that the host need not wait for the sums: in the block of a projection that finishes last, or, where sums
+   of other processes are added first, in a kernel of its own. Here is what is done with IDRSScalars, and when the device stops and leaves that
+   to the host. No PETSc call.
+*/
+#pragma once
+
+#include <petscidrs/private/idrsops.h>
+#include "coefficients.cuh"
+#include "rows.cuh"
+
+/* Where the scalars are, and what follows from the sums of a step. result = NULL: the host does the algebra; storage = NULL: another kernel does */
+typedef struct {
+  PetscScalar *storage;
+  IDRSResult  *result;
+  IDRSStep     step;
+  IDRSBounds   bounds;
+  PetscReal    shadownorm;
+} IDRSAlgebra;
+
+/* By a warp: whether the recurrence goes on, with coefficients for the passes that follow. Only a projection with a y may be one of the start */
+template <bool Y>
+static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const IDRSStep &step, const IDRSBounds &bounds, PetscReal *rnorm)
+{
+  const PetscInt  s     = scalars->s;
+  const PetscBool start = Y ? step.start : PETSC_FALSE, y = Y ? PETSC_TRUE : PETSC_FALSE;
+  PetscReal       rr;
+
+  /* the start has a norm to tell before any iteration is unreported */
+  *rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step.unreported || !Y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y, step.unreported))) return false;
+  if (step.unreported && !(*rnorm > bounds.low && *rnorm < bounds.high)) return false;
+  return IDRSScalarsContinue(scalars, step.k, start, bounds.cosine, &rr);
+}
+
+/* By all threads of a block: copies the scalars, without the sums, to shared memory, where they fit; returns where they and the sums are to be */
+template <int S>
+static __device__ __forceinline__ PetscScalar *IDRSAlgebraBegin(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *shared)
+{
+  const PetscInt count = IDRS_STORAGE_SUMS(s);
+
+  if (s > S) return algebra.storage;
+  for (PetscInt i = threadIdx.x; i < count; i += IDRS_THREADS) shared[i] = algebra.storage[i];
+  return shared;
+}
+
+/* By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it */
+template <int S, bool Y>
+static __device__ __forceinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
+{
+  __syncthreads();
+  if (threadIdx.x < IDRS_WARP) {
+    IDRSScalars scalars;
+    PetscReal   rnorm;
+    bool        stopped;
+
+    IDRSScalarsSetPointers(&scalars, s, storage);
+    scalars.shadownorm = algebra.shadownorm;
+    stopped            = !IDRSContinue<Y>(&scalars, algebra.step, algebra.bounds, &rnorm);
+    if (threadIdx.x == 0) *algebra.result = {rnorm, stopped};
+  }
+  __syncthreads();
+  if (s > S) return;
+  for (PetscInt i = threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) algebra.storage[i] = storage[i];
+}

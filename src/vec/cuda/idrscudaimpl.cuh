@@ -1,0 +1,49 @@
+/*
+   Back end "cuda" as its files share it
+*/
+#pragma once
+
+#include <petsc/private/deviceimpl.h>
+#include <petsc/private/vecimpl.h>
+#include <petscdevice_cuda.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsworkimpl.h>
+#include <initializer_list>
+#include "../../sys/device/stream.h"
+#include "algebra.cuh"
+#include "finish.cuh"
+#include "tail.cuh"
+
+typedef struct {
+  IDRSPanels   panels;
+  int          multiprocessors;
+  IDRSPartials partials;
+  PetscScalar *storage;     /* of IDRSScalars */
+  IDRSResult  *result;      /* of the last projection that the device has not stopped before */
+  PetscScalar *localsums;   /* of this process, before those of others are added */
+  PetscScalar *hostsums;    /* pinned */
+  IDRSResult  *hostresults; /* pinned: that of projection i at i % IDRS_MAX_IN_FLIGHT */
+  uint64_t    *arrived;     /* pinned: the last projection whose sums or result have come */
+  uint64_t     sequence;    /* of the last projection launched */
+} IDRS_CUDA;
+
+/* The scalars for a pass; copies: it is the one that copies the result of the last projection to the host */
+static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
+{
+  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
+
+  if (!work->ondevice) return {};
+  return {cuda->storage, cuda->result, copies ? cuda->hostresults + cuda->sequence % IDRS_MAX_IN_FLIGHT : nullptr, cuda->arrived, cuda->sequence};
+}
+
+PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(IDRSWork, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSProject_CUDA(IDRSWork, const IDRSStep *, Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(IDRSWork, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(IDRSWork, const IDRSStep *);
+
+PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork, Vec, Vec, const IDRSAlgebra *);
+PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
+PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork);
+PETSC_INTERN PetscErrorCode IDRSColumnWritten_CUDA(Vec);

@@ -1,0 +1,127 @@
+/*
+   The queues on the device: one process, where the projection does the algebra itself; or several, whose sums NCCL adds up before a kernel does the
+   algebra. The host waits for results only when it collects them. Where the device has stopped, the kernels return at once.
+*/
+#include "launch.cuh"
+#include "../../sys/nccl/idrsnccl.h"
+
+/* One block: the algebra by itself, from sums that are in the storage */
+template <int S>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, IDRSAlgebra algebra, int s)
+{
+  __shared__ PetscScalar shared[IDRS_STORAGE(S)];
+  PetscScalar           *storage;
+
+  overlap.Begin();
+  if (algebra.result->stopped) return;
+  storage = IDRSAlgebraBegin<S>(algebra, s, shared);
+  for (PetscInt i = IDRS_STORAGE_SUMS(s) + threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) storage[i] = algebra.storage[i];
+  if (algebra.step.start || algebra.step.k == s) IDRSAlgebraEnd<S, true>(algebra, s, storage);
+  else IDRSAlgebraEnd<S, false>(algebra, s, storage);
+}
+
+static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, const char *why[])
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSNCCLConnect(work->comm, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The storage, without the sums, to the device, which has not stopped */
+static PetscErrorCode IDRSQueueBegin_CUDA(IDRSWork work)
+{
+  IDRS_CUDA   *cuda = (IDRS_CUDA *)work->data;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(cuda->storage, work->storage, (size_t)IDRS_STORAGE_SUMS(work->s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemsetAsync(cuda->result, 0, sizeof(*cuda->result), stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   One process: the projection does the algebra. Several: it leaves the sums of this one, NCCL adds them up, and the algebra kernel follows. After the device has
+   stopped, those of the last projection before are added up again, and the storage keeps the same sums
+*/
+static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+{
+  const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
+  const PetscInt    s       = work->s;
+  const IDRSAlgebra algebra = {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm};
+  IDRSAlgebra       project = algebra;
+  cudaStream_t      stream;
+
+  PetscFunctionBegin;
+  if (work->size > 1) project.storage = NULL;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
+  if (work->size > 1) {
+    PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
+    if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
+    else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
+{
+  const IDRS_CUDA  *cuda     = (const IDRS_CUDA *)work->data;
+  const uint64_t    sequence = cuda->sequence - (uint64_t)(work->inflight - 1);
+  const IDRSResult *result   = cuda->hostresults + sequence % IDRS_MAX_IN_FLIGHT;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWait_CUDA(work, sequence));
+  *rnorm   = result->rnorm;
+  *stopped = result->stopped ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
+static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
+{
+  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
+  cudaStream_t     stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  if (work->size > 1) PetscCall(IDRSNCCLWait(work->comm, stream));
+  PetscCallCUDA(cudaMemcpyAsync(work->storage, cuda->storage, (size_t)IDRS_STORAGE(work->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host launches so many projections before it waits for the first of them */
+#define IDRS_CUDA_DEPTH 2
+
+// clang-format off
+const IDRSQueueOps IDRSQueue_CUDA = {
+  PetscDesignatedInitializer(name, "cuda"),
+  PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
+  PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
+  PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
+  PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
+  PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
+};
+
+const IDRSQueueOps IDRSQueue_NCCL = {
+  PetscDesignatedInitializer(name, "nccl"),
+  PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
+  PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
+  PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
+  PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
+  PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
+};
+// clang-format on

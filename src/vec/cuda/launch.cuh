@@ -1,0 +1,107 @@
+/*
+   How kernels are launched, and how each overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin() it calls before it
+   touches memory.
+
+     EARLY    it may be launched before the kernels ahead of it have ended, and waits for all of them itself
+     ADMITS   the next kernel may be launched, if it is one that is launched early, as soon as all blocks of this one have begun
+
+   The kernels whose last block works on alone, projection and algebra, admit the pass behind them; projection, update and advance, which are in every
+   step, are launched early. A combine by itself is neither. As Begin() and IDRSLaunch() read the same trait, no kernel is launched early that does not wait.
+*/
+#pragma once
+
+#include <type_traits>
+#include "idrscudaimpl.cuh"
+
+template <bool EARLY, bool ADMITS>
+struct IDRSOverlap {
+  static constexpr bool early = EARLY;
+
+  __device__ __forceinline__ void Begin() const
+  {
+    if (ADMITS) IDRSAdmitNext();
+    if (EARLY) IDRSAwaitPrevious();
+  }
+};
+
+template <typename Overlap, typename... Parameters>
+static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
+{
+  return {};
+}
+
+/* Launches so many blocks. The error is what cudaGetLastError() returns */
+template <auto kernel, typename... Arguments>
+static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... arguments)
+{
+  constexpr auto      overlap = IDRSGetOverlap(kernel);
+  static bool         asked = false, early = false;
+  cudaLaunchConfig_t  config    = {};
+  cudaLaunchAttribute attribute = IDRSEarlyAttribute();
+
+  if (overlap.early && !asked) asked = IDRSCanLaunchEarly((const void *)kernel, &early) == cudaSuccess;
+  config.gridDim  = blocks;
+  config.blockDim = IDRS_THREADS;
+  config.stream   = stream;
+  config.attrs    = &attribute;
+  config.numAttrs = early ? 1 : 0;
+  (void)cudaLaunchKernelEx(&config, kernel, overlap, arguments...);
+}
+
+/* For all rows in packs of width: as many blocks as the device holds at once, or fewer where these do for the rows. Returns how many */
+template <auto kernel, typename... Arguments>
+static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, cudaStream_t stream, Arguments... arguments)
+{
+  static int   resident = 0;
+  const size_t needed   = (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width);
+  unsigned int blocks;
+
+  if (!resident && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, 0) != cudaSuccess) return 0;
+  blocks = (unsigned int)PetscMax(PetscMin(needed, (size_t)(resident * cuda->multiprocessors)), (size_t)1);
+  IDRSLaunch<kernel>(blocks, stream, arguments...);
+  return blocks;
+}
+
+/*
+   Whether the rows can be taken in packs. Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are
+   twice as large, gain by them all the same
+*/
+static inline bool IDRSPacked(const IDRS_CUDA *cuda, std::initializer_list<const void *> arrays)
+{
+  if (cuda->panels.n < (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors)) return false;
+  for (const void *array : arrays) {
+    if ((uintptr_t)array % IDRS_ACCESS_BYTES) return false;
+  }
+  return true;
+}
+
+/* Calls launch with the S and W of a kernel as types: S the number of columns to unroll for, 0 for more than 16; W the width of a pack */
+template <int N>
+using IDRSInt = std::integral_constant<int, N>;
+
+template <typename L>
+static cudaError_t IDRSDispatch(PetscInt s, bool packed, L &&launch)
+{
+  auto wide = [&](auto S) {
+    if (packed) launch(S, IDRSInt<IDRS_PACK>());
+    else launch(S, IDRSInt<1>());
+  };
+
+  if (s <= 1) wide(IDRSInt<1>());
+  else if (s <= 2) wide(IDRSInt<2>());
+  else if (s <= 4) wide(IDRSInt<4>());
+  else if (s <= 8) wide(IDRSInt<8>());
+  else if (s <= 16) wide(IDRSInt<16>());
+  else wide(IDRSInt<0>());
+  return cudaGetLastError();
+}
+
+/* Coefficients for update of step k, or with k = -1 for the other passes; unless they are on the device */
+template <int S>
+static IDRSCoefficients<S> IDRSGetCoefficients(IDRSWork work, PetscInt k)
+{
+  IDRSCoefficients<S> c = {};
+
+  for (PetscInt j = 0; !work->ondevice && j < work->s; j++) IDRSGetCoefficient<S>(&work->scalars, k, j, &c);
+  return c;
+}

@@ -15,7 +15,7 @@ typedef struct {
 } IDRSProductOps;
 
 struct _n_IDRSProduct {
-  const IDRSProductOps *ops;
+  const IDRSProductOps *backend;
   const char           *slower; /* why no faster back end runs; NULL when none is faster */
   Mat                   A;      /* the solver's, of this solve */
   PetscBool             transpose;

@@ -17,7 +17,8 @@
 #include <petscidrs/private/idrsshadow.h>
 
 /* Sums that one projection of x (and y) leaves behind; s = number of shadow vectors */
-#define IDRS_SUM_XX(s) (s)           /* x^H x; the s entries before it are P^H x */
+#define IDRS_SUM_PX(s) 0             /* P^H x, s entries */
+#define IDRS_SUM_XX(s) (s)           /* x^H x */
 #define IDRS_SUM_RR(s) ((s) + 1)     /* r^H r, of the previous update or advance */
 #define IDRS_SUM_PY(s) ((s) + 2)     /* P^H y, s entries */
 #define IDRS_SUM_XY(s) (2 * (s) + 2) /* x^H y */
@@ -104,7 +105,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *scalars, PetscInt k, PetscReal *share)
 {
   const PetscInt     s     = scalars->s;
-  const PetscScalar *d     = scalars->sums;
+  const PetscScalar *d     = scalars->sums + IDRS_SUM_PX(s);
   const PetscReal    gg    = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
   PetscScalar       *alpha = scalars->alpha, *Mk = scalars->M + k * s;
   PetscReal          terms = PetscAbsScalar(d[k]), pivot;
@@ -181,7 +182,7 @@ static inline IDRS_HOST_DEVICE PetscReal IDRSScalarsNormSquared(const IDRSScalar
 static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscScalar omega)
 {
   const PetscInt     s  = scalars->s;
-  const PetscScalar *Pt = scalars->sums, *Pr = scalars->sums + IDRS_SUM_PY(s);
+  const PetscScalar *Pt = scalars->sums + IDRS_SUM_PX(s), *Pr = scalars->sums + IDRS_SUM_PY(s);
 
   for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) scalars->f[i] = Pr[i] - omega * Pt[i];
 }

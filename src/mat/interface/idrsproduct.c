@@ -41,14 +41,14 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   PetscFunctionBegin;
   product->A         = A;
   product->transpose = transpose;
-  product->ops       = NULL;
+  product->backend   = NULL;
   product->slower    = NULL;
-  for (size_t i = 0; !product->ops; i++) {
+  for (size_t i = 0; !product->backend; i++) {
     const char *why;
 
     PetscCall((*IDRSProductList[i]->runs)(A, transpose, &why));
     if (why) product->slower = why;
-    else product->ops = IDRSProductList[i];
+    else product->backend = IDRSProductList[i];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -56,7 +56,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
 PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall((*product->ops->apply)(product, x, y));
+  PetscCall((*product->backend->apply)(product, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

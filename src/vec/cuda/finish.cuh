@@ -112,7 +112,7 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
       scalars = partials.dots + (size_t)j * blocks;
       if (HASHED && j < 2 * S) scale = (PetscReal)IDRS_FIELD_SCALE;
       if (Y && j == 2 * S) place = IDRS_SUM_XY(s);
-      else if (j % S < columns) place = (j < S ? 0 : IDRS_SUM_PY(s)) + P.first + j % S;
+      else if (j % S < columns) place = (j < S ? IDRS_SUM_PX(s) : IDRS_SUM_PY(s)) + P.first + j % S;
     } else if (j < dots + squares) {
       reals = partials.squares + (size_t)(j - dots) * blocks;
       place = j == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s);

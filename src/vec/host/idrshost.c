@@ -214,7 +214,7 @@ IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const Pet
 */
 IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart, const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
 {
-  PetscScalar *Px = sums, *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
+  PetscScalar *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
   uint32_t     z0[IDRS_BLOCK], z1[IDRS_BLOCK];
 
   for (PetscInt j = 0; j < s; j++) {

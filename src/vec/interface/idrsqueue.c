@@ -118,7 +118,7 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
   PetscFunctionBegin;
   *rr      = 0.0;
   *verdict = IDRS_GOES_ON;
-  if (step->k == IDRS_RESIDUAL) PetscCall(PetscArraycpy(work->scalars.f, work->scalars.sums, work->s));
+  if (step->k == IDRS_RESIDUAL) PetscCall(PetscArraycpy(work->scalars.f, work->scalars.sums + IDRS_SUM_PX(work->s), work->s));
   else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr)) *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

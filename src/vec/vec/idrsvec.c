@@ -98,7 +98,7 @@ static PetscErrorCode IDRSProject_Vec(IDRSWork work, const IDRSStep *step, Vec x
   PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
   if (!nest && x->ops->dot_local && x->ops->mdot_local && x->ops->norm_local) {
     /* not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for good: it keeps the norm with the vector */
-    PetscCall(VecMDotBegin(x, s, work->P, sums));
+    PetscCall(VecMDotBegin(x, s, work->P, sums + IDRS_SUM_PX(s)));
     PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
     PetscCall(VecDotBegin(work->r, work->r, sums + IDRS_SUM_RR(s)));
     if (y) {
@@ -106,7 +106,7 @@ static PetscErrorCode IDRSProject_Vec(IDRSWork work, const IDRSStep *step, Vec x
       PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
       PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
     }
-    PetscCall(VecMDotEnd(x, s, work->P, sums));
+    PetscCall(VecMDotEnd(x, s, work->P, sums + IDRS_SUM_PX(s)));
     PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
     PetscCall(VecDotEnd(work->r, work->r, sums + IDRS_SUM_RR(s)));
     if (y) {
@@ -115,7 +115,7 @@ static PetscErrorCode IDRSProject_Vec(IDRSWork work, const IDRSStep *step, Vec x
       PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
     }
   } else {
-    PetscCall(VecMDot(x, s, work->P, sums));
+    PetscCall(VecMDot(x, s, work->P, sums + IDRS_SUM_PX(s)));
     PetscCall(VecNorm(x, NORM_2, &xx));
     PetscCall(VecNorm(work->r, NORM_2, &rr));
     if (y) {

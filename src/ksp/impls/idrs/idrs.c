@@ -57,9 +57,12 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   idrs->v      = idrs->vecs[2];
   idrs->t      = idrs->vecs[3];
   idrs->anchor = NULL;
-  idrs->d      = idrs->set.smoothing ? idrs->vecs[kept] : NULL;
-  idrs->e      = idrs->set.smoothing ? idrs->vecs[kept + 1] : NULL;
-  idrs->q      = idrs->set.smoothing ? idrs->vecs[kept + 2] : NULL;
+  idrs->d = idrs->e = idrs->q = NULL;
+  if (idrs->set.smoothing) {
+    idrs->d = idrs->vecs[kept];
+    idrs->e = idrs->vecs[kept + 1];
+    idrs->q = idrs->vecs[kept + 2];
+  }
   if (idrs->set.P) {
     PetscLayout theirs, ours;
     PetscBool   same;

@@ -700,10 +700,10 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetUpdateTolerance()`
 @*/
-PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *products, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
+PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *), (ksp, products, reductions, updates, restarts));
+  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *), (ksp, matvecs, reductions, updates, restarts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -292,7 +292,7 @@ static PetscErrorCode TestBlocks(void)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscOptionsSetValue(NULL, "-sub_pc_type", "lu"));
+  if (size > 1) PetscCall(PetscOptionsSetValue(NULL, "-sub_pc_type", "lu"));
   for (size_t is = 0; is < 2; is++) {
     for (size_t iside = 0; iside < 2; iside++) {
       for (size_t inorm = 0; inorm < 2; inorm++) {

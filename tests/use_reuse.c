@@ -367,7 +367,7 @@ static PetscErrorCode TestOthers(void)
 static PetscErrorCode TestView(void)
 {
   const char *const     operations[] = {"project", "update", "advance", "all of these"};
-  const char           *file         = "surface_view.txt";
+  const char           *file         = "reuse_view.txt";
   PetscBool             found[4]     = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
   KSPIDRSImplementation got;
   PetscViewer           viewer;

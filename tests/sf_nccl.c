@@ -475,7 +475,7 @@ static PetscErrorCode CanRun(PetscBool *can)
   PetscInt       nroots, nleaves;
   Under          under;
   PetscErrorCode ierr;
-  PetscMPIInt    failed;
+  PetscMPIInt    failed, size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscSFCreate(PETSC_COMM_WORLD, &sf));
@@ -488,14 +488,14 @@ static PetscErrorCode CanRun(PetscBool *can)
   PetscCall(Heard());
   failed = ierr ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_SUM, PETSC_COMM_WORLD);
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(ComplainIf(failed && failed != size, "an error on %d of %d processes", (int)failed, (int)size));
   *can = failed ? PETSC_FALSE : PETSC_TRUE;
   if (failed) {
-    PetscMPIInt size;
-    char       *found;
+    char *found;
 
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
     PetscCall(PetscStrstr(message, "-sf_type nccl cannot be used: ", &found));
-    PetscCall(ComplainIf(failed != size || (ierr != PETSC_ERR_SUP) || !found, "error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
+    PetscCall(ComplainIf((ierr != PETSC_ERR_SUP) || !found, "error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
     PetscCall(VecRestoreArrayReadAndMemType(under.roots, &under.from));
     PetscCall(VecRestoreArrayAndMemType(under.leaves, &under.to));
   } else PetscCall(End(sf, MPIU_SCALAR, MPI_REPLACE, PETSC_FALSE, &under));

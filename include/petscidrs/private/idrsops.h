@@ -30,7 +30,7 @@
    The queue. IDRSQueueLaunch() launches the projection of a step, IDRSQueueCollect() returns the outcome of the oldest one in flight. With bounds, a
    queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps before it collects. The device stops, and all passes
    after that do nothing, where a norm is outside its bounds, a sum is not finite or the algebra fails: the scalars then return to the host, and the
-   outcome is that the host continues. Without bounds, or where the queue is that of the host, it is always the host that continues.
+   outcome is that the host continues. Without bounds, or with the queue of the host, it is always the host that continues.
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 */
@@ -49,11 +49,11 @@ typedef struct _n_IDRSWork *IDRSWork;
 typedef struct {
   PetscInt  k;            /* 0 ... s-1, s for the omega step, or IDRS_RESIDUAL */
   PetscBool start;        /* in the start of the recurrence, up to its omega step */
-  PetscBool unreported;   /* r^H r is that of an iteration which has not been reported */
+  PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
   PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
 } IDRSStep;
 
-/* Where the device may go on by itself: low < ||r|| < high, when ||r|| is that of an iteration */
+/* Where the device may go on by itself: low < ||r|| < high, where ||r|| is unreported */
 typedef struct {
   PetscReal low, high;
   PetscReal cosine; /* for omega */
@@ -63,7 +63,7 @@ typedef struct {
 typedef enum {
   IDRS_GOES_ON,    /* its coefficients are there, on the device or on the host */
   IDRS_CONTINUE,   /* its sums are on the host, which continues with IDRSQueueContinue() */
-  IDRS_NOT_FINITE, /* a sum is infinite or not a number */
+  IDRS_NOT_FINITE, /* a sum is infinite or a NaN */
   IDRS_PIVOT,      /* M_kk is rounding error */
   IDRS_NO_OMEGA    /* there is no omega */
 } IDRSVerdict;
@@ -127,7 +127,7 @@ typedef struct {
 typedef struct {
   const char    *passes;      /* back end of the passes */
   const char    *slower;      /* why no faster one runs; NULL when none is faster */
-  const char    *throughhost; /* why the queue is that of the host although the passes run on a device; NULL where it is not, or there is none */
+  const char    *throughhost; /* why the host has the queue although the passes run on a device; NULL where it does not, or there is no device */
   PetscBool      composed, device;
   PetscInt       depth; /* of the queue */
   PetscInt       n;     /* local rows */

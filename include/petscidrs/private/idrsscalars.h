@@ -155,7 +155,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscI
      minimal  = t^H r / t^H t
      enlarged = minimal, or cosine (||r|| / ||t||) sign(t^H r) where |t^H r| < cosine ||t|| ||r||, sign(0) = 1
 
-   Returns whether they are usable: not for t = 0, nor when the enlarged one is infinite or not a number.
+   Returns whether they are usable: not for t = 0, nor when the enlarged one is infinite or a NaN.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal, PetscScalar *enlarged)
 {
@@ -229,7 +229,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scala
   return PETSC_TRUE;
 }
 
-/* Ends the start: r has become r - G c, and beta is that of this r */
+/* Ends the start: r has become r - G c, and beta + c belongs to it */
 static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, PetscInt columns)
 {
   for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) scalars->beta[j] += scalars->c[j];
@@ -249,7 +249,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scala
   return PETSC_TRUE;
 }
 
-/* Whether no sum is infinite or not a number; r^H r counts only if it is asked for. On a device, those of this lane */
+/* Whether all sums are finite; r^H r counts only if it is asked for. On a device, the sums of this lane */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars *scalars, PetscBool y, PetscBool rr)
 {
   PetscBool finite = PETSC_TRUE;

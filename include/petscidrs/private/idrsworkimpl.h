@@ -59,7 +59,7 @@ static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep 
   return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));
 }
 
-/* Which sum is ||r||^2: that of the last pass, that of the y of a projection, or that of its x. Without a y and an unreported norm none is asked for */
+/* Which sum is ||r||^2: r^H r of the last pass, y^H y, or x^H x. Without a y and an unreported norm none is asked for */
 static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
 {
   if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);

@@ -63,7 +63,7 @@ static __device__ __forceinline__ void IDRSDotsClear(IDRSDots<S, Y> &sums)
   for (int j = 0; j < IDRSDots<S, Y>::squares; j++) sums.square[j] = 0.0;
 }
 
-/* Adds those of rows [i, i+W) of n, where y is zero without a y */
+/* Adds the products of rows [i, i+W) of n, where y is zero without a y */
 template <int S, int W, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y> &sums, const IDRSShadow<S> &P, size_t i, size_t n, const IDRSPack<W> &x, const IDRSPack<W> &y)
 {

@@ -91,7 +91,7 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y> &block, con
 
 /*
    The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of the last block; yisr: y is r as the last pass has left it, and
-   r^H r is y^H y. Some lanes make a sum; those of columns that are not there are dropped.
+   r^H r is y^H y. Some lanes make a sum. Sums of columns that are not there are dropped.
 */
 template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr, PetscScalar *sums)

@@ -60,7 +60,7 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For vectors that have no array to write into, such as those of SLEPc that consist of others: random numbers of the same seed */
+/* Random numbers of the same seed, for vectors that have no array, such as the vectors of SLEPc that consist of others */
 static PetscErrorCode IDRSShadowFillRandom_Private(IDRSWork work, Vec P[])
 {
   PetscMPIInt rank;

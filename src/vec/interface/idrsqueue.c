@@ -1,5 +1,5 @@
 /*
-   The queue: from the launch of a projection to what follows from its sums, by the queue of a device, or by that of the host, which is here: the one
+   The queue: from the launch of a projection to what follows from its sums. Devices have queues of their own. The queue of the host is here: the one
    reduction over processes, and the algebra of idrsscalars.h.
 
    With bounds:     launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
@@ -85,7 +85,7 @@ PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBo
 }
 
 /*
-   IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the queue is that of the host, the scalars and the sums
+   IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the host has the queue, the scalars and the sums
    are on the host now, and nothing is in flight any more
 */
 PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)

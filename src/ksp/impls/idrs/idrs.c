@@ -206,14 +206,14 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   than the number of iterations.
 
   Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change from one
-  application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is that of the preconditioned
+  application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned
   residual. `KSP_NORM_NONE` is supported with both: no reduction is made for norms, and s iterations make s reductions then.
 
   With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well.
   Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an iteration. When b - A x stops falling above the tolerance, the solve ends with
   `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and the norm that it is given
   is the one that counts: b - A x is not verified. Neither verification nor reliable updating is done for operators whose matvecs are
-  inexact: those of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
+  inexact: operators of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
   The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the residual norm has grown by the power 3/4 of
   1 / (machine precision), 5e11 in double precision. A restart takes the shadow space of the next seed, and begins from the present solution or, if its residual is smaller, from the one of the last
@@ -226,7 +226,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   reported to monitors and the convergence test that much later, with the solution of that iteration still available.
 
   On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two matvecs more before it reads a norm. The device compares the
-  norms with the tolerances itself, and changes nothing after one that meets them, so the solution is exactly that of
+  norms with the tolerances itself, and changes nothing after one that meets them, so the solution is exactly the one of
   the iteration reported. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution,
   the host waits in every matvec instead. A stop makes up to three matvecs in vain, which are counted, and as many applications of the preconditioner.
   Operators and preconditioners cannot ask for the solution, with `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.

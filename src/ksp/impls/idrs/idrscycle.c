@@ -38,7 +38,7 @@
    An r that replaces another one during the start begins the recurrence anew.
 
    The norm of the r that a step leaves comes with the reduction of the next step, so an iteration is reported one matvec late; at
-   once on one process and in the memory of the host, where the norm is known. Either way x and r are then those of that iteration.
+   once on one process and in the memory of the host, where the norm is known. Either way x and r belong to that iteration then.
 
    Where the scalars are on a device, the host launches idrs->depth steps more before it collects the outcome of one, and the solution of the iteration
    that it reports then is no longer available. The device stops where the host is to decide. What has been launched after that does nothing, except for

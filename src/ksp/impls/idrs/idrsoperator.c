@@ -14,7 +14,7 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve));
-  /* Not with matvecs by differences, nor with those of a Schur complement whose inner solve is iterative */
+  /* Matvecs by differences are inexact, and so are matvecs of a Schur complement whose inner solve is iterative */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &inexact));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSCHURCOMPLEMENT, &schur));
   if (schur) {

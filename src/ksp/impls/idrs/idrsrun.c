@@ -166,7 +166,7 @@ static const KSPIDRSRunOps KSPIDRSRun_Stepwise = {
 /* Back ends, the fastest first; the last one runs every solve */
 static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_Stepwise};
 
-/* Whether a monitor of PETSc's looks at the norm only */
+/* Whether this is a monitor of PETSc that looks at the norm only */
 static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);

@@ -90,7 +90,7 @@ PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothReturn_Private - Undoes this when the solve goes on: y is b - A x of the smoothed iterate, r becomes that of the recurrence; without smoothing, r = y */
+/* KSPIDRSSmoothReturn_Private - Undoes this when the solve goes on: y is b - A x of the smoothed iterate, r becomes b - A x of the recurrence's iterate; without smoothing, r = y */
 PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

@@ -52,7 +52,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 
 /*
    KSPIDRSNorm_Private - Computes ||v||, also where the squares of v vanish, and overwrites t. A norm that PETSc keeps with v is not used: it may be
-   that of a vector that v was copied from, before a failed preconditioner flagged v
+   the norm of a vector that v was copied from, before a failed preconditioner flagged v
 */
 static PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
 {
@@ -173,7 +173,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
-  if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, that of b - A x is %g: going on from there\n", (double)ksp->rnorm, (double)rnorm));
+  if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));

@@ -35,7 +35,7 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
     all.vectors += info->traffic[i].vectors;
     all.seconds += info->traffic[i].seconds;
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec: %.1f%s\n", (double)(all.vectors / idrs->counts.matvecs), idrs->d ? ", besides those of smoothing" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec: %.1f%s\n", (double)(all.vectors / idrs->counts.matvecs), idrs->d ? ", smoothing not counted" : ""));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per matvec:\n"));
@@ -56,7 +56,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   if (idrs->lockstep) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n", info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "", idrs->lockstep));
   } else if (idrs->depth) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host is %" PetscInt_FMT " matvecs ahead\n", idrs->depth));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n", idrs->depth));
     if (info->size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU\n"));
     if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
   }

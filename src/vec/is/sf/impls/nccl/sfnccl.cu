@@ -27,7 +27,7 @@ typedef struct {
   const PetscInt    *index;  /* where the items are in the array */
   PetscInt          *known;  /* index[] as the following was made of it */
   PetscInt           items;
-  PetscBool          direct; /* those of each process lie one after another */
+  PetscBool          direct; /* the items of each process lie one after another */
   PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
   PetscInt          *place, *first, *item;
   PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
@@ -70,7 +70,7 @@ static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSScatterIsNCCL - Whether a scatter is of this type, whose name is that of the type basic */
+/* IDRSScatterIsNCCL - Whether a scatter is of this type, which has the name of the type basic */
 PetscErrorCode IDRSScatterIsNCCL(PetscSF sf, PetscBool *is)
 {
   PetscObject container;
@@ -159,7 +159,7 @@ static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Buffers for items of bs scalars; those of a scatter that is over serve again */
+/* Buffers for items of bs scalars; the buffers of a scatter that is over serve again */
 static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange *found)
 {
   SFExchange exchange = nccl->exchanges;
@@ -320,7 +320,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscCallCUDA(cudaEventRecord(exchange->packed, stream));
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
-  /* where one place gets items from several processes, their order is that of the unpacking */
+  /* where one place gets items from several processes, the unpacking orders them */
   exchange->received = to->direct && to->places == to->items && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE : PETSC_FALSE;
   sends              = reverse ? exchange->leafmessages : exchange->rootmessages;
   receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
@@ -492,14 +492,14 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    MPI need not know of GPUs, and work on the stream goes on beside the messages
 
    Options Database Keys:
-+  -sf_type nccl                     - for all scatters of vectors, those of `MatMult()` among them
++  -sf_type nccl                     - for all scatters of vectors, also in `MatMult()`
 -  -petscidrs_nccl_timeout <seconds> - how long the host waits for messages or sums of other processes before it gives up, by default 600
 
    Level: intermediate
 
    Notes:
    It is registered by libpetscidrs when PETSc has CUDA; a library that was built without NCCL says so in the first scatter of arrays on a device. It
-   serves every `KSP` and product whose scatters read the option, those of `MATMPIAIJCUSPARSE` and `DMDA` for instance.
+   serves every `KSP` and `MatMult()` whose scatters read the option, for instance with `MATMPIAIJCUSPARSE` and `DMDA`.
 
    Of the operations, `PetscSFBcastBegin()` and `PetscSFReduceBegin()` with units of `MPIU_SCALAR`, or a contiguous type of them, that insert or add
    go from GPU to GPU; all else is done as by the type basic. So are these if no process has an array on a device in the first of them, which is

@@ -132,7 +132,6 @@ static PetscErrorCode QueueEnd(IDRSWork work)
 }
 
 static const IDRSQueueOps queue = {
-  .name    = "emulated",
   .depth   = 2,
   .runs    = QueueRuns,
   .begin   = QueueBegin,

@@ -99,9 +99,8 @@ typedef struct {
 
 /* Back ends of the queue: where the sums of a projection are reduced, and the algebra is done */
 typedef struct {
-  const char *name;
-  PetscInt    depth;                                                                    /* projections in flight that the host does not wait for */
-  PetscErrorCode (*runs)(IDRSWork, const char *[]);                                     /* NULL, or why not between these processes. Collective, at the begin of every solve */
+  PetscInt depth;                                                                       /* projections in flight that the host does not wait for */
+  PetscErrorCode (*runs)(IDRSWork, const char *[]);                                     /* sets the string to NULL, or to the reason why not between these processes. Collective, at the begin of every solve */
   PetscErrorCode (*begin)(IDRSWork);                                                    /* the scalars go to where the algebra is done */
   PetscErrorCode (*launch)(IDRSWork, const IDRSStep *, Vec, Vec, const IDRSBounds *);   /* a projection, and what follows from it */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
@@ -114,9 +113,9 @@ typedef struct {
   PetscBool           composed;                            /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
   PetscBool           device;                              /* runs on a device: r^H r of an update stays there until the next projection */
   const IDRSQueueOps *queue[2];                            /* for one process, and for several */
-  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* NULL, or why it cannot run on such vectors */
+  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
-  PetscErrorCode (*destroy)(IDRSWork);                     /* after the queue's end */
+  PetscErrorCode (*destroy)(IDRSWork);                     /* projections may still be in flight after an error */
   PetscErrorCode (*combine)(IDRSWork, const IDRSStep *);
   PetscErrorCode (*project)(IDRSWork, const IDRSStep *, Vec, Vec); /* sums of this process */
   PetscErrorCode (*update)(IDRSWork, const IDRSStep *);

@@ -9,15 +9,13 @@
 typedef struct _n_IDRSProduct *IDRSProduct;
 
 typedef struct {
-  const char *name;
-  PetscErrorCode (*runs)(Mat, PetscBool transpose, const char *[]); /* NULL, or why it cannot run on such a matrix */
+  PetscErrorCode (*runs)(Mat, PetscBool transpose, const char *[]); /* sets the string to NULL, or to the reason why it cannot run on such a matrix */
   PetscErrorCode (*apply)(IDRSProduct, Vec, Vec);
 } IDRSProductOps;
 
 struct _n_IDRSProduct {
   const IDRSProductOps *backend;
-  const char           *slower; /* why no faster back end runs; NULL when none is faster */
-  Mat                   A;      /* the solver's, of this solve */
+  Mat                   A; /* of this solve, referenced */
   PetscBool             transpose;
 };
 

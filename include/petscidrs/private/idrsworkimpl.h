@@ -5,7 +5,7 @@
 
 #include <petscidrs/private/idrsops.h>
 
-/* IDRSQueueLaunch() comes before IDRSQueueCollect() at most so often, and more than the depth of any queue */
+/* Room for projections in flight: more than the depth of any queue */
 #define IDRS_MAX_IN_FLIGHT 8
 
 PETSC_INTERN const IDRSPassOps  IDRSPasses_Vec, IDRSPasses_Host;

@@ -20,7 +20,6 @@ static PetscErrorCode IDRSProductApply_Mat(IDRSProduct product, Vec x, Vec y)
 }
 
 const IDRSProductOps IDRSProducts_Mat = {
-  .name  = "mat",
   .runs  = IDRSProductRuns_Mat,
   .apply = IDRSProductApply_Mat,
 };
@@ -35,20 +34,20 @@ PetscErrorCode IDRSProductCreate(IDRSProduct *product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductSetMat - Chooses the back end for this matrix, or its transpose; the matrix is not referenced, as it is the solver's */
+/* IDRSProductSetMat - Chooses the back end for this matrix, or its transpose; the matrix is referenced until another one is set */
 PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose)
 {
   PetscFunctionBegin;
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(MatDestroy(&product->A));
   product->A         = A;
   product->transpose = transpose;
   product->backend   = NULL;
-  product->slower    = NULL;
   for (size_t i = 0; !product->backend; i++) {
     const char *why;
 
     PetscCall((*IDRSProductList[i]->runs)(A, transpose, &why));
-    if (why) product->slower = why;
-    else product->backend = IDRSProductList[i];
+    if (!why) product->backend = IDRSProductList[i];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -63,6 +62,7 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
 PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {
   PetscFunctionBegin;
+  if (*product) PetscCall(MatDestroy(&(*product)->A));
   PetscCall(PetscFree(*product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

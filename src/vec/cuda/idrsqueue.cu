@@ -106,7 +106,6 @@ static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
 
 // clang-format off
 const IDRSQueueOps IDRSQueue_CUDA = {
-  PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
@@ -116,7 +115,6 @@ const IDRSQueueOps IDRSQueue_CUDA = {
 };
 
 const IDRSQueueOps IDRSQueue_NCCL = {
-  PetscDesignatedInitializer(name, "nccl"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),

@@ -1,5 +1,5 @@
 /*
-   Columns of the panels as vectors, and the shadow space in vectors: the only file that sets private fields of a Vec
+   Columns of the panels as vectors and their memory, and the shadow space in vectors: the only file that sets private fields of a Vec
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
@@ -46,6 +46,22 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
   PetscCall(PetscFunctionListDuplicate(((PetscObject)like)->qlist, &((PetscObject)column)->qlist));
   column->stash.donotstash   = like->stash.donotstash;
   column->stash.ignorenegidx = like->stash.ignorenegidx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they may go on with fewer
+   columns. Called by all back ends that may run beside one on a device, between the panels and their columns. Memory lacks here where lacking[0] is not
+   zero: bytes of a panel, and how many are free.
+*/
+PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
+{
+  PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
+
+  PetscFunctionBegin;
+  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
+  PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

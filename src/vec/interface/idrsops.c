@@ -2,7 +2,6 @@
    The passes of IDR(s) as the solver calls them: checks, logging, and the back end. What a pass reads and writes is stated here once, for the log and
    for the tests.
 */
-#include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
@@ -126,55 +125,6 @@ PetscErrorCode IDRSAddIterate(IDRSWork work, PetscInt columns, Vec x)
   PetscFunctionBegin;
   PetscCall(VecAXPY(x, 1.0, work->z));
   if (columns) PetscCall(VecMAXPY(x, columns, work->scalars.beta, work->U));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSDeferDots - Inner products of x and y, which nothing needs before the next reduction: IDRSGetDots() */
-PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
-{
-  Vec          both[2] = {x, y};
-  PetscScalar *dots    = work->dots;
-
-  PetscFunctionBegin;
-  if (work->passes->composed || work->size == 1) {
-    PetscCall(VecMDot(y, 2, both, dots + IDRS_DOT_XY));
-    PetscCall(VecDot(x, x, dots + IDRS_DOT_XX));
-    if (work->size > 1) work->reductions += 2;
-  } else {
-    PetscUseTypeMethod(x, dot_local, x, dots + IDRS_DOT_XX);
-    PetscUseTypeMethod(y, dot_local, x, dots + IDRS_DOT_XY);
-    PetscUseTypeMethod(y, dot_local, y, dots + IDRS_DOT_YY);
-    work->deferred = PETSC_TRUE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
-{
-  PetscFunctionBegin;
-  PetscCheck(!work->deferred, work->comm, PETSC_ERR_ORDER, "The deferred inner products have not been reduced");
-  *dots = work->dots;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSNorm - ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
-PetscErrorCode IDRSNorm(IDRSWork work, PetscReal *norm)
-{
-  PetscFunctionBegin;
-  if (work->passes->composed || (work->passes->device && work->size == 1)) PetscCall(VecNorm(work->r, NORM_2, norm));
-  else {
-    PetscScalar rr[1 + IDRS_DOTS] = {work->rr};
-
-    if (work->passes->device) {
-      PetscReal local;
-
-      PetscUseTypeMethod(work->r, norm_local, NORM_2, &local);
-      rr[0] = PetscSqr(local);
-    }
-    if (work->size > 1) PetscCall(IDRSReduce(work, 1, rr));
-    *norm = PetscSqrtReal(PetscRealPart(rr[0]));
-  }
-  if (work->size > 1) work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

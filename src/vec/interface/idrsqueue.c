@@ -5,6 +5,7 @@
    With bounds:     launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
    Without bounds:  launch -> sums of this process;   collect -> reduction;   continue -> algebra, on the host
 */
+#include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
@@ -52,7 +53,6 @@ static PetscErrorCode IDRSQueueCollect_Host(IDRSWork work, const IDRSStep *step,
 }
 
 const IDRSQueueOps IDRSQueue_Host = {
-  .name    = "host",
   .depth   = 0,
   .runs    = IDRSQueueRuns_Host,
   .begin   = IDRSQueueStay_Host,
@@ -61,7 +61,7 @@ const IDRSQueueOps IDRSQueue_Host = {
   .end     = IDRSQueueStay_Host,
 };
 
-/* IDRSQueueLaunch - Launches the projection of a step; with bounds, on a device, and what follows from it there */
+/* IDRSQueueLaunch - Launches the projection of a step. With bounds a device also does the algebra */
 PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRSQueueOps *queue = bounds ? work->queue : &IDRSQueue_Host;
@@ -146,5 +146,54 @@ PetscErrorCode IDRSReduce(IDRSWork work, PetscInt count, PetscScalar sums[])
   PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
   if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
   work->deferred = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSDeferDots - Inner products of x and y, which nothing needs before the next reduction: IDRSGetDots() */
+PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
+{
+  Vec          both[2] = {x, y};
+  PetscScalar *dots    = work->dots;
+
+  PetscFunctionBegin;
+  if (work->passes->composed || work->size == 1) {
+    PetscCall(VecMDot(y, 2, both, dots + IDRS_DOT_XY));
+    PetscCall(VecDot(x, x, dots + IDRS_DOT_XX));
+    if (work->size > 1) work->reductions += 2;
+  } else {
+    PetscUseTypeMethod(x, dot_local, x, dots + IDRS_DOT_XX);
+    PetscUseTypeMethod(y, dot_local, x, dots + IDRS_DOT_XY);
+    PetscUseTypeMethod(y, dot_local, y, dots + IDRS_DOT_YY);
+    work->deferred = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
+{
+  PetscFunctionBegin;
+  PetscCheck(!work->deferred, work->comm, PETSC_ERR_ORDER, "The deferred inner products have not been reduced");
+  *dots = work->dots;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSNorm - ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
+PetscErrorCode IDRSNorm(IDRSWork work, PetscReal *norm)
+{
+  PetscFunctionBegin;
+  if (work->passes->composed || (work->passes->device && work->size == 1)) PetscCall(VecNorm(work->r, NORM_2, norm));
+  else {
+    PetscScalar rr[1 + IDRS_DOTS] = {work->rr};
+
+    if (work->passes->device) {
+      PetscReal local;
+
+      PetscUseTypeMethod(work->r, norm_local, NORM_2, &local);
+      rr[0] = PetscSqr(local);
+    }
+    if (work->size > 1) PetscCall(IDRSReduce(work, 1, rr));
+    *norm = PetscSqrtReal(PetscRealPart(rr[0]));
+  }
+  if (work->size > 1) work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

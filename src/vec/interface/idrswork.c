@@ -127,22 +127,6 @@ PetscErrorCode IDRSWorkSetFailed(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they may go on with fewer
-   columns. Called by all back ends that may run beside one on a device, between the panels and their columns. Memory lacks here where lacking[0] is not
-   zero: bytes of a panel, and how many are free.
-*/
-PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
-{
-  PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
-
-  PetscFunctionBegin;
-  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
-  PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Gives the passes the solver's vectors, see idrsops.h */
 PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
 {

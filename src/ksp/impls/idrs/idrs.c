@@ -1,5 +1,5 @@
 /*
-   The Krylov solver KSPIDRS: set-up, the solve as a sequence of steps, options
+   The Krylov solver KSPIDRS: type, set-up, begin and end of a solve, options
 */
 #include "idrsimpl.h"
 
@@ -7,16 +7,17 @@
 #define KSP_DIVTOL  ((PetscReal)1e4)
 #define IDRS_DIVTOL ((PetscReal)1e30)
 
-/* Solves of this type that are under way in this thread, one inside the other: see KSPIDRSBegin_Private() */
+/* Solves of this type that are under way in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 static _Thread_local PetscInt KSPIDRSNesting = 0;
 
-/* The one way back after an error, too */
+/* Frees everything that KSPSetUp_IDRS() has made. After an error it also ends what PETSc has begun with the preconditioner, which allows two such solves at a time */
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (idrs->solving && idrs->work) PetscCall(IDRSWorkSetFailed(idrs->work));
+  if (idrs->solving && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
   PetscCall(IDRSWorkDestroy(&idrs->work));
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
@@ -97,7 +98,7 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 }
 
 /* What the operators and options of this solve decide */
-static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
+static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   PetscBool    none, moved;
@@ -113,15 +114,15 @@ static PetscErrorCode KSPIDRSStart_Private(KSP ksp)
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
-  idrs->anchor         = idrs->trust.exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
+  idrs->anchor         = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
   PetscCall(IDRSWorkStart(idrs->work, idrs->preconditioned));
   PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
   PetscCall(IDRSWorkConnect(idrs->work, idrs->set.communication, idrs->scatters));
   PetscCall(IDRSWorkGetInfo(idrs->work, &info));
   PetscCall(PetscMemzero(&idrs->rec, sizeof(idrs->rec)));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
-  idrs->counts.reductions = info.reductions;
-  idrs->trust             = (KSPIDRSTrust){.exact = idrs->trust.exact, .floor = PETSC_MAX_REAL, .restartnorm = PETSC_MAX_REAL};
+  idrs->counts.before = info.reductions;
+  idrs->trust         = (KSPIDRSTrust){.floor = PETSC_MAX_REAL, .restartnorm = PETSC_MAX_REAL};
   /* PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of the user */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
@@ -137,8 +138,11 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
-  PetscCheck(!idrs->solving, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators() before the next one");
-  PetscCall(KSPIDRSStart_Private(ksp));
+  if (idrs->solving) {
+    PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
+    SETERRQ(PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error, or is still under way: after an error call KSPReset(), on all processes, and KSPSetOperators()");
+  }
+  PetscCall(KSPIDRSPrepareSolve_Private(ksp));
   idrs->solving  = PETSC_TRUE;
   KSPIDRSNesting = nesting + 1;
   ierr           = KSPIDRSIterate_Private(ksp);
@@ -211,8 +215,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
   With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well.
   Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an iteration. When b - A x stops falling above the tolerance, the solve ends with
-  `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and the norm that it is given
-  is the one that counts: b - A x is not verified. Neither verification nor reliable updating is done for operators whose matvecs are
+  `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and once more before a solve
+  ends with a breakdown. The norm that it is given is the one that counts: b - A x is not verified. Neither verification nor reliable updating is done for operators whose matvecs are
   inexact: operators of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
   The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the residual norm has grown by the power 3/4 of
@@ -231,7 +235,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   the host waits in every matvec instead. A stop makes up to three matvecs in vain, which are counted, and as many applications of the preconditioner.
   Operators and preconditioners cannot ask for the solution, with `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
 
-  After an error in `KSPSolve()` call `KSPReset()`, on all processes, and `KSPSetOperators()`; the solver can be used again then.
+  After an error in `KSPSolve()` call `KSPReset()`, on all processes, and `KSPSetOperators()`; the solver can be used again then. A setting that makes the next solve
+  set up again, such as another `s`, resets it as well.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear

@@ -47,7 +47,7 @@
 #include "idrsimpl.h"
 
 /* The present step, for the passes */
-static IDRSStep KSPIDRSStep(const KSP_IDRS *idrs)
+static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs)
 {
   return (IDRSStep){.k = idrs->rec.k, .start = idrs->rec.start, .unreported = idrs->rec.unreported};
 }
@@ -61,13 +61,13 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec  = &idrs->rec;
   const PetscInt     k    = rec->k;
-  IDRSStep           step = KSPIDRSStep(idrs);
+  IDRSStep           step = KSPIDRSGetStep(idrs);
 
   PetscFunctionBegin;
   if (k == idrs->set.s) {
     step.wantv = PETSC_TRUE;
     if (rec->start && !rec->projectedr) PetscCall(IDRSCombine(idrs->work, &step)); /* r = r - G c */
-    rec->projectedr = PETSC_TRUE;
+    if (rec->start) rec->projectedr = PETSC_TRUE;
     if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, idrs->r, idrs->v)); /* p = B^{-1}r */
   } else if (rec->start) {
     if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, k ? idrs->v : idrs->r, idrs->U[k])); /* U_k = B^{-1}v */
@@ -110,7 +110,7 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp)
 {
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec    = &idrs->rec;
-  const IDRSStep     step   = KSPIDRSStep(idrs);
+  const IDRSStep     step   = KSPIDRSGetStep(idrs);
   IDRSBounds         bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->trust.anchornorm), .cosine = idrs->set.cosine};
 
   PetscFunctionBegin;
@@ -178,7 +178,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
   KSPIDRSRecurrence *rec     = &idrs->rec;
   const IDRSScalars *scalars = idrs->scalars;
   const PetscInt     s = idrs->set.s, k = rec->k;
-  const IDRSStep     step = KSPIDRSStep(idrs);
+  const IDRSStep     step = KSPIDRSGetStep(idrs);
   IDRSVerdict        verdict;
 
   PetscFunctionBegin;
@@ -191,18 +191,25 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the last pass has computed of the next step */
+static KSPIDRSStage KSPIDRSStageAfter(const IDRSStep *step)
+{
+  return step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
+}
+
 /* G_k, U_k and r after step k, and v or U_{k+1} */
-static PetscErrorCode KSPIDRSUpdate_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
+static PetscErrorCode KSPIDRSFinishInner_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec  = &idrs->rec;
   const PetscInt     s = idrs->set.s, k = rec->k;
   const PetscBool    recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work);
-  const PetscBool    last = (PetscBool)(++rec->its >= ksp->max_it);
+  const PetscBool    last = (PetscBool)(rec->its + 1 >= ksp->max_it);
   const PetscScalar *beta = idrs->scalars->beta + k;
-  IDRSStep           step = KSPIDRSStep(idrs);
+  IDRSStep           step = KSPIDRSGetStep(idrs);
 
   PetscFunctionBegin;
+  rec->its++;
   step.wantv = (PetscBool)(k + 1 < s && recurred && !last);
   step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
   if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
@@ -210,7 +217,7 @@ static PetscErrorCode KSPIDRSUpdate_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *
   if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->k          = k + 1;
-  rec->stage      = step.wantu ? KSPIDRS_HAVE_U : (step.wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
+  rec->stage      = KSPIDRSStageAfter(&step);
   rec->unreported = PETSC_TRUE;
   if (!recurred) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->k;
@@ -220,23 +227,24 @@ static PetscErrorCode KSPIDRSUpdate_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *
 }
 
 /* z and r after the omega step, and v or U_0 */
-static PetscErrorCode KSPIDRSAdvance_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
+static PetscErrorCode KSPIDRSFinishOmega_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &idrs->rec;
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work), sharp = (PetscBool)(lockstep && KSPIDRSIsSharp(idrs, rr));
   const PetscBool    due  = (PetscBool)((lockstep && !sharp) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->trust.rnorm));
-  IDRSStep           step = KSPIDRSStep(idrs);
+  IDRSStep           step = KSPIDRSGetStep(idrs);
   Vec                p    = idrs->preconditioned ? idrs->v : idrs->r;
 
   PetscFunctionBegin;
-  step.wantv = (PetscBool)(++rec->its < ksp->max_it && !due);
+  rec->its++;
+  step.wantv = (PetscBool)(rec->its < ksp->max_it && !due);
   step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
   PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->scalars->omega, &p, &idrs->t));
   PetscCall(IDRSAdvance(idrs->work, &step));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->k          = 0;
-  rec->stage      = step.wantu ? KSPIDRS_HAVE_U : (step.wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
+  rec->stage      = KSPIDRSStageAfter(&step);
   rec->unreported = PETSC_TRUE;
   rec->columns    = 0;
   rec->start      = PETSC_FALSE;
@@ -269,8 +277,8 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, KSPIDRSNorm *norm, PetscReal *rnor
   if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!IDRSQueueOnDevice(idrs->work)) PetscCall(KSPIDRSContinue_Private(ksp, &rr));
   if (rec->failure) PetscFunctionReturn(PETSC_SUCCESS);
-  if (rec->k < idrs->set.s) PetscCall(KSPIDRSUpdate_Private(ksp, rr, norm));
-  else PetscCall(KSPIDRSAdvance_Private(ksp, rr, norm));
-  *rnorm = PetscSqrtReal(rr);
+  if (rec->k < idrs->set.s) PetscCall(KSPIDRSFinishInner_Private(ksp, rr, norm));
+  else PetscCall(KSPIDRSFinishOmega_Private(ksp, rr, norm));
+  if (*norm == KSPIDRS_NORM_KNOWN) *rnorm = PetscSqrtReal(rr); /* else rr may be negative */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,7 +1,9 @@
 /*
-   The data of KSPIDRS, and what its files offer each other. Calls point one way:
+   The data of KSPIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     idrs.c -> idrsrun.c -> idrstrust.c, idrscycle.c -> idrssmooth.c -> idrsoperator.c -> idrsops.h, idrsproduct.h
+     idrs.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   { idrsops.h, idrsproduct.h }
+
+   idrs.c also calls idrsplacement.c, idrsview.c and idrsset.c; idrsview.c calls idrsset.c
 */
 #pragma once
 
@@ -46,11 +48,11 @@ typedef enum {
 typedef enum {
   KSPIDRS_NOTHING,  /* none of it */
   KSPIDRS_HAVE_V,   /* the last pass has computed v */
-  KSPIDRS_HAVE_U,   /* the last pass has computed U_k */
+  KSPIDRS_HAVE_U,   /* the direction is there: U_k, or p in the omega step */
   KSPIDRS_PROJECTED /* the projection has been launched */
 } KSPIDRSStage;
 
-/* Where r comes from; f = P^H r has to be computed unless it is the recurrence */
+/* Where r comes from. The recurrence knows f = P^H r of its own r, and only of it */
 typedef enum {
   KSPIDRS_RECURRED,
   KSPIDRS_REPLACED,       /* by b - A x, after a verification */
@@ -87,7 +89,6 @@ typedef struct {
 
 /* What keeps the answers right: norms, and how often they have not become smaller */
 typedef struct {
-  PetscBool exact;       /* the operator is not known to be inexact, so b - A x can be trusted */
   PetscBool logged;      /* the norm reported last is the last entry of the history */
   PetscReal rnorm;       /* of r, at the last report */
   PetscReal anchornorm;  /* of the residual of vec_sol; PETSC_MAX_REAL while it is not known */
@@ -101,7 +102,7 @@ typedef struct {
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
 typedef struct {
   PetscInt       matvecs, preconditions, updates, verifications, restarts;
-  PetscLogDouble norms, reductions;        /* norms of b - A x; reductions of the work when the solve began */
+  PetscLogDouble norms, before;            /* norms of b - A x; reductions of the work before this solve */
   PetscLogDouble matvecseconds, pcseconds; /* on a GPU, where PETSc measures them */
 } KSPIDRSCounts;
 
@@ -113,6 +114,7 @@ typedef struct {
   /* Work space, from KSPSetUp_IDRS() until reset */
   IDRSWork     work;     /* the panels G and U with their back end */
   IDRSScalars *scalars;  /* of work, on the host */
+  PetscBool    exact;    /* the operator is not known to be inexact, so b - A x can be trusted */
   IDRSProduct  product;  /* y = A x */
   PetscInt     nvecs;    /* length of vecs, the following but for columns and solution */
   Vec         *vecs, r;  /* r: residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
@@ -134,7 +136,7 @@ typedef struct {
   const char          *lockstep;       /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
   const KSPIDRSRunOps *run;            /* what runs the recurrence */
   PetscScalar          sigma;          /* of the smoothed iterate */
-  PetscScalar          addedsigma;     /* what sigma was when the smoothed iterate was made from vec_sol */
+  PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
   KSPIDRSRecurrence    rec;
   KSPIDRSTrust         trust;
   KSPIDRSCounts        counts;
@@ -142,8 +144,7 @@ typedef struct {
 
 /* What runs the recurrence until something has to be decided, or ksp->reason is set: step by step, or a whole solve at once */
 struct _KSPIDRSRunOps {
-  const char *name;
-  PetscErrorCode (*runs)(KSP, const char *[]); /* NULL, or why it cannot run this solve */
+  PetscErrorCode (*runs)(KSP, const char *[]); /* sets the string to NULL, or to the reason why it cannot run this solve */
   PetscErrorCode (*run)(KSP);
 };
 
@@ -209,8 +210,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, IDRSOutcome *);
 
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
-PETSC_INTERN PetscErrorCode KSPIDRSAddUpdate_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP);

@@ -21,8 +21,8 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
     PetscCall(MatSchurComplementGetKSP(A, &inner));
     PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPPREONLY, &direct));
   }
-  idrs->trust.exact = (PetscBool)(!inexact && direct);
-  if (!idrs->trust.exact) PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
+  idrs->exact = (PetscBool)(!inexact && direct);
+  if (!idrs->exact) PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

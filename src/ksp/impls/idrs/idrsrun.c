@@ -11,8 +11,8 @@
 #include "idrsimpl.h"
 
 /*
-   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. A residual norm that meets the tolerance is verified: then
-   ksp->reason is set, or r is replaced and the norm of b - A x is the one that is reported
+   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance is verified:
+   then ksp->reason is set, or r is replaced by b - A x, whose norm is reported
 */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
@@ -32,7 +32,7 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rno
   trust->logged = PETSC_FALSE;
   KSPCheckNorm(ksp, rnorm);
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  if (its && trust->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
+  if (its && idrs->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
   if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   reason      = ksp->reason;
   ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
@@ -62,31 +62,30 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, const IDRSOutcome *o
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collects and reports until no more projections than these are in flight, unless the solve ends; whether the device has stopped in one of them */
+/* Collects and reports until no more projections than these are in flight, unless the solve ends; *stopped, which may be NULL, tells whether the device has stopped in one of them */
 static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, PetscBool *stopped)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  *stopped = PETSC_FALSE;
   while (!ksp->reason && IDRSQueueInFlight(idrs->work) > inflight) {
     PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
-    *stopped = outcome.stopped;
+    if (stopped) *stopped = outcome.stopped;
     PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   An iteration whose norm cannot wait for the next projection; unless the device has stopped before it. With
+   Reports the present iteration at once. It first collects the projections in flight, and returns where the device has stopped in one of them. With
    KSP_NORM_NONE no reduction is made for a norm that nothing but the next step would need.
 */
 static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, KSPIDRSNorm norm, PetscReal rnorm)
 {
-  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
-  const PetscBool off  = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
-  PetscBool       stopped;
+  KSP_IDRS       *idrs    = (KSP_IDRS *)ksp->data;
+  const PetscBool off     = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
+  PetscBool       stopped = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCollectUpTo_Private(ksp, 0, &stopped));
@@ -116,14 +115,13 @@ static PetscErrorCode KSPIDRSStep_Private(KSP ksp)
   KSPIDRSRecurrence *rec  = &idrs->rec;
   KSPIDRSNorm        norm;
   PetscReal          rnorm = 0.0;
-  PetscBool          stopped;
 
   PetscFunctionBegin;
   if (rec->stage != KSPIDRS_PROJECTED) {
     PetscCall(KSPIDRSDirection_Private(ksp));
     PetscCall(KSPIDRSMatvec_Private(ksp));
     PetscCall(KSPIDRSLaunch_Private(ksp));
-    PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(idrs->work) ? idrs->depth : 0, &stopped));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(idrs->work) ? idrs->depth : 0, NULL));
   }
   if (ksp->reason || rec->failure || rec->stage != KSPIDRS_PROJECTED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSFinish_Private(ksp, &norm, &rnorm));
@@ -158,7 +156,6 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
 }
 
 static const KSPIDRSRunOps KSPIDRSRun_Stepwise = {
-  .name = "steps",
   .runs = KSPIDRSRuns_Steps,
   .run  = KSPIDRSRun_Steps,
 };
@@ -266,7 +263,7 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
   IDRSVecFlag(idrs->r, ksp->reason == KSP_DIVERGED_PC_FAILED);
   ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  PetscCall(KSPIDRSBegin_Private(ksp));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
   PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->trust.rnorm));
 
   while (!ksp->reason) {
@@ -274,7 +271,7 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
     if (rec->failure) PetscCall(KSPIDRSRestart_Private(ksp));
     else if (KSPIDRSAtUpdate(idrs)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
     if (!ksp->reason && rec->residual != KSPIDRS_RECURRED) {
-      if (rec->start) PetscCall(KSPIDRSBegin_Private(ksp));
+      if (rec->start) PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
       else if (rec->stage == KSPIDRS_NOTHING) PetscCall(KSPIDRSProjectReplaced_Private(ksp)); /* else a step is to be finished first */
     }
     if (!ksp->reason) PetscCall((*idrs->run->run)(ksp));
@@ -284,7 +281,7 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
   if (idrs->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
   /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
   if (ksp->reason != KSP_DIVERGED_NANORINF) {
-    PetscCall(KSPIDRSAddUpdate_Private(ksp));
+    PetscCall(KSPIDRSAddIterate_Private(ksp));
     PetscCall(KSPIDRSSmoothTake_Private(ksp));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -171,7 +171,7 @@ PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
   *reductions = 0;
   if (!idrs->G) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWorkGetInfo(idrs->work, &info));
-  *reductions = (PetscInt)(info.reductions - idrs->counts.reductions + idrs->counts.norms);
+  *reductions = (PetscInt)(info.reductions - idrs->counts.before + idrs->counts.norms);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

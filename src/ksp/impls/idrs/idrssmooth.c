@@ -78,7 +78,7 @@ PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothTake_Private - Makes the smoothed iterate of vec_sol, which has all of x */
+/* KSPIDRSSmoothTake_Private - Turns vec_sol into the smoothed iterate: vec_sol += sigma d */
 PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -90,7 +90,7 @@ PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothReturn_Private - Undoes this when the solve goes on: y is b - A x of the smoothed iterate, r becomes b - A x of the recurrence's iterate; without smoothing, r = y */
+/* KSPIDRSSmoothReturn_Private - Turns vec_sol back into the iterate of the recurrence. y is b - A x of the smoothed iterate; without smoothing r = y */
 PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

@@ -15,8 +15,8 @@
 /* The squares of smaller norms lose digits, or vanish */
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 
-/* KSPIDRSAddUpdate_Private - Adds to vec_sol what the recurrence has not added yet: vec_sol += z + U(:,0:columns) beta,  z = 0 */
-PetscErrorCode KSPIDRSAddUpdate_Private(KSP ksp)
+/* KSPIDRSAddIterate_Private - Adds to vec_sol what the recurrence has not added yet: vec_sol += z + U(:,0:columns) beta,  z = 0 */
+PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
@@ -91,12 +91,12 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp, KSPIDRSResidual residual)
 }
 
 /*
-   KSPIDRSBegin_Private - Starts the recurrence from vec_sol; r is its residual, whose norm is computed unless nobody asks for it.
+   KSPIDRSBeginRecurrence_Private - Starts the recurrence from vec_sol; r is its residual, whose norm is computed unless nobody asks for it.
 
    A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it would hand back u
    with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but for rounding.
 */
-PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
+PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec  = &idrs->rec;
@@ -126,7 +126,7 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
 static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSAddUpdate_Private(ksp));
+  PetscCall(KSPIDRSAddIterate_Private(ksp));
   PetscCall(KSPIDRSSmoothTake_Private(ksp));
   PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, y));
   PetscCall(KSPIDRSNorm_Private(ksp, y, rnorm));
@@ -134,8 +134,8 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 }
 
 /*
-   KSPIDRSProgress_Private - r has been replaced by what x really has, after the recurrence had promised less: ends the solve when
-   this does not get smaller any more. What is far above the smallest is on its way down from a peak, and says nothing.
+   KSPIDRSProgress_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above the smallest one comes from a
+   peak, and is not counted.
 */
 PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight)
 {
@@ -192,7 +192,7 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPIDRSMatMult_Private(ksp, idrs->z, idrs->t, idrs->v));
   PetscCall(VecWAXPY(idrs->r, -1.0, idrs->t, idrs->anchor));
-  PetscCall(KSPIDRSAddUpdate_Private(ksp));
+  PetscCall(KSPIDRSAddIterate_Private(ksp));
   PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RELIABLE_UPDATE));
   idrs->counts.updates++;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -217,7 +217,7 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the x of the last step after all: y = b - A x, and its norm */
+/* Removes from x the U c that KSPIDRSFinishStart_Private() has added: y = b - A x, and its norm */
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -264,8 +264,12 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     trust->restartnorm = rnorm;
   }
   if (!ksp->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
-    PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->counts.restarts));
-    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
+    if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+    if (!ksp->reason) {
+      PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->counts.restarts));
+      ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    }
   }
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.restarts++;
@@ -274,6 +278,6 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     PetscCall(VecCopy(idrs->v, idrs->r));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->v));
-  PetscCall(KSPIDRSBegin_Private(ksp));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -95,7 +95,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
   if (counts->matvecs) {
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
-    if (!idrs->trust.exact) {
+    if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
     }

@@ -1,0 +1,128 @@
+static char help[] = "Small systems that a few steps solve exactly, so that the recurrence breaks down: no invalid operation, and a convergence test of the user\n\
+learns of the solution even where no restart is left.\n\n";
+
+#include <petscidrs.h>
+#include <fenv.h>
+#include "harness.h"
+#include "systems.h"
+
+/* Skew-symmetric blocks of two rows, or c times the identity */
+static PetscErrorCode SmallSystemCreate(PetscInt n, PetscReal c, PetscBool skew, Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, n, n, 1, NULL, A));
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscBool last = (PetscBool)(n % 2 && i == n - 1);
+
+    if (skew && !last) PetscCall(MatSetValue(*A, i, i % 2 ? i - 1 : i + 1, i % 2 ? -c : c, INSERT_VALUES));
+    else PetscCall(MatSetValue(*A, i, i, skew ? 1.0 : c, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(*A, x, b));
+  PetscCall(VecSetGeneral(*b, c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SystemDestroy(Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatDestroy(A));
+  PetscCall(VecDestroy(b));
+  PetscCall(VecDestroy(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SmallSolverCreate(Mat A, PetscInt s, KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_SELF, ksp));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(*ksp, s));
+  PetscCall(KSPIDRSSetImplementation(*ksp, implementation));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A difference of squares may be negative where a step solves the system; its root is not to be taken */
+static PetscErrorCode TestInvalid(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 1; i <= 200; i++) {
+    Mat A;
+    Vec b, x;
+    KSP ksp;
+
+    PetscCall(SmallSystemCreate(3, 1.0 + i / 7.0, PETSC_FALSE, &A, &b, &x));
+    PetscCall(SmallSolverCreate(A, 4, &ksp));
+    PetscCall(KSPSetUp(ksp));
+    (void)feclearexcept(FE_INVALID);
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(fetestexcept(FE_INVALID), "%" PetscInt_FMT " / 7 times the identity: an invalid operation", i));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(SystemDestroy(&A, &b, &x));
+  }
+  PetscCall(Verdict("invalid operations"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Test(KSP ksp, PetscInt its, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscFunctionBeginUser;
+  *reason = rnorm <= *(PetscReal *)ctx ? KSP_CONVERGED_RTOL : KSP_CONVERGED_ITERATING;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestTest(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt n = 2; n <= 8; n++) {
+    for (PetscInt s = 1; s <= 8; s++) {
+      for (PetscInt i = 0; i < 20; i++) {
+        KSPConvergedReason reason;
+        PetscReal          tolerance, rnorm, bnorm;
+        Mat                A;
+        Vec                b, x;
+        KSP                ksp;
+
+        PetscCall(SmallSystemCreate(n, 0.3 + 0.1 * i, PETSC_TRUE, &A, &b, &x));
+        PetscCall(VecNorm(b, NORM_2, &bnorm));
+        tolerance = rtol * bnorm;
+        PetscCall(SmallSolverCreate(A, s, &ksp));
+        PetscCall(KSPIDRSSetMaxRestarts(ksp, 0));
+        PetscCall(KSPSetConvergenceTest(ksp, Test, &tolerance, NULL));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance, "n = %" PetscInt_FMT ", s = %" PetscInt_FMT ", %" PetscInt_FMT ": %s with ||b - A x|| = %g", n, s, i, KSPConvergedReasons[reason], (double)rnorm));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(SystemDestroy(&A, &b, &x));
+      }
+    }
+  }
+  PetscCall(Verdict("a test of the user, without restarts"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestInvalid());
+  PetscCall(TestTest());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

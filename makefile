@@ -68,13 +68,13 @@ quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
 PLUGIN := $(BUILD)/libpetscidrs.so
 
-sources := $(sort $(shell find src -name "*.c"))
+sources := $(sort $(shell find src/ -name "*.c"))
 # CUDA if this PETSc was built with it and is new enough, see idrscompat.h: nvcc compiles, the C compiler links
 ifneq ($(CUDA_LIB),)
   ifneq ($(shell grep -E 'PETSC_VERSION_MINOR +1[89]$$' $(PETSC_DIR)/include/petscversion.h),)
     remark := Without back end cuda and -sf_type nccl, which need PETSc 3.20 or newer
   else
-    sources  += $(sort $(shell find src -name "*.cu"))
+    sources  += $(sort $(shell find src/ -name "*.cu"))
     cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
     # NCCL if the compilers find it; an empty NCCL= leaves it out
     NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)

@@ -52,6 +52,27 @@ typedef enum {
 } KSPIDRSCommunication;
 PETSC_EXTERN const char *const KSPIDRSCommunications[];
 
+/*E
+  KSPIDRSProduct - What computes the matvecs of the iterations of `KSPIDRS`
+
+  Values:
++ `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` where they can run and are expected to be faster, else `KSP_IDRS_PRODUCT_MAT`, the default
+. `KSP_IDRS_PRODUCT_MAT`    - PETSc's `MatMult()`, for every type of operator
+. `KSP_IDRS_PRODUCT_CSR`    - kernels that also compute the inner products of the projection, on the arrays of `MATSEQAIJCUSPARSE`
+- `KSP_IDRS_PRODUCT_SLICED` - the same on a copy of the matrix in a sliced format with columns of 16 bits
+
+  Level: intermediate
+
+.seealso: `KSPIDRS`, `KSPIDRSSetProduct()`, `KSPIDRSGetProduct()`
+E*/
+typedef enum {
+  KSP_IDRS_PRODUCT_AUTO,
+  KSP_IDRS_PRODUCT_MAT,
+  KSP_IDRS_PRODUCT_CSR,
+  KSP_IDRS_PRODUCT_SLICED
+} KSPIDRSProduct;
+PETSC_EXTERN const char *const KSPIDRSProducts[];
+
 PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
 
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
@@ -71,4 +92,6 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetImplementation(KSP, KSPIDRSImplementation)
 PETSC_EXTERN PetscErrorCode KSPIDRSGetImplementation(KSP, KSPIDRSImplementation *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication(KSP, KSPIDRSCommunication);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCommunication(KSP, KSPIDRSCommunication *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);

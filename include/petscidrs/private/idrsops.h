@@ -27,6 +27,8 @@
    A projection has the x of its step, and a y, which is r, in the start and in the omega step: see IDRSStepVecs(). There y^H y may stand for r^H r of
    the last pass, but for the omega step that ends the start, where r has changed in between.
 
+   With step.matvec the projection also computes x = A u, which a product of idrsproduct.h does in the same pass: x is not read then.
+
    The queue. IDRSQueueLaunch() launches the projection of a step, IDRSQueueCollect() returns the outcome of the oldest one in flight. With bounds, a
    queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps before it collects. The device stops, and all passes
    after that do nothing, where a norm is outside its bounds, a sum is not finite or the algebra fails: the scalars then return to the host, and the
@@ -38,6 +40,7 @@
 
 #include <petscvec.h>
 #include <petscidrs.h>
+#include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsscalars.h>
 
 typedef struct _n_IDRSWork *IDRSWork;
@@ -51,6 +54,7 @@ typedef struct {
   PetscBool start;        /* in the start of the recurrence, up to its omega step */
   PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
   PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
+  PetscBool matvec;       /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
 } IDRSStep;
 
 /* Where the device may go on by itself: low < ||r|| < high, where ||r|| is unreported */
@@ -142,6 +146,7 @@ PETSC_EXTERN PetscErrorCode IDRSWorkGetColumns(IDRSWork, Vec *G[], Vec *U[]);
 PETSC_EXTERN PetscErrorCode IDRSWorkGetScalars(IDRSWork, IDRSScalars **);
 PETSC_EXTERN PetscErrorCode IDRSWorkGetInfo(IDRSWork, IDRSWorkInfo *);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
+PETSC_EXTERN PetscErrorCode IDRSWorkSetProduct(IDRSWork, IDRSProduct);
 PETSC_EXTERN PetscErrorCode IDRSWorkConnect(IDRSWork, KSPIDRSCommunication, PetscBool);
 PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);

@@ -25,6 +25,7 @@ struct _n_IDRSWork {
   PetscInt    s, n, rstart;   /* columns, local rows, global index of the first */
   Vec        *G, *U;          /* columns of the panels */
   Vec         r, z, v, t;     /* the solver's */
+  IDRSProduct product;        /* the solver's, where projections compute x = A u with it, else NULL */
   PetscBool   preconditioned; /* p is v, else r itself */
   Vec        *P;              /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
   PetscBool   hashed;         /* P, if stored at all, holds the hash */
@@ -51,6 +52,12 @@ static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec
 
   *x = step->k == IDRS_RESIDUAL ? work->r : (omega ? work->t : work->G[step->k]);
   *y = step->k != IDRS_RESIDUAL && (omega || step->start) ? work->r : NULL;
+}
+
+/* u of the matvec of a step */
+static inline Vec IDRSStepOperand(IDRSWork work, const IDRSStep *step)
+{
+  return step->k < work->s ? work->U[step->k] : (work->preconditioned ? work->v : work->r);
 }
 
 /* Whether the projection of a step has a y */

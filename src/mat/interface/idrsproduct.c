@@ -1,31 +1,19 @@
 /*
-   Products as the solver calls them: choice of the back end; and the back end "mat", PETSc's MatMult() of any operator
+   Products as the solver calls them: choice of the back end, and PETSc's MatMult(), which computes every matvec that no projection does
 */
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
 
-static PetscErrorCode IDRSProductRuns_Mat(Mat A, PetscBool transpose, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 
-static PetscErrorCode IDRSProductApply_Mat(IDRSProduct product, Vec x, Vec y)
-{
-  PetscFunctionBegin;
-  if (product->transpose) PetscCall(MatMultTranspose(product->A, x, y));
-  else PetscCall(MatMult(product->A, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* A copy of the operator pays off after so many matvecs; it is not made any more once so many operators in a row had fewer */
+#define IDRS_FEW_MATVECS 30
+#define IDRS_SHORT_LIVED 3
 
-const IDRSProductOps IDRSProducts_Mat = {
-  .runs  = IDRSProductRuns_Mat,
-  .apply = IDRSProductApply_Mat,
-};
-
-/* Back ends, the fastest first; the last one runs on every matrix */
-static const IDRSProductOps *const IDRSProductList[] = {&IDRSProducts_Mat};
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* Back ends, the fastest first */
+static const IDRSProductOps *const IDRSProductList[] = {&IDRSProducts_Sliced, &IDRSProducts_CSR};
+#endif
 
 PetscErrorCode IDRSProductCreate(IDRSProduct *product)
 {
@@ -34,35 +22,146 @@ PetscErrorCode IDRSProductCreate(IDRSProduct *product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductSetMat - Chooses the back end for this matrix, or its transpose; the matrix is referenced until another one is set */
-PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose)
+static PetscErrorCode IDRSProductReset_Private(IDRSProduct product)
 {
   PetscFunctionBegin;
+  if (product->backend) PetscCall((*product->backend->reset)(product));
+  product->backend = NULL;
+  product->bytes = product->seconds = 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)A, &state->id));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state->values));
+  PetscCall(MatGetNonzeroState(A, &state->pattern));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* Sets up the back end number i for A, or tells why not */
+static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, const char *why[])
+{
+  const IDRSProductOps *backend = IDRSProductList[i];
+  MatInfo               info;
+
+  PetscFunctionBegin;
+  *why = product->declined[i];
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  if (product->backend != backend) PetscCall(IDRSProductReset_Private(product));
+  product->backend = backend; /* for reset, should it fail */
+  PetscCall((*backend->setup)(product, why));
+  PetscCall(MatGetInfo(product->A, MAT_LOCAL, &info));
+  product->flops = 2.0 * info.nz_used;
+  if (!*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, *why));
+  product->declined[i] = *why;
+  PetscCall(IDRSProductReset_Private(product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The product asked for, or the fastest that runs; where memory lacks for the one that was asked for, the next */
+static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product)
+{
+  const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
+  PetscBool       named     = automatic;
+
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSProductList); i++) {
+    const char *why = NULL;
+
+    if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
+    if (!named) continue;
+    PetscCall((*IDRSProductList[i]->runs)(product, &why));
+    PetscCheck(!why || automatic, PetscObjectComm((PetscObject)product->A), PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)", KSPIDRSProducts[product->kind], why, ((PetscObject)product->A)->type_name);
+    if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED) why = "the operator changes too often for a copy";
+    if (!why) PetscCall(IDRSProductTry_Private(product, i, &why));
+    if (!why) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!product->slower) product->slower = why;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/*
+   IDRSProductSetMat - Sets the operator of a solve, and chooses what computes A u in the projections
+
+   Input Parameters:
++  product   - the product
+.  A         - the operator, referenced until another one is set
+.  transpose - whether A^T is applied
+.  kind      - the product asked for
+-  alone     - why projections cannot compute A u at all, or NULL
+*/
+PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose, KSPIDRSProduct kind, const char alone[])
+{
+  IDRSMatState state;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatGetState(A, &state));
+  if (state.id != product->state.id || state.values != product->state.values) {
+    product->shortlived = product->state.id && product->matvecs < IDRS_FEW_MATVECS ? product->shortlived + 1 : 0;
+    product->matvecs    = 0;
+  } else if (product->matvecs >= IDRS_FEW_MATVECS) product->shortlived = 0;
+  if (state.id != product->state.id || state.pattern != product->state.pattern || kind != product->kind) {
+    PetscCall(IDRSProductReset_Private(product));
+    PetscCall(PetscArrayzero(product->declined, PETSC_STATIC_ARRAY_LENGTH(product->declined)));
+  }
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&product->A));
   product->A         = A;
   product->transpose = transpose;
-  product->backend   = NULL;
-  for (size_t i = 0; !product->backend; i++) {
-    const char *why;
-
-    PetscCall((*IDRSProductList[i]->runs)(A, transpose, &why));
-    if (!why) product->backend = IDRSProductList[i];
+  product->kind      = kind;
+  product->slower    = alone;
+  product->state     = state;
+  product->flops     = 0.0;
+  if (kind == KSP_IDRS_PRODUCT_MAT || alone) {
+    PetscCheck(kind <= KSP_IDRS_PRODUCT_MAT, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s", KSPIDRSProducts[kind], alone);
+    PetscCall(IDRSProductReset_Private(product));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(IDRSProductChoose_Private(product));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSProductApply - y = A x by itself */
 PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall((*product->backend->apply)(product, x, y));
+  if (product->transpose) PetscCall(MatMultTranspose(product->A, x, y));
+  else PetscCall(MatMult(product->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSProductProject - x = A u with the sums of its projection, on a device. Values that have changed in the midst of a solve are taken */
+PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *projection)
+{
+  PetscObjectState values;
+  const char      *why = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)product->A, &values));
+  if (values != product->state.values) {
+    PetscCall((*product->backend->setup)(product, &why));
+    product->state.values = values;
+  }
+  PetscCall((*product->backend->project)(product, projection));
+  product->matvecs++;
+  PetscCall(PetscLogGpuFlops(product->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {
   PetscFunctionBegin;
-  if (*product) PetscCall(MatDestroy(&(*product)->A));
+  if (*product) {
+    PetscCall(IDRSProductReset_Private(*product));
+    PetscCall(MatDestroy(&(*product)->A));
+  }
   PetscCall(PetscFree(*product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,12 +20,47 @@ static __device__ __forceinline__ PetscReal IDRSShuffleDown(PetscReal x, int off
   return __shfl_down_sync(IDRS_ALL_LANES, x, offset);
 }
 
+/* x of another lane */
+static __device__ __forceinline__ PetscReal IDRSShuffle(PetscReal x, int lane)
+{
+  return __shfl_sync(IDRS_ALL_LANES, x, lane);
+}
+
 #if PetscDefined(USE_COMPLEX)
 static __device__ __forceinline__ PetscScalar IDRSShuffleDown(PetscScalar x, int offset)
 {
   return PetscScalar(IDRSShuffleDown(x.real(), offset), IDRSShuffleDown(x.imag(), offset));
 }
+
+static __device__ __forceinline__ PetscScalar IDRSShuffle(PetscScalar x, int lane)
+{
+  return PetscScalar(IDRSShuffle(x.real(), lane), IDRSShuffle(x.imag(), lane));
+}
 #endif
+
+/* The smallest x of the warp, in all lanes */
+static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
+{
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) x = min(x, __shfl_xor_sync(IDRS_ALL_LANES, x, offset));
+  return x;
+}
+
+/* An entry that nothing writes in this kernel, through the cache for such data */
+static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar *x)
+{
+#if PetscDefined(USE_COMPLEX) && PetscDefined(USE_REAL_SINGLE)
+  const float2 z = __ldg((const float2 *)x);
+
+  return PetscScalar(z.x, z.y);
+#elif PetscDefined(USE_COMPLEX)
+  const double2 z = __ldg((const double2 *)x);
+
+  return PetscScalar(z.x, z.y);
+#else
+  return __ldg(x);
+#endif
+}
 
 /* Whether all lanes of the warp say so */
 static __device__ __forceinline__ bool IDRSWarpAll(bool mine)

@@ -30,9 +30,9 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
   return {};
 }
 
-/* Launches so many blocks. The error is what cudaGetLastError() returns */
+/* Launches so many blocks, with so many bytes of dynamic shared memory. The error is what cudaGetLastError() returns */
 template <auto kernel, typename... Arguments>
-static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... arguments)
+static void IDRSLaunchShared(unsigned int blocks, size_t shared, cudaStream_t stream, Arguments... arguments)
 {
   constexpr auto      overlap = IDRSGetOverlap(kernel);
   static bool         asked = false, early = false;
@@ -40,26 +40,42 @@ static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... ar
   cudaLaunchAttribute attribute = IDRSEarlyAttribute();
 
   if (overlap.early && !asked) asked = IDRSCanLaunchEarly((const void *)kernel, &early) == cudaSuccess;
-  config.gridDim  = blocks;
-  config.blockDim = IDRS_THREADS;
-  config.stream   = stream;
-  config.attrs    = &attribute;
-  config.numAttrs = early ? 1 : 0;
+  config.gridDim          = blocks;
+  config.blockDim         = IDRS_THREADS;
+  config.dynamicSmemBytes = shared;
+  config.stream           = stream;
+  config.attrs            = &attribute;
+  config.numAttrs         = early ? 1 : 0;
   (void)cudaLaunchKernelEx(&config, kernel, overlap, arguments...);
 }
 
-/* For all rows in packs of width: as many blocks as the device holds at once, or fewer where these do for the rows. Returns how many */
+template <auto kernel, typename... Arguments>
+static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... arguments)
+{
+  IDRSLaunchShared<kernel>(blocks, 0, stream, arguments...);
+}
+
+/* As many blocks as the device holds at once, or fewer where so many are enough. Returns how many, or 0 */
+template <auto kernel, typename... Arguments>
+static unsigned int IDRSLaunchResident(const IDRS_CUDA *cuda, size_t enough, size_t shared, cudaStream_t stream, Arguments... arguments)
+{
+  static int   resident = 0;
+  unsigned int blocks;
+
+  if (!resident) {
+    if (shared && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) != cudaSuccess) return 0;
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, shared) != cudaSuccess) return 0;
+  }
+  blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * cuda->multiprocessors)), (size_t)1);
+  IDRSLaunchShared<kernel>(blocks, shared, stream, arguments...);
+  return blocks;
+}
+
+/* For all rows in packs of width; returns the number of blocks */
 template <auto kernel, typename... Arguments>
 static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, cudaStream_t stream, Arguments... arguments)
 {
-  static int   resident = 0;
-  const size_t needed   = (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width);
-  unsigned int blocks;
-
-  if (!resident && cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, 0) != cudaSuccess) return 0;
-  blocks = (unsigned int)PetscMax(PetscMin(needed, (size_t)(resident * cuda->multiprocessors)), (size_t)1);
-  IDRSLaunch<kernel>(blocks, stream, arguments...);
-  return blocks;
+  return IDRSLaunchResident<kernel>(cuda, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0, stream, arguments...);
 }
 
 /*

@@ -71,6 +71,7 @@ PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBo
   PetscFunctionBegin;
   PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
   PetscCheck(bounds || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
+  PetscCheck(!step->matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
   if (queue != &IDRSQueue_Host && !work->ondevice) {
     PetscCall((*queue->begin)(work));
     work->ondevice = PETSC_TRUE;
@@ -78,7 +79,7 @@ PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBo
   IDRSStepVecs(work, step, &x, &y);
   PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
   PetscCall((*queue->launch)(work, step, x, y, bounds));
-  PetscCall(IDRSPassEnd(work, IDRS_PROJECT, y ? 2 : 1, y ? 4 * s + 6 : 2 * s + 2));
+  PetscCall(IDRSPassEnd(work, IDRS_PROJECT, (step->matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * s + 6 : 2 * s + 2));
   work->reductions++;
   work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = *step;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -138,6 +138,14 @@ PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Gives the projections the product with which they compute A u, or NULL where nothing of it can be fused */
+PetscErrorCode IDRSWorkSetProduct(IDRSWork work, IDRSProduct product)
+{
+  PetscFunctionBegin;
+  work->product = product;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode IDRSWorkGetColumns(IDRSWork work, Vec *G[], Vec *U[])
 {
   PetscFunctionBegin;

@@ -112,6 +112,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
     PetscCall(KSPIDRSPlace_Private(ksp, &moved));
   }
   PetscCall(KSPIDRSSetOperator_Private(ksp));
+  PetscCall(KSPIDRSSetProduct_Private(ksp));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
   idrs->anchor         = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
@@ -158,7 +159,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   PetscInt  s, seed, restarts;
   PetscReal cosine, tolerance;
   PetscBool set, smoothing;
-  PetscEnum implementation, communication;
+  PetscEnum implementation, communication, product;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
@@ -178,6 +179,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
   PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication", KSPIDRSCommunications, (PetscEnum)idrs->set.communication, &communication, &set));
   if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_product", "What computes the matvecs of the iterations", "KSPIDRSSetProduct", KSPIDRSProducts, (PetscEnum)idrs->set.product, &product, &set));
+  if (set) PetscCall(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)product));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,7 +197,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see `KSPIDRSSetMaxRestarts()`
 . -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
-- -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
+. -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
+- -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
 
   Level: beginner
 
@@ -246,7 +250,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
           `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`,
-          `KSPIDRSGetCounts()`
+          `KSPIDRSSetProduct()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

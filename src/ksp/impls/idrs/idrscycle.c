@@ -49,7 +49,7 @@
 /* The present step, for the passes */
 static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs)
 {
-  return (IDRSStep){.k = idrs->rec.k, .start = idrs->rec.start, .unreported = idrs->rec.unreported};
+  return (IDRSStep){.k = idrs->rec.k, .start = idrs->rec.start, .unreported = idrs->rec.unreported, .matvec = idrs->fused};
 }
 
 /*
@@ -90,14 +90,15 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step */
+/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it */
 PetscErrorCode KSPIDRSMatvec_Private(KSP ksp)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt k    = idrs->rec.k;
 
   PetscFunctionBegin;
-  if (k < idrs->set.s) PetscCall(KSPIDRSMatMult_Private(ksp, idrs->U[k], idrs->G[k], idrs->t));
+  if (idrs->fused) idrs->counts.matvecs++;
+  else if (k < idrs->set.s) PetscCall(KSPIDRSMatMult_Private(ksp, idrs->U[k], idrs->G[k], idrs->t));
   else PetscCall(KSPIDRSMatMult_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, idrs->t, idrs->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -33,6 +33,7 @@ typedef struct {
   PetscInt              maxrestarts;    /* restarts after breakdowns that a solve may take, in a row without progress */
   KSPIDRSImplementation implementation; /* of the passes */
   KSPIDRSCommunication  communication;  /* of the reductions */
+  KSPIDRSProduct        product;        /* what computes the matvecs */
   PetscBool             smoothing;      /* of the residual */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 } KSPIDRSSettings;
@@ -116,6 +117,7 @@ typedef struct {
   IDRSScalars *scalars;  /* of work, on the host */
   PetscBool    exact;    /* the operator is not known to be inexact, so b - A x can be trusted */
   IDRSProduct  product;  /* y = A x */
+  PetscBool    fused;    /* the projection of a step computes its matvec */
   PetscInt     nvecs;    /* length of vecs, the following but for columns and solution */
   Vec         *vecs, r;  /* r: residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
   Vec          z;        /* iterate since the last reliable update */
@@ -187,6 +189,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
 
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);

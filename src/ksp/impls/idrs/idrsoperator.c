@@ -3,7 +3,27 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSSetOperator_Private - Takes the operator of this solve, and whether b - A x can be trusted */
+/* KSPIDRSSetProduct_Private - Takes the operator of this solve, and what computes its matvecs */
+PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
+  const char  *alone = NULL;
+  IDRSWorkInfo info;
+  Mat          A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  if (!info.device) alone = "the vector operations do not run on a GPU";
+  else if (info.size > 1) alone = "there are several processes";
+  else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
+  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
+  idrs->fused = idrs->product->backend ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(IDRSWorkSetProduct(idrs->work, idrs->fused ? idrs->product : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSSetOperator_Private - Whether b - A x can be trusted with the operator of this solve */
 PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -13,7 +33,6 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve));
   /* Matvecs by differences are inexact, and so are matvecs of a Schur complement whose inner solve is iterative */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &inexact));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSCHURCOMPLEMENT, &schur));

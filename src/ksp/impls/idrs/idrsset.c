@@ -161,6 +161,21 @@ static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPIDRSSetProduct_IDRS(KSP ksp, KSPIDRSProduct product)
+{
+  PetscFunctionBegin;
+  PetscCheck(product >= KSP_IDRS_PRODUCT_AUTO && product <= KSP_IDRS_PRODUCT_SLICED, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetProduct(): %d is not a KSPIDRSProduct, 0 to %d", (int)product, (int)KSP_IDRS_PRODUCT_SLICED);
+  ((KSP_IDRS *)ksp->data)->set.product = product;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetProduct_IDRS(KSP ksp, KSPIDRSProduct *product)
+{
+  PetscFunctionBegin;
+  *product = ((KSP_IDRS *)ksp->data)->set.product;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPIDRSCountReductions_Private - Counts the reductions of this solve so far: of the work, and norms of b - A x */
 PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 {
@@ -209,6 +224,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetImplementation);
   IDRSCompose(KSPIDRSSetCommunication);
   IDRSCompose(KSPIDRSGetCommunication);
+  IDRSCompose(KSPIDRSSetProduct);
+  IDRSCompose(KSPIDRSGetProduct);
   IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -676,6 +693,68 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetCommunication_C", (KSP, KSPIDRSCommunication *), (ksp, communication));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetProduct - Sets what computes the matvecs of the iterations of `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the Krylov solver context
+- product - PETSc's `MatMult()`, a product of this library, or automatic choice (default `KSP_IDRS_PRODUCT_AUTO`)
+
+  Options Database Key:
+. -ksp_idrs_product (auto|mat|csr|sliced) - what computes the matvecs
+
+  Level: intermediate
+
+  Notes:
+  The products csr and sliced are for operators of type `MATSEQAIJCUSPARSE` with the vectors on the GPU, one process, preconditioning from the right, and no
+  transposed solve. They compute the inner products of an iteration in the same kernel, so that the vector is not read again.
+
+  Product csr takes the arrays of the matrix as they are. Product sliced makes a copy on the GPU, of about 0.85 of the memory of the matrix, which is filled in again
+  when the values of the matrix have changed, and made anew when the nonzero pattern has. If memory lacks for the copy, csr runs. Both are freed by `KSPReset()`.
+
+  `KSP_IDRS_PRODUCT_AUTO` takes sliced, unless its copy would have too many zeros between the nonzeros (a quarter), rows have more than 1024 entries, the copy would take
+  more than half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Else it takes csr, unless rows have more than 1024 entries, and
+  `MatMult()` where neither can run. `-ksp_view` shows the choice and the reason, and what the copy holds. A product that is set by name and cannot run is an error.
+
+  The matvecs of verifications, reliable updates and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution does not depend on
+  these kernels.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetProduct()`, `KSPIDRSProduct`
+@*/
+PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(ksp, product, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetProduct_C", (KSP, KSPIDRSProduct), (ksp, product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetProduct - Gets what computes the matvecs of `KSPIDRS`, as set with `KSPIDRSSetProduct()`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. product - what computes the matvecs
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetProduct()`
+@*/
+PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetProduct_C", (KSP, KSPIDRSProduct *), (ksp, product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -47,6 +47,19 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What computes the matvecs, with passes on a device */
+static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
+  const IDRSProduct product = idrs->product;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    product %s (%s)\n", product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT], idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for"));
+  if (product->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", product->slower));
+  if (product->bytes > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n", product->bytes, 1e3 * product->seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where the scalars are, and how sums travel, with passes on a device */
 static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
@@ -95,6 +108,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
   if (counts->matvecs) {
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
+    if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));

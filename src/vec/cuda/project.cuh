@@ -1,0 +1,80 @@
+/*
+   What the projections have in common, whether x is there already or is A u, computed row by row by a product: how they end, and how they are launched
+*/
+#pragma once
+
+#include "launch.cuh"
+
+/* Where the sums go */
+typedef struct {
+  IDRSPartials partials;
+  PetscScalar *sums;     /* on the host, or on the device */
+  uint64_t    *arrived;  /* on the host, set to sequence once the sums are there */
+  uint64_t     sequence; /* 0: more launches follow */
+} IDRSSums;
+
+/* One launch of a projection, for the columns of the shadow space from first on, IDRS_COLUMNS_AT_ONCE at most */
+struct _n_IDRSProjection {
+  const IDRS_CUDA          *cuda;
+  cudaStream_t              stream;
+  PetscInt                  n, s, first;
+  uint64_t                  key, rstart; /* of the hashed shadow space */
+  const PetscScalar *const *P;           /* the arrays of explicit shadow vectors, else NULL */
+  const PetscScalar        *u;           /* x = A u is to be computed, or NULL: x is there */
+  PetscScalar              *x;
+  const PetscScalar        *y; /* or NULL */
+  IDRSSums                  out;
+  IDRSAlgebra               algebra;
+};
+
+/*
+   Blocks that a multiprocessor is to hold, for kernels of so many inner products: the algebra that the last block alone does must
+   not take registers from the many
+*/
+static constexpr int IDRSBlocksAtOnce(int products)
+{
+  return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 3 : 4);
+}
+
+/* By all threads: what follows from the sums of the rows of each thread. The block that finishes last adds up, and does the algebra if it is to */
+template <int S, bool Y, bool HASHED>
+static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out, const IDRSAlgebra &algebra)
+{
+  __shared__ PetscScalar shared[IDRS_STORAGE(S)];
+  const bool             yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
+  PetscScalar           *storage = NULL, *sums = out.sums;
+
+  if (!IDRSDotsFinish<S, Y>(dots, out.partials)) return;
+  if (algebra.storage) {
+    storage = IDRSAlgebraBegin<S>(algebra, P.s, shared);
+    sums    = storage + IDRS_STORAGE_SUMS(P.s);
+  }
+  IDRSDotsTotal<S, Y, HASHED>(out.partials, P, yisr, sums);
+  if (algebra.result) {
+    if (algebra.storage && out.sequence) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
+    return;
+  }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
+}
+
+/* Calls launch with S, Y and HASHED of a kernel as types, and the shadow vectors that it takes */
+template <typename L>
+static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&launch)
+{
+  return IDRSDispatch(PetscMin(projection.s, IDRS_COLUMNS_AT_ONCE), false, [&](auto S, auto) {
+    if constexpr (S > 0) {
+      IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
+
+      for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++) shadow.a[j] = projection.P[projection.first + j];
+      if (projection.P) {
+        if (projection.y) launch(S, std::true_type(), std::false_type(), shadow);
+        else launch(S, std::false_type(), std::false_type(), shadow);
+      } else {
+        if (projection.y) launch(S, std::true_type(), std::true_type(), shadow);
+        else launch(S, std::false_type(), std::true_type(), shadow);
+      }
+    }
+  });
+}

@@ -48,8 +48,8 @@ struct _n_IDRSProduct {
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 
-PETSC_INTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
-PETSC_INTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
+PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
+PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSProductProject(IDRSProduct, const IDRSProjection *);
-PETSC_INTERN PetscErrorCode IDRSProductDestroy(IDRSProduct *);
+PETSC_EXTERN PetscErrorCode IDRSProductDestroy(IDRSProduct *);

@@ -41,20 +41,18 @@ static PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Sets up the back end number i for A, or tells why not */
-static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, const char *why[])
+/* Sets up the back end number i for A, or for its new values, or tells why not */
+static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, PetscBool changed, const char *why[])
 {
   const IDRSProductOps *backend = IDRSProductList[i];
-  MatInfo               info;
 
   PetscFunctionBegin;
   *why = product->declined[i];
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  if (product->backend == backend && !changed) PetscFunctionReturn(PETSC_SUCCESS);
   if (product->backend != backend) PetscCall(IDRSProductReset_Private(product));
   product->backend = backend; /* for reset, should it fail */
   PetscCall((*backend->setup)(product, why));
-  PetscCall(MatGetInfo(product->A, MAT_LOCAL, &info));
-  product->flops = 2.0 * info.nz_used;
   if (!*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, *why));
   product->declined[i] = *why;
@@ -63,7 +61,7 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, cons
 }
 
 /* The product asked for, or the fastest that runs; where memory lacks for the one that was asked for, the next */
-static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product)
+static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool changed)
 {
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
   PetscBool       named     = automatic;
@@ -77,7 +75,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product)
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
     PetscCheck(!why || automatic, PetscObjectComm((PetscObject)product->A), PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)", KSPIDRSProducts[product->kind], why, ((PetscObject)product->A)->type_name);
     if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED) why = "the operator changes too often for a copy";
-    if (!why) PetscCall(IDRSProductTry_Private(product, i, &why));
+    if (!why) PetscCall(IDRSProductTry_Private(product, i, changed, &why));
     if (!why) PetscFunctionReturn(PETSC_SUCCESS);
     if (!product->slower) product->slower = why;
   }
@@ -98,10 +96,12 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product)
 PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose, KSPIDRSProduct kind, const char alone[])
 {
   IDRSMatState state;
+  PetscBool    changed;
 
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(A, &state));
-  if (state.id != product->state.id || state.values != product->state.values) {
+  changed = (PetscBool)(state.id != product->state.id || state.values != product->state.values);
+  if (changed) {
     product->shortlived = product->state.id && product->matvecs < IDRS_FEW_MATVECS ? product->shortlived + 1 : 0;
     product->matvecs    = 0;
   } else if (product->matvecs >= IDRS_FEW_MATVECS) product->shortlived = 0;
@@ -116,14 +116,19 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   product->kind      = kind;
   product->slower    = alone;
   product->state     = state;
-  product->flops     = 0.0;
   if (kind == KSP_IDRS_PRODUCT_MAT || alone) {
     PetscCheck(kind <= KSP_IDRS_PRODUCT_MAT, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s", KSPIDRSProducts[kind], alone);
     PetscCall(IDRSProductReset_Private(product));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(IDRSProductChoose_Private(product));
+  PetscCall(IDRSProductChoose_Private(product, changed));
+  if (product->backend) {
+    MatInfo info;
+
+    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+    product->flops = 2.0 * info.nz_used;
+  }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -134,6 +139,7 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
   PetscFunctionBegin;
   if (product->transpose) PetscCall(MatMultTranspose(product->A, x, y));
   else PetscCall(MatMult(product->A, x, y));
+  product->matvecs++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -62,10 +62,11 @@ template <int S, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
+  bool           stopped;
   IDRSDots<S, Y> dots;
 
   overlap.Begin();
-  if (algebra.result && algebra.result->stopped) return;
+  stopped = IDRSProjectBegin<S>(P, algebra);
   IDRSDotsClear(dots);
   for (size_t row = IDRSFirstRow<1>() - lane; row < n; row += IDRSRowStride<1>()) {
     const size_t i = row + lane;
@@ -76,7 +77,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSStore<1>(x, i, n, xi);
     IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
-  IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
+  if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
 /* By a warp: places and longest of 32 rows */

@@ -85,6 +85,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSPack<1>                                    yi  = IDRSZero<1>();
   IDRSChunk                                      chunk, ahead;
   IDRSDots<S, Y>                                 dots;
+  bool                                           stopped;
 
   if (lane == 0) {
     for (int i = 0; i < IDRS_STAGES; i++) IDRSBulkInit(barrier + i);
@@ -97,10 +98,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     ahead.Next(A);
   }
   overlap.Begin();
-  if (algebra.result && algebra.result->stopped) {
-    for (uint32_t i = 0; i < begun; i++) IDRSBulkAwait(barrier + i, 0); /* they must not arrive in the memory of another block */
-    return;
-  }
+  stopped = IDRSProjectBegin<S>(P, algebra);
   IDRSDotsClear(dots);
   while (chunk.left) {
     if (chunk.first) {
@@ -128,7 +126,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
     }
   }
-  IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
+  if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
 static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)

@@ -46,6 +46,20 @@ static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
   return x;
 }
 
+/* 8 bytes in one access, which other blocks see, or see of other blocks, without an order between accesses */
+static __device__ __forceinline__ void IDRSStoreRelaxed(uint2 *to, uint2 words)
+{
+  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
+}
+
+static __device__ __forceinline__ uint2 IDRSLoadRelaxed(const uint2 *from)
+{
+  uint2 words;
+
+  asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+  return words;
+}
+
 /* An entry that nothing writes in this kernel, through the cache for such data */
 static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar *x)
 {

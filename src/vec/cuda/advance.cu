@@ -13,7 +13,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOve
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
   const size_t                   n = panels.n, ld = panels.ld;
-  PetscReal                      sum[] = {0.0};
+  PetscReal                      sum = 0.0;
 
   overlap.Begin();
   if (!IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) return;
@@ -37,12 +37,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOve
     }
     IDRSStore<W>(z, i, n, zz);
     IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(t, i, n));
-    sum[0] += IDRSSquare<W>(rr);
+    sum += IDRSSquare<W>(rr);
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
     IDRSTail<W>(panels, wantv, wantu, 0, c.omega, i, rr, Uc, v);
   }
-  IDRSBlockSum<1>(sum, shared, partials);
+  IDRSBlockSum(sum, shared, partials);
 }
 
 PetscErrorCode IDRSAdvance_CUDA(IDRSWork work, const IDRSStep *step)

@@ -1,5 +1,5 @@
 /*
-   The algebra of a step on the device, so that the host need not wait for the sums: in the block of a projection that finishes last, or, where sums
+   The algebra of a step on the device, so that the host need not wait for the sums: in the first block of a projection, or, where sums
    of other processes are added first, in a kernel of its own. Here is what is done with IDRSScalars, and when the device stops and leaves that
    to the host. No PETSc call.
 */

@@ -107,12 +107,10 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   if (!(lacking[0] > 0)) PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.U, lacking));
   PetscCall(IDRSWorkCheckMemory(work, lacking));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (2 * IDRS_COLUMNS_AT_ONCE + 1) * blocks, &cuda->partials.dots));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * blocks, &cuda->partials.squares));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_MESSAGES * blocks, &cuda->partials.messages));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->partials.rr));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_STORAGE(s), &cuda->storage));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->localsums));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->partials.ticket));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s, 1), &cuda->hostsums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_MAX_IN_FLIGHT, &cuda->hostresults));
@@ -144,12 +142,10 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceFree(dctx, cuda->partials.dots));
-    PetscCall(PetscDeviceFree(dctx, cuda->partials.squares));
+    PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));
     PetscCall(PetscDeviceFree(dctx, cuda->storage));
     PetscCall(PetscDeviceFree(dctx, cuda->localsums));
-    PetscCall(PetscDeviceFree(dctx, cuda->partials.ticket));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
     PetscCall(PetscDeviceFree(dctx, cuda->hostsums));
     PetscCall(PetscDeviceFree(dctx, cuda->hostresults));

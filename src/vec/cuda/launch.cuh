@@ -5,7 +5,7 @@
      EARLY    it may be launched before the kernels ahead of it have ended, and waits for all of them itself
      ADMITS   the next kernel may be launched, if it is one that is launched early, as soon as all blocks of this one have begun
 
-   The kernels whose last block works on alone, projection and algebra, admit the pass behind them; projection, update and advance, which are in every
+   The kernels whose first block works on alone, projection and algebra, admit the pass behind them; projection, update and advance, which are in every
    step, are launched early. A combine by itself is neither. As Begin() and IDRSLaunch() read the same trait, no kernel is launched early that does not wait.
 */
 #pragma once

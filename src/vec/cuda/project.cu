@@ -1,5 +1,5 @@
 /*
-   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The block that finishes last adds the sums of all blocks, and those of r^H r that the last
+   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and those of r^H r that the last
    update or advance has left, and writes them where the host can read them, or does the algebra that follows.
 
    One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors. Where x = A u is still to
@@ -15,7 +15,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSDots<S, Y> dots;
 
   overlap.Begin();
-  if (algebra.result && algebra.result->stopped) return;
+  if (IDRSProjectBegin<S>(P, algebra)) return;
   IDRSDotsClear(dots);
   for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
     const IDRSPack<W> xi = IDRSLoad<W>(x, i, n);
@@ -73,6 +73,7 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
   if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection.y));
   cuda->sequence++;
   for (; projection.first < s; projection.first += IDRS_COLUMNS_AT_ONCE) {
+    cuda->partials.launch++;
     projection.out = {cuda->partials, algebra->result ? cuda->localsums : cuda->hostsums, cuda->arrived, projection.first + IDRS_COLUMNS_AT_ONCE < s ? 0 : cuda->sequence};
     if (matvec && !projection.first) PetscCall(IDRSProductProject(work->product, &projection)); /* the other columns find x in memory */
     else PetscCall(IDRSProjectRows_CUDA(&projection));

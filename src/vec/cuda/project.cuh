@@ -28,7 +28,7 @@ struct _n_IDRSProjection {
 };
 
 /*
-   Blocks that a multiprocessor is to hold, for kernels of so many inner products: the algebra that the last block alone does must
+   Blocks that a multiprocessor is to hold, for kernels of so many inner products: the algebra that the first block alone does must
    not take registers from the many
 */
 static constexpr int IDRSBlocksAtOnce(int products)
@@ -36,17 +36,36 @@ static constexpr int IDRSBlocksAtOnce(int products)
   return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 3 : 4);
 }
 
-/* By all threads: what follows from the sums of the rows of each thread. The block that finishes last adds up, and does the algebra if it is to */
+/* The scalars, without the sums, in shared memory */
+template <int S>
+static __device__ __forceinline__ PetscScalar *IDRSSharedStorage()
+{
+  __shared__ PetscScalar storage[IDRS_STORAGE(S)];
+
+  return storage;
+}
+
+/*
+   By all threads, before the rows: the scalars, on their way while the rows are; whether the device has stopped. A product does not wait for the answer: A u is
+   not used then
+*/
+template <int S>
+static __device__ __forceinline__ bool IDRSProjectBegin(const IDRSShadow<S> &P, const IDRSAlgebra &algebra)
+{
+  if (algebra.storage && blockIdx.x == 0) IDRSAlgebraBegin<S>(algebra, P.s, IDRSSharedStorage<S>());
+  return algebra.result && algebra.result->stopped;
+}
+
+/* By all threads: what follows from the sums of the rows of each thread. The first block adds up, and does the algebra if it is to */
 template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out, const IDRSAlgebra &algebra)
 {
-  __shared__ PetscScalar shared[IDRS_STORAGE(S)];
-  const bool             yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
-  PetscScalar           *storage = NULL, *sums = out.sums;
+  const bool   yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
+  PetscScalar *storage = NULL, *sums = out.sums;
 
   if (!IDRSDotsFinish<S, Y>(dots, out.partials)) return;
   if (algebra.storage) {
-    storage = IDRSAlgebraBegin<S>(algebra, P.s, shared);
+    storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
   IDRSDotsTotal<S, Y, HASHED>(out.partials, P, yisr, sums);

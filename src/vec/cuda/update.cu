@@ -14,7 +14,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOver
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
   const size_t                   n = panels.n, ld = panels.ld;
-  PetscReal                      sum[] = {0.0};
+  PetscReal                      sum = 0.0;
 
   overlap.Begin();
   if (!IDRSTakeCoefficients<S>(&c, fromhost, device, k, panels.s)) return;
@@ -40,7 +40,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOver
     }
     if (START) IDRSAdd<W>(Gc, c.a[k], g);
     else IDRSAdd<W>(rr, -c.b[k], g);
-    sum[0] += IDRSSquare<W>(rr);
+    sum += IDRSSquare<W>(rr);
     if (k > 0) {
       IDRSStore<W>(panels.G + k * ld, i, n, g);
       IDRSStore<W>(panels.U + k * ld, i, n, u);
@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOver
     IDRSAdd<W>(rr, -1.0, Gc);
     IDRSTail<W>(panels, wantv, wantu, k + 1, START ? (PetscScalar)1.0 : c.omega, i, rr, Uc, v);
   }
-  IDRSBlockSum<1>(sum, shared, partials);
+  IDRSBlockSum(sum, shared, partials);
 }
 
 PetscErrorCode IDRSUpdate_CUDA(IDRSWork work, const IDRSStep *step)

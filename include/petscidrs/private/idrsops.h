@@ -20,6 +20,9 @@
      start      the same, with G_k as it was in  r -= beta_k G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r    z, p, U, t, r         z, r
 
+   Where B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start, where d, the diagonal, is
+   read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r.
+
    A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with step.wantu. Update
    and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two: what they hold already is not
    read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
@@ -148,7 +151,7 @@ PETSC_EXTERN PetscErrorCode IDRSWorkGetInfo(IDRSWork, IDRSWorkInfo *);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetProduct(IDRSWork, IDRSProduct);
 PETSC_EXTERN PetscErrorCode IDRSWorkConnect(IDRSWork, KSPIDRSCommunication, PetscBool);
-PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool);
+PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool, Vec);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSCombine(IDRSWork, const IDRSStep *);

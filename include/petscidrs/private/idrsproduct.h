@@ -13,15 +13,15 @@
 #include <petscmat.h>
 #include <petscidrs.h>
 
-typedef struct _n_IDRSProduct    *IDRSProduct;
-typedef struct _n_IDRSProjection  IDRSProjection; /* of the back end that launches it */
+typedef struct _n_IDRSProduct   *IDRSProduct;
+typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launches it */
 
 typedef struct {
   const char *name;
-  PetscErrorCode (*runs)(IDRSProduct, const char *[]);              /* sets the string to NULL, or to the reason why it cannot run on A */
-  PetscErrorCode (*setup)(IDRSProduct, const char *[]);             /* for this A, or its new values; the reason why it had better not run on A, or found no memory */
-  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *);   /* x = A u with its sums */
-  PetscErrorCode (*reset)(IDRSProduct);                             /* frees what setup has made */
+  PetscErrorCode (*runs)(IDRSProduct, const char *[]);            /* sets the string to NULL, or to the reason why it cannot run on A */
+  PetscErrorCode (*setup)(IDRSProduct, const char *[]);           /* for this A, or its new values; the reason why it had better not run on A, or found no memory */
+  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums */
+  PetscErrorCode (*reset)(IDRSProduct);                           /* frees what setup has made */
 } IDRSProductOps;
 
 /* What has been seen of a matrix; states only grow */
@@ -34,12 +34,12 @@ struct _n_IDRSProduct {
   const IDRSProductOps *backend; /* NULL: MatMult() */
   Mat                   A;       /* of this solve, referenced */
   PetscBool             transpose;
-  KSPIDRSProduct        kind;    /* asked for */
-  IDRSMatState          state;   /* of A when the back end was set up */
-  void                 *data;    /* the back end's own */
-  const char           *slower;  /* why no faster one runs, or NULL */
-  const char           *declined[2]; /* why set-up has declined for this pattern, for each of the back ends */
-  PetscLogDouble        flops; /* of a matvec */
+  KSPIDRSProduct        kind;           /* asked for */
+  IDRSMatState          state;          /* of A when the back end was set up */
+  void                 *data;           /* the back end's own */
+  const char           *slower;         /* why no faster one runs, or NULL */
+  const char           *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */
+  PetscLogDouble        flops;          /* of a matvec */
   PetscLogDouble        bytes, seconds; /* that the copy of the matrix holds, and that it took */
   PetscInt              matvecs;        /* with the present values of A */
   PetscInt              shortlived;     /* values of A in a row that were changed after few matvecs */

@@ -27,6 +27,7 @@ struct _n_IDRSWork {
   Vec         r, z, v, t;     /* the solver's */
   IDRSProduct product;        /* the solver's, where projections compute x = A u with it, else NULL */
   PetscBool   preconditioned; /* p is v, else r itself */
+  Vec         diagonal;       /* of B^{-1}, where the passes apply it, else NULL */
   Vec        *P;              /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
   PetscBool   hashed;         /* P, if stored at all, holds the hash */
   uint64_t    seed;

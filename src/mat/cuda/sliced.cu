@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   const uint64_t                                 policy  = IDRSBulkPolicy(once);
   unsigned char                                 *ring    = rings + (size_t)warp * IDRS_STAGES * IDRS_CHUNK_BYTES;
   uint64_t                                      *barrier = barriers + warp * IDRS_STAGES;
-  uint32_t                                       begun   = 0, stage = 0, parity = 0, row = 0;
+  uint32_t                                       begun = 0, stage = 0, parity = 0, row = 0;
   PetscScalar                                    sum = 0.0;
   IDRSPack<1>                                    yi  = IDRSZero<1>();
   IDRSChunk                                      chunk, ahead;
@@ -136,7 +136,8 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
 
   PetscFunctionBegin;
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda, blocks, (size_t)IDRS_WARPS * IDRS_STAGES * IDRS_CHUNK_BYTES, projection->stream, copy->A, copy->once, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+    (void)IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda, blocks, (size_t)IDRS_WARPS * IDRS_STAGES * IDRS_CHUNK_BYTES, projection->stream, copy->A, copy->once, shadow, projection->u, projection->x, projection->y, projection->out,
+                                                             projection->algebra);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -16,10 +16,10 @@
 #include <petscsys.h>
 #include "../../sys/device/target.cuh"
 
-#define IDRS_SLOTS       8       /* of a chunk */
-#define IDRS_COLUMN_SPAN 65535u  /* what 16 bits hold */
-#define IDRS_WINDOW      1024    /* rows that are sorted together */
-#define IDRS_UNIT        32      /* bytes: chunks are multiples of it */
+#define IDRS_SLOTS       8      /* of a chunk */
+#define IDRS_COLUMN_SPAN 65535u /* what 16 bits hold */
+#define IDRS_WINDOW      1024   /* rows that are sorted together */
+#define IDRS_UNIT        32     /* bytes: chunks are multiples of it */
 
 /* Bytes of bases, and of a slot beside its base */
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))

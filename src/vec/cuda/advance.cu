@@ -1,14 +1,14 @@
 /*
-   advance:  z += omega p + U beta(0:s),  r -= omega t,  partial sums of r^H r,  p = B^{-1}r before, or r itself,
+   advance:  z += omega p + U beta(0:s),  r -= omega t,  partial sums of r^H r,  p = B^{-1}r for the r before,
    and then combine of step 0
 
    One thread owns a pack of rows; reads z, p, t, r, U and, for the combine, G, each once; writes z, r, and v or U_0.
 */
 #include "launch.cuh"
 
-/* p = NULL: r itself. The combine ends before column end, which is 0 where there is none */
+/* p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none */
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, const PetscScalar *diagonal, PetscScalar *v, PetscReal *partials)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
@@ -22,7 +22,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOve
     IDRSPack<W> rr = IDRSLoad<W>(r, i, n), zz = IDRSLoad<W>(z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
 
     if (p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(p, i, n));
-    else IDRSAdd<W>(zz, c.omega, rr);
+    else {
+      IDRSPack<W> pp = rr;
+
+      if (diagonal) IDRSScaleEntries<W>(pp, IDRSLoad<W>(diagonal, i, n));
+      IDRSAdd<W>(zz, c.omega, pp);
+    }
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
       if (j < panels.s) {
@@ -40,7 +45,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOve
     sum += IDRSSquare<W>(rr);
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSTail<W>(panels, wantv, wantu, 0, c.omega, i, rr, Uc, v);
+    IDRSTail<W>(panels, wantv, wantu, 0, c.omega, i, rr, Uc, diagonal, v);
   }
   IDRSBlockSum(sum, shared, partials);
 }
@@ -49,28 +54,30 @@ PetscErrorCode IDRSAdvance_CUDA(IDRSWork work, const IDRSStep *step)
 {
   IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   const bool         wantv = step->wantv, wantu = step->wantu;
-  const PetscScalar *p = NULL, *t;
+  const PetscScalar *p = NULL, *t, *diagonal;
   PetscScalar       *z, *r, *v = NULL;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
-  if (work->preconditioned) PetscCall(IDRSGetArrayRead_CUDA(work->v, &p));
+  if (work->preconditioned && !work->diagonal) PetscCall(IDRSGetArrayRead_CUDA(work->v, &p));
+  PetscCall(IDRSGetDiagonal_CUDA(work, true, &diagonal));
   PetscCall(IDRSGetArrayRead_CUDA(work->t, &t));
   PetscCall(IDRSGetArray_CUDA(work->z, VecGetArrayAndMemType, &z));
   PetscCall(IDRSGetArray_CUDA(work->r, VecGetArrayAndMemType, &r));
   if (wantv && !wantu) PetscCall(IDRSGetArray_CUDA(work->v, VecGetArrayWriteAndMemType, &v));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {p, t, z, r, v}), [&](auto S, auto W) {
-    cuda->partials.rrblocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, true), wantv, wantu, (int)(wantv ? work->s : 0), p, t, z, r, v, cuda->partials.rr);
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {p, t, z, r, diagonal, v}), [&](auto S, auto W) {
+    cuda->partials.rrblocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, true), wantv, wantu, (int)(wantv ? work->s : 0), p, t, z, r, diagonal, v, cuda->partials.rr);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   if (wantv && !wantu) PetscCall(VecRestoreArrayWriteAndMemType(work->v, &v));
   PetscCall(VecRestoreArrayAndMemType(work->r, &r));
   PetscCall(VecRestoreArrayAndMemType(work->z, &z));
   PetscCall(VecRestoreArrayReadAndMemType(work->t, &t));
-  if (work->preconditioned) PetscCall(VecRestoreArrayReadAndMemType(work->v, &p));
+  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
+  if (work->preconditioned && !work->diagonal) PetscCall(VecRestoreArrayReadAndMemType(work->v, &p));
   if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

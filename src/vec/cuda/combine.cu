@@ -8,7 +8,7 @@
 
 /* Columns k ... end - 1. x is r, or B^{-1}v where wantv is false */
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOverlap<false, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, const PetscScalar *x, PetscScalar *v)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOverlap<false, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, const PetscScalar *x, const PetscScalar *diagonal, PetscScalar *v)
 {
   __shared__ IDRSCoefficients<S> c;
   const size_t                   n = panels.n, ld = panels.ld;
@@ -26,7 +26,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOve
         if (wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    IDRSTail<W>(panels, true, wantu, k, c.omega, i, d, Uc, v);
+    IDRSTail<W>(panels, true, wantu, k, c.omega, i, d, Uc, diagonal, v);
   }
 }
 
@@ -36,7 +36,7 @@ PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
   const bool         omega = step->k == work->s, wantv = omega || step->wantv, wantu = !omega && step->wantu;
   const int          k  = omega ? 0 : (int)step->k;
   Vec                in = wantv ? work->r : work->t, out = omega ? work->r : work->v;
-  const PetscScalar *x;
+  const PetscScalar *x, *diagonal;
   PetscScalar       *v = NULL;
   cudaStream_t       stream;
 
@@ -45,10 +45,12 @@ PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetArrayRead_CUDA(in, &x));
   if (!wantu) PetscCall(IDRSGetArray_CUDA(out, VecGetArrayWriteAndMemType, &v));
+  PetscCall(IDRSGetDiagonal_CUDA(work, wantv && !omega, &diagonal));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, v}),
-                             [&](auto S, auto W) { (void)IDRSLaunchRows<IDRSCombineKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, false), wantv, wantu, k, (int)work->s, x, v); }));
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, diagonal, v}),
+                             [&](auto S, auto W) { (void)IDRSLaunchRows<IDRSCombineKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, false), wantv, wantu, k, (int)work->s, x, diagonal, v); }));
   PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   if (!wantu) PetscCall(VecRestoreArrayWriteAndMemType(out, &v));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
   if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k]));

@@ -97,9 +97,9 @@ static __device__ __forceinline__ bool IDRSTakeMessage(const IDRSBlockMessage *m
 /* Sums of a grid, and of r^H r from the grid of the last update or advance */
 typedef struct {
   IDRSBlockMessage *messages; /* one for each real number of a sum, and each block */
-  uint32_t     launch;
-  PetscReal   *rr; /* rrblocks */
-  unsigned int rrblocks;
+  uint32_t          launch;
+  PetscReal        *rr; /* rrblocks */
+  unsigned int      rrblocks;
 } IDRSPartials;
 
 /* Real numbers in a scalar, and in the sums of up to IDRS_COLUMNS_AT_ONCE columns */
@@ -148,7 +148,7 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y> &block, con
   using Dots = IDRSDots<S, Y>;
   __shared__ PetscScalar dots[Dots::count * IDRS_WARPS];
   __shared__ PetscReal   squares[Dots::squares * IDRS_WARPS];
-  IDRSBlockMessage           *mine = partials.messages + blockIdx.x;
+  IDRSBlockMessage      *mine = partials.messages + blockIdx.x;
 
   IDRSWarpSums<Dots::count>(block.dot, dots);
   IDRSWarpSums<Dots::squares>(block.square, squares);

@@ -176,6 +176,22 @@ PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The diagonal of B^{-1} for a pass that applies it, or NULL */
+PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork work, bool applies, const PetscScalar **array)
+{
+  PetscFunctionBegin;
+  *array = NULL;
+  if (applies && work->diagonal) PetscCall(IDRSGetArrayRead_CUDA(work->diagonal, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork work, const PetscScalar **array)
+{
+  PetscFunctionBegin;
+  if (*array) PetscCall(VecRestoreArrayReadAndMemType(work->diagonal, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Columns are read through the panels; those that somebody has written on the host are copied up first */
 PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
 {

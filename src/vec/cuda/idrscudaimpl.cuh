@@ -45,5 +45,7 @@ PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork, Vec, Vec, const IDR
 PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork);
 PETSC_INTERN PetscErrorCode IDRSColumnWritten_CUDA(Vec);

@@ -35,7 +35,9 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRSProjection *projection)
   PetscFunctionBegin;
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
-    auto          launch = [&](auto width) { (void)IDRSLaunchRows<IDRSProjectKernel<S, width, Y, HASHED>>(projection->cuda, width, projection->stream, (size_t)projection->n, shadow, (const PetscScalar *)projection->x, projection->y, projection->out, projection->algebra); };
+    auto          launch = [&](auto width) {
+      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, Y, HASHED>>(projection->cuda, width, projection->stream, (size_t)projection->n, shadow, (const PetscScalar *)projection->x, projection->y, projection->out, projection->algebra);
+    };
 
     if (packed) launch(IDRSInt<W>());
     else launch(IDRSInt<1>());

@@ -61,6 +61,14 @@ static __device__ __forceinline__ void IDRSAdd(IDRSPack<W> &y, PetscScalar a, co
   for (int l = 0; l < W; l++) y.v[l] += a * x.v[l];
 }
 
+/* x_i *= d_i */
+template <int W>
+static __device__ __forceinline__ void IDRSScaleEntries(IDRSPack<W> &x, const IDRSPack<W> &d)
+{
+#pragma unroll
+  for (int l = 0; l < W; l++) x.v[l] *= d.v[l];
+}
+
 template <int W>
 static __device__ __forceinline__ IDRSPack<W> IDRSZero()
 {

@@ -1,7 +1,9 @@
 /*
    The tail of combine, update and advance, from r - G c and U c of a row in registers: the next direction,
 
-     v = r - G c,   or   U_column = omega (r - G c) + U c.
+     v = r - G c,   or   U_column = omega (r - G c) + U c,
+
+   where B^{-1}(r - G c) takes the place of r - G c if B^{-1} is diagonal.
 
    No PETSc call.
 */
@@ -17,10 +19,11 @@ typedef struct {
   int          s;
 } IDRSPanels;
 
-/* d = r - G c; wantu: U_column, else with wantv: v */
+/* d = r - G c; diagonal: of B^{-1}, or NULL; wantu: U_column, else with wantv: v */
 template <int W>
-static __device__ __forceinline__ void IDRSTail(const IDRSPanels &panels, bool wantv, bool wantu, int column, PetscScalar omega, size_t i, const IDRSPack<W> &d, IDRSPack<W> Uc, PetscScalar *v)
+static __device__ __forceinline__ void IDRSTail(const IDRSPanels &panels, bool wantv, bool wantu, int column, PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc, const PetscScalar *diagonal, PetscScalar *v)
 {
+  if (diagonal && (wantv || wantu)) IDRSScaleEntries<W>(d, IDRSLoad<W>(diagonal, i, panels.n));
   if (wantu) {
     IDRSAdd<W>(Uc, omega, d);
     IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);

@@ -9,7 +9,7 @@
 
 /* The combine ends before column end, which is k + 1 in the start and where there is none */
 template <int S, int W, bool START>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, PetscScalar *r, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, PetscScalar *r, const PetscScalar *diagonal, PetscScalar *v, PetscReal *partials)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
@@ -47,34 +47,37 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOver
     }
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSTail<W>(panels, wantv, wantu, k + 1, START ? (PetscScalar)1.0 : c.omega, i, rr, Uc, v);
+    IDRSTail<W>(panels, wantv, wantu, k + 1, START ? (PetscScalar)1.0 : c.omega, i, rr, Uc, diagonal, v);
   }
   IDRSBlockSum(sum, shared, partials);
 }
 
 PetscErrorCode IDRSUpdate_CUDA(IDRSWork work, const IDRSStep *step)
 {
-  IDRS_CUDA   *cuda  = (IDRS_CUDA *)work->data;
-  const bool   wantv = step->wantv, wantu = step->wantu;
-  const int    k = (int)step->k, end = (int)(wantv && !step->start ? work->s : k + 1);
-  PetscScalar *r, *v                 = NULL;
-  cudaStream_t stream;
+  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
+  const bool         wantv = step->wantv, wantu = step->wantu;
+  const int          k = (int)step->k, end = (int)(wantv && !step->start ? work->s : k + 1);
+  const PetscScalar *diagonal;
+  PetscScalar       *r, *v = NULL;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetArray_CUDA(work->r, VecGetArrayAndMemType, &r));
   if (wantv && !wantu) PetscCall(IDRSGetArray_CUDA(work->v, VecGetArrayWriteAndMemType, &v));
+  PetscCall(IDRSGetDiagonal_CUDA(work, wantv, &diagonal));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {r, v}), [&](auto S, auto W) {
+  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {r, diagonal, v}), [&](auto S, auto W) {
     auto launch = [&](auto START) {
-      cuda->partials.rrblocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, START>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, k), IDRSGetDeviceScalars(work, true), wantv, wantu, k, end, r, v, cuda->partials.rr);
+      cuda->partials.rrblocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, START>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, k), IDRSGetDeviceScalars(work, true), wantv, wantu, k, end, r, diagonal, v, cuda->partials.rr);
     };
 
     if (step->start) launch(std::true_type());
     else launch(std::false_type());
   }));
   PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   if (wantv && !wantu) PetscCall(VecRestoreArrayWriteAndMemType(work->v, &v));
   PetscCall(VecRestoreArrayAndMemType(work->r, &r));
   if (k) {

@@ -43,6 +43,7 @@ typedef struct {
   PetscInt               n;
   PetscScalar           *r, *z, *v;
   const PetscScalar     *p, *t;
+  const PetscScalar     *diagonal; /* of B^{-1}, where the passes apply it */
 } IDRSLoop_Host;
 
 /* y -= X a (subtract) or y += X a, for the columns of X; four at a time, as y need not be read and written for each */
@@ -87,6 +88,12 @@ IDRS_INLINE void IDRSCombineVBlock(const IDRSLoop_Host *loop, PetscInt from, Pet
   IDRSAddBlock(m, v, -1.0, to - from, loop->scalars->c + from, panels->G + from * panels->ld + b, panels->ld);
 }
 
+/* y = B^{-1}x on these rows, where B^{-1} is diagonal; both point to the rows */
+IDRS_INLINE void IDRSScaleBlock(const IDRSLoop_Host *loop, size_t b, PetscInt m, const PetscScalar *x, PetscScalar *y)
+{
+  for (PetscInt i = 0; i < m; i++) y[i] = loop->diagonal[b + i] * x[i];
+}
+
 /* U_k = omega v + U(:,k:s) c on these rows */
 IDRS_INLINE void IDRSCombineUBlock(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m, const PetscScalar *v)
 {
@@ -106,6 +113,7 @@ IDRS_INLINE void IDRSCombineBlock(const IDRSLoop_Host *loop, PetscInt k, size_t 
   PetscScalar *v = loop->v ? loop->v + b : scratch;
 
   IDRSCombineVBlock(loop, k, loop->scalars->s, b, m, v);
+  if (loop->diagonal) IDRSScaleBlock(loop, b, m, v, v);
   if (loop->step->wantu) IDRSCombineUBlock(loop, k, b, m, v);
 }
 
@@ -139,8 +147,12 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSLoop_Host *loop)
     IDRSAddBlock(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
     IDRSAddBlock(m, u, -1.0, k, scalars->alpha, panels->U + b, ld);
     if (!step->start) IDRSAddBlock(m, r, -1.0, 1, scalars->beta + k, g, ld);
-    if (step->wantv && step->start) IDRSCombineVBlock(loop, 0, k + 1, b, m, step->wantu ? u + ld : loop->v + b);
-    else if (step->wantv) IDRSCombineBlock(loop, k + 1, b, m);
+    if (step->wantv && step->start) {
+      PetscScalar *v = step->wantu ? u + ld : loop->v + b;
+
+      IDRSCombineVBlock(loop, 0, k + 1, b, m, v);
+      if (loop->diagonal) IDRSScaleBlock(loop, b, m, v, v);
+    } else if (step->wantv) IDRSCombineBlock(loop, k + 1, b, m);
     rr += IDRSSquareBlock(m, r);
   }
   return rr;
@@ -154,9 +166,10 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
 
   for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
     const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
-    PetscScalar   *z = loop->z + b, *r = loop->r + b;
+    PetscScalar   *z = loop->z + b, *r = loop->r + b, scratch[IDRS_BLOCK];
 
-    IDRSAddBlock(m, z, 1.0, 1, scalars->omega, loop->p + b, panels->ld);
+    if (loop->diagonal) IDRSScaleBlock(loop, b, m, r, scratch);
+    IDRSAddBlock(m, z, 1.0, 1, scalars->omega, loop->diagonal ? scratch : loop->p + b, panels->ld);
     IDRSAddBlock(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
     IDRSAddBlock(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld);
     rr += IDRSSquareBlock(m, r);
@@ -350,10 +363,11 @@ static IDRSLoop_Host IDRSLoop(IDRSWork work, const IDRSStep *step)
   return (IDRSLoop_Host){.panels = (IDRSPanels_Host *)work->data, .scalars = &work->scalars, .step = step, .n = work->n};
 }
 
-/* The array of v where the pass writes v; where it does not, v is not touched */
+/* The array of v where the pass writes v; where it does not, v is not touched. And the diagonal */
 static PetscErrorCode IDRSGetV_Host(IDRSWork work, IDRSLoop_Host *loop)
 {
   PetscFunctionBegin;
+  if (work->diagonal) PetscCall(VecGetArrayRead(work->diagonal, &loop->diagonal));
   if (loop->step->wantv && !loop->step->wantu) PetscCall(VecGetArrayWrite(work->v, &loop->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -362,6 +376,7 @@ static PetscErrorCode IDRSRestoreV_Host(IDRSWork work, IDRSLoop_Host *loop)
 {
   PetscFunctionBegin;
   if (loop->step->wantv && !loop->step->wantu) PetscCall(VecRestoreArrayWrite(work->v, &loop->v));
+  if (work->diagonal) PetscCall(VecRestoreArrayRead(work->diagonal, &loop->diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -434,20 +449,21 @@ static PetscErrorCode IDRSUpdate_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v */
+/* With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v, unless the diagonal of B^{-1} is there */
 static PetscErrorCode IDRSAdvance_Host(IDRSWork work, const IDRSStep *step)
 {
-  IDRSLoop_Host loop = IDRSLoop(work, step);
+  const PetscBool given = (PetscBool)(work->preconditioned && !work->diagonal);
+  IDRSLoop_Host   loop  = IDRSLoop(work, step);
 
   PetscFunctionBegin;
   PetscCall(VecGetArrayRead(work->t, &loop.t));
   PetscCall(VecGetArray(work->z, &loop.z));
   PetscCall(VecGetArray(work->r, &loop.r));
-  if (work->preconditioned) PetscCall(VecGetArray(work->v, &loop.v));
+  if (given) PetscCall(VecGetArray(work->v, &loop.v));
   else PetscCall(IDRSGetV_Host(work, &loop));
-  loop.p   = work->preconditioned ? loop.v : loop.r;
+  loop.p   = given ? loop.v : loop.r;
   work->rr = IDRSAdvancePass(&loop);
-  if (work->preconditioned) PetscCall(VecRestoreArray(work->v, &loop.v));
+  if (given) PetscCall(VecRestoreArray(work->v, &loop.v));
   else PetscCall(IDRSRestoreV_Host(work, &loop));
   PetscCall(VecRestoreArray(work->r, &loop.r));
   PetscCall(VecRestoreArray(work->z, &loop.z));

@@ -59,37 +59,37 @@ PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass, PetscInt vectors, Petsc
 }
 
 /* What a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or advance before it */
-static PetscInt IDRSCombineVectors_Private(const IDRSStep *step, PetscInt columns)
+static PetscInt IDRSCombineVectors_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
 {
-  return step->wantv || step->wantu ? (step->wantv && step->wantu ? 2 : 1) * columns + 1 : 0;
+  return step->wantv || step->wantu ? (step->wantv && step->wantu ? 2 : 1) * columns + 1 + (step->wantv && work->diagonal ? 1 : 0) : 0;
 }
 
-static PetscInt IDRSCombineFlops_Private(const IDRSStep *step, PetscInt columns)
+static PetscInt IDRSCombineFlops_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
 {
-  return (step->wantv ? 2 * columns : 0) + (step->wantu ? 2 * columns + 1 : 0);
+  return (step->wantv ? 2 * columns + (work->diagonal ? 1 : 0) : 0) + (step->wantu ? 2 * columns + 1 : 0);
 }
 
 /* IDRSCombine - v and U_k as idrsops.h says; in the omega step r, which it reads and writes */
 PetscErrorCode IDRSCombine(IDRSWork work, const IDRSStep *step)
 {
   const PetscBool omega   = (PetscBool)(step->k == work->s);
-  const PetscInt  columns = omega ? work->s : work->s - step->k;
+  const PetscInt  columns = omega ? work->s : work->s - step->k, diagonal = omega && work->diagonal ? 1 : 0; /* r is not preconditioned */
 
   PetscFunctionBegin;
   PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, step->k, work->s);
   PetscCheck((step->wantv || step->wantu) && !(omega && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing, or of U in the omega step");
   PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
   PetscCall((*work->passes->combine)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(step, columns), IDRSCombineFlops_Private(step, columns)));
+  PetscCall(IDRSPassEnd(work, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(work, step, columns) - diagonal, IDRSCombineFlops_Private(work, step, columns) - diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After update and advance a preconditioner may stand between v and U */
+/* After update and advance a preconditioner may stand between v and U; v for the omega step is p, where the passes apply the preconditioner */
 static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step, PetscInt next)
 {
   PetscFunctionBegin;
   PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between this pass and the U of the next step");
-  PetscCheck(!step->wantv || (0 <= next && next < work->s), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
+  PetscCheck(!step->wantv || (0 <= next && next < work->s) || (next == work->s && work->diagonal && !step->wantu && !step->start), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -102,11 +102,11 @@ PetscErrorCode IDRSUpdate(IDRSWork work, const IDRSStep *step)
   PetscCall(IDRSCheckNext_Private(work, step, k + 1));
   PetscCall(IDRSPassBegin(work, IDRS_UPDATE));
   PetscCall((*work->passes->update)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(step, columns), 4 * k + 4 + (step->start ? (step->wantv ? 2 * (k + 1) : 0) : IDRSCombineFlops_Private(step, columns))));
+  PetscCall(IDRSPassEnd(work, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(work, step, columns), 4 * k + 4 + (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0) : IDRSCombineFlops_Private(work, step, columns))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSAdvance - advance, and combine of step 0; the columns of U that the combine needs have been read for z */
+/* IDRSAdvance - advance, and combine of step 0; the columns of U and the diagonal that the combine needs have been read for z */
 PetscErrorCode IDRSAdvance(IDRSWork work, const IDRSStep *step)
 {
   const PetscInt s = work->s;
@@ -115,7 +115,7 @@ PetscErrorCode IDRSAdvance(IDRSWork work, const IDRSStep *step)
   PetscCall(IDRSCheckNext_Private(work, step, 0));
   PetscCall(IDRSPassBegin(work, IDRS_ADVANCE));
   PetscCall((*work->passes->advance)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_ADVANCE, s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(step, s) - (step->wantu ? s : 0), 2 * s + 6 + IDRSCombineFlops_Private(step, s)));
+  PetscCall(IDRSPassEnd(work, IDRS_ADVANCE, s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) - (step->wantv && work->diagonal ? 1 : 0), 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

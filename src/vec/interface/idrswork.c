@@ -221,12 +221,13 @@ PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Begins a solve: nothing has been counted, nothing is deferred; with a preconditioner p is v, else r itself */
-PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned)
+/* Begins a solve: nothing has been counted, nothing is deferred; with a preconditioner p is v, else r itself. The passes apply it where its diagonal is given, else NULL */
+PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
 {
   PetscFunctionBegin;
   PetscCall(IDRSQueueEnd(work));
   work->preconditioned = preconditioned;
+  work->diagonal       = diagonal;
   work->deferred       = PETSC_FALSE;
   PetscCall(PetscArrayzero(work->traffic, IDRS_PASSES));
   PetscFunctionReturn(PETSC_SUCCESS);

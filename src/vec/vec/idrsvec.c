@@ -72,14 +72,23 @@ static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The direction of step k, s for the omega step: v = r - G(:,k:s) c, B^{-1}v in its place where B^{-1} is diagonal, and U_k */
+static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  if (step->wantv) {
+    PetscCall(IDRSCombineV_Vec(work, k, work->v));
+    if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->v, work->diagonal));
+  }
+  if (step->wantu) PetscCall(IDRSCombineU_Vec(work, k, step->wantv ? work->v : work->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode IDRSCombine_Vec(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBegin;
   if (step->k == work->s) PetscCall(IDRSCombineV_Vec(work, 0, work->r));
-  else {
-    if (step->wantv) PetscCall(IDRSCombineV_Vec(work, step->k, work->v));
-    if (step->wantu) PetscCall(IDRSCombineU_Vec(work, step->k, step->wantv ? work->v : work->t));
-  }
+  else PetscCall(IDRSDirection_Vec(work, step->k, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,7 +146,6 @@ static PetscErrorCode IDRSUpdate_Vec(IDRSWork work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
   const PetscInt     k       = step->k;
-  const IDRSStep     next    = {.k = k + 1, .wantv = step->wantv, .wantu = step->wantu};
 
   PetscFunctionBegin;
   if (step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
@@ -149,20 +157,20 @@ static PetscErrorCode IDRSUpdate_Vec(IDRSWork work, const IDRSStep *step)
 
     PetscCall(VecCopy(work->r, v));
     PetscCall(IDRSAdd_Vec(work, v, -1.0, k + 1, scalars->c, work->G));
-  } else if (step->wantv) PetscCall(IDRSCombine_Vec(work, &next));
+    if (work->diagonal) PetscCall(VecPointwiseMult(v, v, work->diagonal));
+  } else PetscCall(IDRSDirection_Vec(work, k + 1, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSAdvance_Vec(IDRSWork work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
-  const IDRSStep     next    = {.k = 0, .wantv = step->wantv, .wantu = step->wantu};
 
   PetscFunctionBegin;
   PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r));
   PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));
   PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));
-  if (step->wantv) PetscCall(IDRSCombine_Vec(work, &next));
+  PetscCall(IDRSDirection_Vec(work, 0, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -22,6 +22,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
+  PetscCall(VecDestroy(&idrs->inverse));
   idrs->G = idrs->U = NULL;
   idrs->nvecs       = 0;
   idrs->solving     = PETSC_FALSE;
@@ -101,7 +102,7 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    none, moved;
+  PetscBool    moved;
   PetscInt     level;
   IDRSWorkInfo info;
 
@@ -113,10 +114,9 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
   }
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none);
-  idrs->anchor         = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
-  PetscCall(IDRSWorkStart(idrs->work, idrs->preconditioned));
+  PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
+  idrs->anchor = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
+  PetscCall(IDRSWorkStart(idrs->work, (PetscBool)(idrs->p == idrs->v), idrs->diagonal));
   PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
   PetscCall(IDRSWorkConnect(idrs->work, idrs->set.communication, idrs->scatters));
   PetscCall(IDRSWorkGetInfo(idrs->work, &info));

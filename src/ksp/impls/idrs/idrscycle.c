@@ -69,8 +69,10 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
     if (rec->start && !rec->projectedr) PetscCall(IDRSCombine(idrs->work, &step)); /* r = r - G c */
     if (rec->start) rec->projectedr = PETSC_TRUE;
     if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, idrs->r, idrs->v)); /* p = B^{-1}r */
+    else if (idrs->diagonal && rec->stage != KSPIDRS_HAVE_V) PetscCall(VecPointwiseMult(idrs->v, idrs->r, idrs->diagonal));
   } else if (rec->start) {
     if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, k ? idrs->v : idrs->r, idrs->U[k])); /* U_k = B^{-1}v */
+    else if (!k && idrs->diagonal) PetscCall(VecPointwiseMult(idrs->U[0], idrs->r, idrs->diagonal));
     else if (!k) PetscCall(VecCopy(idrs->r, idrs->U[0]));
   } else {
     if (rec->stage == KSPIDRS_NOTHING) {
@@ -99,7 +101,7 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp)
   PetscFunctionBegin;
   if (idrs->fused) idrs->counts.matvecs++;
   else if (k < idrs->set.s) PetscCall(KSPIDRSMatMult_Private(ksp, idrs->U[k], idrs->G[k], idrs->t));
-  else PetscCall(KSPIDRSMatMult_Private(ksp, idrs->preconditioned ? idrs->v : idrs->r, idrs->t, idrs->v));
+  else PetscCall(KSPIDRSMatMult_Private(ksp, idrs->p, idrs->t, idrs->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -211,8 +213,8 @@ static PetscErrorCode KSPIDRSFinishInner_Private(KSP ksp, PetscReal rr, KSPIDRSN
 
   PetscFunctionBegin;
   rec->its++;
-  step.wantv = (PetscBool)(k + 1 < s && recurred && !last);
-  step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
+  step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && recurred && !last);
+  step.wantu = (PetscBool)(step.wantv && k + 1 < s && !idrs->preconditioned);
   if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
   PetscCall(IDRSUpdate(idrs->work, &step));
   if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
@@ -235,13 +237,12 @@ static PetscErrorCode KSPIDRSFinishOmega_Private(KSP ksp, PetscReal rr, KSPIDRSN
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work), sharp = (PetscBool)(lockstep && KSPIDRSIsSharp(idrs, rr));
   const PetscBool    due  = (PetscBool)((lockstep && !sharp) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->trust.rnorm));
   IDRSStep           step = KSPIDRSGetStep(idrs);
-  Vec                p    = idrs->preconditioned ? idrs->v : idrs->r;
 
   PetscFunctionBegin;
   rec->its++;
   step.wantv = (PetscBool)(rec->its < ksp->max_it && !due);
   step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
-  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->scalars->omega, &p, &idrs->t));
+  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->scalars->omega, &idrs->p, &idrs->t));
   PetscCall(IDRSAdvance(idrs->work, &step));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->k          = 0;

@@ -122,6 +122,9 @@ typedef struct {
   Vec         *vecs, r;  /* r: residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
   Vec          z;        /* iterate since the last reliable update */
   Vec          v, t;     /* direction, or preconditioned residual; matvec, or preconditioned direction */
+  Vec          p;        /* B^{-1}r in the omega step: v with a preconditioner, else r itself */
+  Vec          inverse;  /* the diagonal of B^{-1}; NULL until a solve had one */
+  Vec          diagonal; /* inverse, where the passes apply the preconditioner of this solve, else NULL */
   Vec          anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
   Vec          d, e, q;  /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
   Vec         *G, *U;    /* columns of the panels */
@@ -132,7 +135,7 @@ typedef struct {
   PetscBool            solving;        /* between the beginning and the end of KSPSolve_IDRS(); after an error, too */
   PetscInt             nesting;        /* solves of this type that this one is inside of */
   PetscInt             depth;          /* projections in flight that the host does not wait for: 0 in lockstep */
-  PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, and not PCNONE */
+  PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
   PetscBool            lagged;         /* the norm of an inner step comes with the next reduction */
   PetscBool            scatters;       /* the scatter of the operator goes from GPU to GPU */
   const char          *lockstep;       /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
@@ -190,6 +193,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);

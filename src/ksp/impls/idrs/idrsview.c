@@ -107,6 +107,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes, idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
   if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
   if (counts->matvecs) {
+    if (idrs->diagonal) PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
     if (!idrs->exact) {

@@ -46,17 +46,17 @@ static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
   return x;
 }
 
-/* 8 bytes in one access, which other blocks see, or see of other blocks, without an order between accesses */
-static __device__ __forceinline__ void IDRSStoreRelaxed(uint2 *to, uint2 words)
+/* Two words of 64 bits, each in one access, which other blocks see, or see of other blocks, without an order between accesses */
+static __device__ __forceinline__ void IDRSStoreRelaxed(ulonglong2 *to, ulonglong2 words)
 {
-  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.x), "l"(words.y) : "memory");
 }
 
-static __device__ __forceinline__ uint2 IDRSLoadRelaxed(const uint2 *from)
+static __device__ __forceinline__ ulonglong2 IDRSLoadRelaxed(const ulonglong2 *from)
 {
-  uint2 words;
+  ulonglong2 words;
 
-  asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(words.x), "=l"(words.y) : "l"(from) : "memory");
   return words;
 }
 

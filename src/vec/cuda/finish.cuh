@@ -53,20 +53,20 @@ static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *
 }
 
 /*
-   A sum of a block on its way to the block that adds up: each word goes in one access of 8 bytes with the number of the launch, so that the reader sees
-   when it has come, and no fence is needed. Memory holds 0 at first, and launches count from 1
+   A sum of a block on its way to the block that adds up: each half of a double, or a float twice, goes in one access with the number of the launch, so that the
+   reader sees when it has come, and no fence is needed. Memory holds 0 at first, and launches count from 1
 */
-typedef struct {
-  uint2 word[sizeof(PetscReal) / sizeof(uint32_t)];
-} IDRSBlockMessage;
+typedef ulonglong2 IDRSBlockMessage;
 
 static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message, PetscReal value, uint32_t launch)
 {
+  const unsigned long long tag = (unsigned long long)launch << 32;
 #if PetscDefined(USE_REAL_SINGLE)
-  IDRSStoreRelaxed(&message->word[0], make_uint2(__float_as_uint(value), launch));
+  const unsigned int bits = __float_as_uint(value);
+
+  IDRSStoreRelaxed(message, make_ulonglong2(tag | bits, tag | bits));
 #else
-  IDRSStoreRelaxed(&message->word[0], make_uint2((uint32_t)__double2loint(value), launch));
-  IDRSStoreRelaxed(&message->word[1], make_uint2((uint32_t)__double2hiint(value), launch));
+  IDRSStoreRelaxed(message, make_ulonglong2(tag | (unsigned int)__double2loint(value), tag | (unsigned int)__double2hiint(value)));
 #endif
 }
 
@@ -78,19 +78,17 @@ static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message
 }
 #endif
 
-/* Whether it has come, and its value */
-static __device__ __forceinline__ bool IDRSTakeMessage(const IDRSBlockMessage *message, uint32_t launch, PetscReal *value)
+static __device__ __forceinline__ bool IDRSMessageHasCome(const IDRSBlockMessage &message, uint32_t launch)
 {
-  const uint2 low = IDRSLoadRelaxed(&message->word[0]);
+  return (uint32_t)(message.x >> 32) == launch && (uint32_t)(message.y >> 32) == launch;
+}
 
+static __device__ __forceinline__ PetscReal IDRSMessageValue(const IDRSBlockMessage &message)
+{
 #if PetscDefined(USE_REAL_SINGLE)
-  *value = __uint_as_float(low.x);
-  return low.y == launch;
+  return __uint_as_float((unsigned int)message.x);
 #else
-  const uint2 high = IDRSLoadRelaxed(&message->word[1]);
-
-  *value = __hiloint2double((int)high.x, (int)low.x);
-  return low.y == launch && high.y == launch;
+  return __hiloint2double((int)message.y, (int)message.x);
 #endif
 }
 
@@ -106,39 +104,34 @@ typedef struct {
 #define IDRS_PARTS    ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
 #define IDRS_MESSAGES ((2 * IDRS_COLUMNS_AT_ONCE + 1) * IDRS_PARTS + 2)
 
-/* Lanes that add up the sums of the blocks, and how many a block can so add up at once; messages that a lane asks for at once */
-#define IDRS_LANES_A_SUM  16
-#define IDRS_SUMS_AT_ONCE (IDRS_THREADS / IDRS_LANES_A_SUM)
-#define IDRS_TAKES        4
+/* Messages or numbers that a lane asks for at once */
+#define IDRS_TAKES 8
 
 /*
-   Sum over blocks of messages, or of plain numbers, or 0 where both are NULL, by IDRS_LANES_A_SUM lanes, in a fixed order; valid in the first of them. All lanes
-   of a warp take part, each in as many rounds as the longest of the sums needs
+   Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None of the loads is in a branch,
+   so that all are under way at once
 */
-static __device__ __forceinline__ PetscReal IDRSBlocksSum(const IDRSBlockMessage *messages, uint32_t launch, const PetscReal *plain, unsigned int blocks, unsigned int longest)
+template <int lanes>
+static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks)
 {
-  const unsigned int lane = threadIdx.x % IDRS_LANES_A_SUM;
+  const unsigned int lane = threadIdx.x % lanes;
   PetscReal          sum  = 0.0;
 
-  for (unsigned int begin = lane; begin < longest + lane; begin += IDRS_TAKES * IDRS_LANES_A_SUM) {
-    PetscReal value[IDRS_TAKES];
-    bool      all;
+  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_TAKES * lanes) {
+    IDRSBlockMessage message[IDRS_TAKES];
+    bool             all;
 
     do {
+#pragma unroll
+      for (int i = 0; i < IDRS_TAKES; i++) message[i] = IDRSLoadRelaxed(messages + min(begin + i * lanes, blocks - 1));
       all = true;
 #pragma unroll
-      for (int i = 0; i < IDRS_TAKES; i++) {
-        const unsigned int b = begin + i * IDRS_LANES_A_SUM;
-
-        value[i] = 0.0;
-        if (b < blocks && messages) all = IDRSTakeMessage(messages + b, launch, &value[i]) && all;
-        else if (b < blocks && plain) value[i] = plain[b];
-      }
+      for (int i = 0; i < IDRS_TAKES; i++) all = all & IDRSMessageHasCome(message[i], launch);
     } while (!IDRSWarpAll(all));
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) sum += value[i];
+    for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * lanes < blocks ? IDRSMessageValue(message[i]) : (PetscReal)0.0;
   }
-  return IDRSWarpSum<IDRS_LANES_A_SUM>(sum);
+  return IDRSWarpSum<lanes>(sum);
 }
 
 /* Leaves the sums of this block; true in the block that adds up those of all blocks. The others go on meanwhile: it is one that is sure to run */
@@ -160,6 +153,23 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y> &block, con
   return blockIdx.x == 0;
 }
 
+/* r^H r over the blocks of the last update or advance, by a warp; valid in its first lane */
+static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &partials)
+{
+  const unsigned int lane = threadIdx.x % IDRS_WARP, blocks = partials.rrblocks;
+  PetscReal          sum = 0.0;
+
+  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_TAKES * IDRS_WARP) {
+    PetscReal value[IDRS_TAKES];
+
+#pragma unroll
+    for (int i = 0; i < IDRS_TAKES; i++) value[i] = partials.rr[min(begin + i * IDRS_WARP, blocks - 1)];
+#pragma unroll
+    for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * IDRS_WARP < blocks ? value[i] : (PetscReal)0.0;
+  }
+  return IDRSWarpSum<IDRS_WARP>(sum);
+}
+
 /*
    The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has left it, and
    r^H r is y^H y. Some lanes make a sum, of a real number. Sums of columns that are not there are dropped.
@@ -167,32 +177,25 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y> &block, con
 template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr, PetscScalar *sums)
 {
-  constexpr int      dots = IDRSDots<S, Y>::count * IDRS_PARTS, squares = IDRSDots<S, Y>::squares;
-  const int          s = P.s, columns = P.Columns();
-  const unsigned int longest = gridDim.x > partials.rrblocks ? gridDim.x : partials.rrblocks;
+  constexpr int dots = IDRSDots<S, Y>::count * IDRS_PARTS, count = dots + IDRSDots<S, Y>::squares;
+  constexpr int lanes = count <= IDRS_WARPS ? IDRS_WARP : IDRS_WARP / 2, atonce = IDRS_THREADS / lanes;
+  const int     s = P.s, columns = P.Columns();
 
-  for (int begin = 0; begin < dots + squares + 1; begin += IDRS_SUMS_AT_ONCE) {
-    const int        i = begin + threadIdx.x / IDRS_LANES_A_SUM, j = i / IDRS_PARTS;
-    const PetscReal *plain = NULL;
-    PetscReal        scale = 1.0, total;
-    int              place = -1;
+  if (!yisr && threadIdx.x / IDRS_WARP == IDRS_WARPS - 1) {
+    const PetscReal rr = IDRSLastSquare(partials);
 
-    if (i < dots) {
-      if (HASHED && j < 2 * S) scale = (PetscReal)IDRS_FIELD_SCALE;
-      if (Y && j == 2 * S) place = IDRS_SUM_XY(s);
-      else if (j % S < columns) place = (j < S ? IDRS_SUM_PX(s) : IDRS_SUM_PY(s)) + P.first + j % S;
-    } else if (i < dots + squares) place = i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s);
-    else if (i == dots + squares && !yisr) {
-      place = IDRS_SUM_RR(s);
-      plain = partials.rr;
-    }
-    total = scale * IDRSBlocksSum(place < 0 || plain ? NULL : partials.messages + (size_t)i * gridDim.x, partials.launch, plain, plain ? partials.rrblocks : gridDim.x, longest);
-    if (place >= 0 && threadIdx.x % IDRS_LANES_A_SUM == 0) {
-      PetscReal *part = (PetscReal *)(sums + place);
+    if (threadIdx.x % IDRS_WARP == 0) sums[IDRS_SUM_RR(s)] = rr;
+  }
+  for (int begin = 0; begin < count; begin += atonce) {
+    const int       i = min(begin + (int)threadIdx.x / lanes, count - 1), j = i / IDRS_PARTS;
+    const bool      mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
+    const PetscReal scale = HASHED && i < dots && j < 2 * S ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
+    const PetscReal total = scale * IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x);
 
-      if (i < dots) part[i % IDRS_PARTS] = total;
-      else sums[place] = total;
-      if (yisr && place == IDRS_SUM_YY(s)) sums[IDRS_SUM_RR(s)] = total;
-    }
+    if (!mine) continue;
+    if (i >= dots) sums[i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s)] = total;
+    else if (Y && j == 2 * S) ((PetscReal *)(sums + IDRS_SUM_XY(s)))[i % IDRS_PARTS] = total;
+    else if (j % S < columns) ((PetscReal *)(sums + (j < S ? IDRS_SUM_PX(s) : IDRS_SUM_PY(s)) + P.first + j % S))[i % IDRS_PARTS] = total;
+    if (yisr && i == dots + 1) sums[IDRS_SUM_RR(s)] = total;
   }
 }

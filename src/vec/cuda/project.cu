@@ -72,6 +72,7 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
     PetscCall(IDRSGetArrayRead_CUDA(u, &projection.u));
     PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection.x));
   } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection.x));
+  projection.both = y;
   if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection.y));
   cuda->sequence++;
   for (; projection.first < s; projection.first += IDRS_COLUMNS_AT_ONCE) {

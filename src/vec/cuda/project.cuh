@@ -22,7 +22,8 @@ struct _n_IDRSProjection {
   const PetscScalar *const *P;           /* the arrays of explicit shadow vectors, else NULL */
   const PetscScalar        *u;           /* x = A u is to be computed, or NULL: x is there */
   PetscScalar              *x;
-  const PetscScalar        *y; /* or NULL */
+  const PetscScalar        *y;
+  bool                      both; /* there is a y, whose array is NULL where a process has no rows */
   IDRSSums                  out;
   IDRSAlgebra               algebra;
 };
@@ -88,10 +89,10 @@ static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&
 
       for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++) shadow.a[j] = projection.P[projection.first + j];
       if (projection.P) {
-        if (projection.y) launch(S, std::true_type(), std::false_type(), shadow);
+        if (projection.both) launch(S, std::true_type(), std::false_type(), shadow);
         else launch(S, std::false_type(), std::false_type(), shadow);
       } else {
-        if (projection.y) launch(S, std::true_type(), std::true_type(), shadow);
+        if (projection.both) launch(S, std::true_type(), std::true_type(), shadow);
         else launch(S, std::false_type(), std::true_type(), shadow);
       }
     }

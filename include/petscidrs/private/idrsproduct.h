@@ -31,18 +31,19 @@ typedef struct {
 } IDRSMatState;
 
 struct _n_IDRSProduct {
-  const IDRSProductOps *backend; /* NULL: MatMult() */
-  Mat                   A;       /* of this solve, referenced */
-  PetscBool             transpose;
-  KSPIDRSProduct        kind;           /* asked for */
-  IDRSMatState          state;          /* of A when the back end was set up */
-  void                 *data;           /* the back end's own */
-  const char           *slower;         /* why no faster one runs, or NULL */
-  const char           *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */
-  PetscLogDouble        flops;          /* of a matvec */
-  PetscLogDouble        bytes, seconds; /* that the copy of the matrix holds, and that it took */
-  PetscInt              matvecs;        /* with the present values of A */
-  PetscInt              shortlived;     /* values of A in a row that were changed after few matvecs */
+  const IDRSProductOps      *backend; /* NULL: MatMult() */
+  Mat                        A;       /* of this solve, referenced */
+  PetscBool                  transpose;
+  KSPIDRSProduct             kind;           /* asked for */
+  IDRSMatState               state;          /* of A when the back end was set up */
+  void                      *data;           /* the back end's own */
+  struct _n_IDRSOffDiagonal *offdiagonal;    /* what a process needs of others, on several processes */
+  const char                *slower;         /* why no faster one runs, or NULL */
+  const char                *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */
+  PetscLogDouble             flops;          /* of a matvec */
+  PetscLogDouble             bytes, seconds; /* that the copy of the matrix holds, and that it took */
+  PetscInt                   matvecs;        /* with the present values of A */
+  PetscInt                   shortlived;     /* values of A in a row that were changed after few matvecs */
 };
 
 /* Where CUDA is compiled in */

@@ -6,9 +6,10 @@
 */
 #include "../../vec/cuda/project.cuh"
 #include "csr.h"
+#include "offdiagonal.h"
+#include "rowsum.cuh"
 
-#define IDRS_ENTRIES_AT_ONCE 4    /* of a row that a lane reads before it uses one of them */
-#define IDRS_LONG_ROW        1024 /* entries of a row that other rows wait for */
+#define IDRS_LONG_ROW 1024 /* entries of a row that other rows wait for */
 
 typedef struct {
   IDRSCSR  A;
@@ -16,50 +17,8 @@ typedef struct {
   PetscInt longest;
 } IDRSProductCSR;
 
-/* By lane of so many: the part of this lane of row (A u)_row */
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const PetscScalar *u, PetscInt row, int lane, int lanes)
-{
-  const PetscInt begin = row < A.n ? A.i[row] : 0, end = row < A.n ? A.i[row + 1] : 0;
-  PetscScalar    sum = 0.0;
-
-  for (PetscInt p = begin + lane; p < end; p += IDRS_ENTRIES_AT_ONCE * lanes) {
-    PetscInt    column[IDRS_ENTRIES_AT_ONCE];
-    PetscScalar value[IDRS_ENTRIES_AT_ONCE];
-
-#pragma unroll
-    for (int l = 0; l < IDRS_ENTRIES_AT_ONCE; l++) {
-      const PetscInt q = p + l * lanes;
-
-      column[l] = q < end ? A.j[q] : -1;
-      value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
-    }
-#pragma unroll
-    for (int l = 0; l < IDRS_ENTRIES_AT_ONCE; l++) {
-      if (column[l] >= 0) sum += value[l] * IDRSLoadConstant(u + column[l]);
-    }
-  }
-  return sum;
-}
-
-/* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
-static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const PetscScalar *u, PetscInt row, int lanes)
-{
-  const int   lane = threadIdx.x % IDRS_WARP, rows = IDRS_WARP / lanes; /* rows at a time */
-  PetscScalar mine = 0.0;
-
-  if (lanes == 1) return IDRSRowPart(A, u, row + lane, 0, 1);
-  for (int done = 0; done < IDRS_WARP; done += rows) {
-    PetscScalar sum = IDRSRowPart(A, u, row + done + lane / lanes, lane % lanes, lanes);
-
-    for (int offset = lanes / 2; offset > 0; offset /= 2) sum += IDRSShuffleDown(sum, offset);
-    sum = IDRSShuffle(sum, lane % rows * lanes);
-    if (lane / rows == done / rows) mine = sum;
-  }
-  return mine;
-}
-
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, const uint32_t *unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
   bool           stopped;
@@ -75,7 +34,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     if (Y) yi = IDRSLoad<1>(y, i, n);
     xi.v[0] = IDRSRowSum(A, u, (PetscInt)row, lanes);
     IDRSStore<1>(x, i, n, xi);
-    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    if (!unfinished || !(unfinished[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
@@ -142,38 +101,58 @@ PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
 }
 
 /* MatMult() of such matrices, which a user may have replaced */
-static PetscErrorCode IDRSGetMult_CUDA(void (**mult)(void))
+static PetscErrorCode IDRSGetMult_CUDA(MatType type, void (**mult)(void))
 {
   Mat like;
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PETSC_COMM_SELF, &like));
   PetscCall(MatSetSizes(like, 0, 0, 0, 0));
-  PetscCall(MatSetType(like, MATSEQAIJCUSPARSE));
+  PetscCall(MatSetType(like, type));
   PetscCall(MatGetOperation(like, MATOP_MULT, mult));
   PetscCall(MatDestroy(&like));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For all products on these arrays */
+/* The diagonal block, or the matrix itself on one process, and the block outside, or NULL */
+PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
+{
+  PetscBool sequential;
+  Mat       blocks[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  blocks[0] = A;
+  blocks[1] = NULL;
+  if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  if (diagonal) *diagonal = blocks[0];
+  if (offdiagonal) *offdiagonal = blocks[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For all products on these arrays. Where some processes use them and others MatMult(), they go through the same scatter */
 PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
 {
-  static void (*usual)(void) = NULL;
+  static void (*usual[2])(void) = {NULL, NULL};
   void (*mult)(void);
   Mat       A = product->A;
-  PetscBool cuda, bound;
+  PetscBool sequential, parallel, bound;
+  PetscSF   scatter = NULL;
 
   PetscFunctionBegin;
   *why = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &cuda));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
   PetscCall(MatBoundToCPU(A, &bound));
-  if (!cuda) *why = "the operator is not of type seqaijcusparse";
+  if (parallel) PetscCall(IDRSMatGetScatter(A, &scatter));
+  if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
   else if (bound) *why = "the operator is bound to the CPU";
   else if (product->transpose) *why = "the operator is applied transposed";
+  else if (parallel && !scatter) *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
   else {
     PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
-    if (!usual) PetscCall(IDRSGetMult_CUDA(&usual));
-    if (mult != usual) *why = "the operator has a MatMult() of the user";
+    if (!usual[parallel]) PetscCall(IDRSGetMult_CUDA(((PetscObject)A)->type_name, &usual[parallel]));
+    if (mult != usual[parallel]) *why = "the operator has a MatMult() of the user";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -182,22 +161,25 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, const char *why[
 {
   IDRSProductCSR *csr = (IDRSProductCSR *)product->data;
   PetscLogDouble  nonzeros;
+  Mat             block;
 
   PetscFunctionBegin;
   *why = NULL;
+  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   if (!csr) {
     IDRSRowLengths lengths;
 
     PetscCall(PetscNew(&csr));
     product->data = csr;
-    PetscCall(IDRSGetCSR(product->A, &csr->A));
+    PetscCall(IDRSGetCSR(block, &csr->A));
     PetscCall(IDRSGetRowLengths(&csr->A, &lengths));
-    PetscCall(IDRSGetNonzeros(product->A, &nonzeros));
+    PetscCall(IDRSGetNonzeros(block, &nonzeros));
     csr->longest = lengths.longest;
     csr->lanes   = 1;
     while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)csr->A.n < nonzeros) csr->lanes *= 2;
   }
-  PetscCall(IDRSGetCSR(product->A, &csr->A));
+  PetscCall(IDRSGetCSR(block, &csr->A));
+  PetscCall(IDRSOffDiagonalSetUp(product, NULL, why));
   if (product->kind == KSP_IDRS_PRODUCT_AUTO && csr->longest > IDRS_LONG_ROW) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -205,19 +187,26 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, const char *why[
 static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 {
   PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalReset(product));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSProductCSR *csr    = (const IDRSProductCSR *)product->data;
-  const size_t          blocks = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+  const IDRSProductCSR *csr        = (const IDRSProductCSR *)product->data;
+  const uint32_t       *unfinished = product->offdiagonal ? product->offdiagonal->unfinished : NULL;
+  const size_t          enough     = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+  unsigned int          blocks     = 0;
 
   PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalBegin(product, projection));
+  PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda, blocks, 0, projection->stream, csr->A, csr->lanes, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda, enough, 0, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSOffDiagonalEnd(product, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

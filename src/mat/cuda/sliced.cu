@@ -8,6 +8,7 @@
 #include "../../vec/cuda/project.cuh"
 #include "../../sys/device/bulk.cuh"
 #include "csr.h"
+#include "offdiagonal.h"
 #include "sliced.cuh"
 #include "slicedcopy.h"
 
@@ -72,7 +73,7 @@ static __device__ __forceinline__ PetscScalar IDRSChunkSum(const unsigned char *
 }
 
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, const uint32_t *unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   __shared__ uint64_t                            barriers[IDRS_WARPS * IDRS_STAGES];
@@ -85,7 +86,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSPack<1>                                    yi  = IDRSZero<1>();
   IDRSChunk                                      chunk, ahead;
   IDRSDots<S, Y>                                 dots;
-  bool                                           stopped;
+  bool                                           stopped, finished = true; /* whether the row is, once this block is through with it */
 
   if (lane == 0) {
     for (int i = 0; i < IDRS_STAGES; i++) IDRSBulkInit(barrier + i);
@@ -107,6 +108,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       row = IDRSSlicedRow(A.perm, place, A.n);
       sum = 0.0;
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
+      if (unfinished) finished = !(unfinished[chunk.slice] >> lane & 1);
     }
     IDRSBulkAwait(barrier + stage, parity);
     sum += IDRSChunkSum(ring + stage * IDRS_CHUNK_BYTES, chunk.Slots(), u);
@@ -123,7 +125,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
       xi.v[0] = row < A.n ? sum : (PetscScalar)0.0;
       IDRSStore<1>(x, row, A.n, xi);
-      IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
+      if (finished) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
     }
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
@@ -131,14 +133,20 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
 static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSSlicedCopy *copy   = (const IDRSSlicedCopy *)product->data;
-  const size_t          window = copy->A.perm ? IDRS_WINDOW / IDRS_WARP : IDRS_WARPS, blocks = (copy->A.slices + window - 1) / window;
+  const IDRSSlicedCopy *copy       = (const IDRSSlicedCopy *)product->data;
+  const uint32_t       *unfinished = product->offdiagonal ? product->offdiagonal->unfinished : NULL;
+  const size_t          window = copy->A.perm ? IDRS_WINDOW / IDRS_WARP : IDRS_WARPS, enough = (copy->A.slices + window - 1) / window;
+  const size_t          rings  = (size_t)IDRS_WARPS * IDRS_STAGES * IDRS_CHUNK_BYTES;
+  unsigned int          blocks = 0;
 
   PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalBegin(product, projection));
+  PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda, blocks, (size_t)IDRS_WARPS * IDRS_STAGES * IDRS_CHUNK_BYTES, projection->stream, copy->A, copy->once, shadow, projection->u, projection->x, projection->y, projection->out,
-                                                             projection->algebra);
+    blocks = IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda, enough, rings, projection->stream, copy->A, copy->once, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSOffDiagonalEnd(product, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

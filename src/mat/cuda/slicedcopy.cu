@@ -5,6 +5,7 @@
 #include <cub/device/device_scan.cuh>
 #include "../../vec/cuda/project.cuh"
 #include "csr.h"
+#include "offdiagonal.h"
 #include "slicedcopy.h"
 
 #define IDRS_MAX_PADDING 1.25 /* places for each nonzero, beyond which the automatic choice is another product */
@@ -114,6 +115,7 @@ PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
   IDRSSlicedCopy *copy = (IDRSSlicedCopy *)product->data;
 
   PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalReset(product));
   if (copy) {
     PetscCallCUDA(cudaFree(copy->chunks));
     PetscCallCUDA(cudaFree(copy->slices));
@@ -156,7 +158,7 @@ static PetscErrorCode IDRSSlicedCount(const IDRSCSR *csr, IDRSSlicedCopy *copy, 
 }
 
 /* Everything but the chunks: which rows are in a slice, and how much memory the slices take */
-static PetscErrorCode IDRSSlicedPlan(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream, size_t *units, const char *why[])
+static PetscErrorCode IDRSSlicedPlan(IDRSProduct product, Mat block, const IDRSCSR *csr, cudaStream_t stream, size_t *units, const char *why[])
 {
   IDRSSlicedCopy    *copy      = (IDRSSlicedCopy *)product->data;
   const PetscBool    automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
@@ -166,7 +168,7 @@ static PetscErrorCode IDRSSlicedPlan(IDRSProduct product, const IDRSCSR *csr, cu
   IDRSRowLengths     lengths;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetNonzeros(product->A, &nonzeros));
+  PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSGetRowLengths(csr, &lengths));
   copy->A.n      = n;
   copy->A.slices = (n + IDRS_WARP - 1) / IDRS_WARP;
@@ -209,13 +211,15 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
   PetscLogDouble  begin, end;
   cudaStream_t    stream;
   IDRSCSR         csr;
+  Mat             block;
   int             device, cache;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscTime(&begin));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetCSR(product->A, &csr));
+  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
+  PetscCall(IDRSGetCSR(block, &csr));
   if (csr.n > PETSC_INT32_MAX / 2) *why = "sliced takes at most 2^30 rows of a process";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (!copy) {
@@ -223,9 +227,8 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
 
     PetscCall(PetscNew(&copy));
     product->data = copy;
-    if (!csr.n) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(IDRSSlicedPlan(product, &csr, stream, &units, why));
-    if (!*why) PetscCall(IDRSSlicedAllocate(product, units, why));
+    if (csr.n) PetscCall(IDRSSlicedPlan(product, block, &csr, stream, &units, why));
+    if (csr.n && !*why) PetscCall(IDRSSlicedAllocate(product, units, why));
     if (*why) PetscFunctionReturn(PETSC_SUCCESS);
     copy->A.chunks = copy->chunks;
     product->bytes = (PetscLogDouble)(units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) + (copy->perm ? csr.n * sizeof(uint16_t) : 0));
@@ -233,6 +236,7 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
     PetscCallCUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
     copy->once = (PetscBool)(product->bytes + 2.0 * csr.n * sizeof(PetscScalar) > 0.75 * cache);
   }
+  PetscCall(IDRSOffDiagonalSetUp(product, copy->perm, why));
   if (csr.n) IDRSFillKernel<<<(copy->A.slices + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>(csr, copy->A, copy->chunks);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaStreamSynchronize(stream));

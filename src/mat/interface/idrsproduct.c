@@ -33,10 +33,33 @@ static PetscErrorCode IDRSProductReset_Private(IDRSProduct product)
 
 static PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 {
+  Mat       blocks[2] = {NULL, NULL};
+  PetscBool parallel;
+
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &state->id));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state->values));
   PetscCall(MatGetNonzeroState(A, &state->pattern));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  for (PetscInt i = 0; i < 2 && blocks[i]; i++) {
+    PetscObjectState values;
+
+    PetscCall(PetscObjectStateGet((PetscObject)blocks[i], &values));
+    state->values += values;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product that was asked for and cannot run on some process is an error on all of them */
+static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const char why[])
+{
+  const MPI_Comm comm    = PetscObjectComm((PetscObject)A);
+  PetscMPIInt    trouble = why ? 1 : 0;
+
+  PetscFunctionBegin;
+  IDRSCallAllreduce(MPI_IN_PLACE, &trouble, 1, MPI_INT, MPI_MAX, comm);
+  PetscCheck(!trouble, comm, PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)", KSPIDRSProducts[kind], why ? why : "not on another process", ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -73,7 +96,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
-    PetscCheck(!why || automatic, PetscObjectComm((PetscObject)product->A), PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)", KSPIDRSProducts[product->kind], why, ((PetscObject)product->A)->type_name);
+    if (!automatic) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
     if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED) why = "the operator changes too often for a copy";
     if (!why) PetscCall(IDRSProductTry_Private(product, i, changed, &why));
     if (!why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -117,7 +140,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   product->slower    = alone;
   product->state     = state;
   if (kind == KSP_IDRS_PRODUCT_MAT || alone) {
-    PetscCheck(kind <= KSP_IDRS_PRODUCT_MAT, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s", KSPIDRSProducts[kind], alone);
+    if (kind > KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSProductAgree_Private(A, kind, alone));
     PetscCall(IDRSProductReset_Private(product));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -146,14 +169,14 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
 /* IDRSProductProject - x = A u with the sums of its projection, on a device. Values that have changed in the midst of a solve are taken */
 PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *projection)
 {
-  PetscObjectState values;
-  const char      *why = NULL;
+  const char  *why = NULL;
+  IDRSMatState state;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)product->A, &values));
-  if (values != product->state.values) {
+  PetscCall(IDRSMatGetState(product->A, &state));
+  if (state.values != product->state.values) {
     PetscCall((*product->backend->setup)(product, &why));
-    product->state.values = values;
+    product->state = state;
   }
   PetscCall((*product->backend->project)(product, projection));
   product->matvecs++;

@@ -95,6 +95,8 @@ static __device__ __forceinline__ PetscReal IDRSMessageValue(const IDRSBlockMess
 /* Sums of a grid, and of r^H r from the grid of the last update or advance */
 typedef struct {
   IDRSBlockMessage *messages; /* one for each real number of a sum, and each block */
+  IDRSBlockMessage *second;   /* of so many blocks of an earlier kernel, whose sums are added; or room for them */
+  unsigned int      earlier;
   uint32_t          launch;
   PetscReal        *rr; /* rrblocks */
   unsigned int      rrblocks;
@@ -190,8 +192,10 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
     const int       i = min(begin + (int)threadIdx.x / lanes, count - 1), j = i / IDRS_PARTS;
     const bool      mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
     const PetscReal scale = HASHED && i < dots && j < 2 * S ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
-    const PetscReal total = scale * IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x);
+    PetscReal       total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x);
 
+    if (partials.earlier) total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier);
+    total *= scale;
     if (!mine) continue;
     if (i >= dots) sums[i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s)] = total;
     else if (Y && j == 2 * S) ((PetscReal *)(sums + IDRS_SUM_XY(s)))[i % IDRS_PARTS] = total;

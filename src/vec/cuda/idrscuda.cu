@@ -107,7 +107,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   if (!(lacking[0] > 0)) PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.U, lacking));
   PetscCall(IDRSWorkCheckMemory(work, lacking));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_MESSAGES * blocks, &cuda->partials.messages));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * IDRS_MESSAGES * blocks, &cuda->partials.messages));
+  cuda->partials.second = cuda->partials.messages + IDRS_MESSAGES * blocks;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->partials.rr));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_STORAGE(s), &cuda->storage));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->localsums));

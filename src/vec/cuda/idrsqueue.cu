@@ -62,15 +62,15 @@ static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, 
   PetscFunctionBegin;
   if (work->size > 1) project.storage = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
   if (work->size > 1) {
+    PetscCall(PetscLogGpuTimeBegin());
     PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
     if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
     else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
     PetscCallCUDA(cudaGetLastError());
+    PetscCall(PetscLogGpuTimeEnd());
   }
-  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -33,6 +33,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRSProjection *projection)
   const bool packed = IDRSPacked(projection->cuda, {projection->x, projection->y});
 
   PetscFunctionBegin;
+  PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
     auto          launch = [&](auto width) {
@@ -42,6 +43,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRSProjection *projection)
     if (packed) launch(IDRSInt<W>());
     else launch(IDRSInt<1>());
   }));
+  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -54,7 +56,6 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
   IDRS_CUDA         *cuda       = (IDRS_CUDA *)work->data;
   const PetscInt     s          = work->s;
   const PetscBool    matvec     = algebra->step.matvec;
-  const Vec          u          = matvec ? IDRSStepOperand(work, &algebra->step) : NULL;
   IDRSProjection     projection = {};
   const PetscScalar *P[IDRS_CUDA_MAX_S];
 
@@ -69,7 +70,8 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
   for (PetscInt j = 0; work->P && j < s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));
   if (work->P) projection.P = P;
   if (matvec) {
-    PetscCall(IDRSGetArrayRead_CUDA(u, &projection.u));
+    projection.operand = IDRSStepOperand(work, &algebra->step);
+    PetscCall(IDRSGetArrayRead_CUDA(projection.operand, &projection.u));
     PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection.x));
   } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection.x));
   projection.both = y;
@@ -77,14 +79,19 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
   cuda->sequence++;
   for (; projection.first < s; projection.first += IDRS_COLUMNS_AT_ONCE) {
     cuda->partials.launch++;
-    projection.out = {cuda->partials, algebra->result ? cuda->localsums : cuda->hostsums, cuda->arrived, projection.first + IDRS_COLUMNS_AT_ONCE < s ? 0 : cuda->sequence};
-    if (matvec && !projection.first) PetscCall(IDRSProductProject(work->product, &projection)); /* the other columns find x in memory */
+    projection.out.partials = cuda->partials;
+    projection.out.sums     = algebra->result ? cuda->localsums : cuda->hostsums;
+    projection.out.arrived  = cuda->arrived;
+    projection.out.sequence = projection.first + IDRS_COLUMNS_AT_ONCE < s ? 0 : cuda->sequence;
+    /* the other columns find x in memory */
+    projection.out.ends = !(matvec && !projection.first && work->size > 1);
+    if (matvec && !projection.first) PetscCall(IDRSProductProject(work->product, &projection));
     else PetscCall(IDRSProjectRows_CUDA(&projection));
   }
   if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &projection.y));
   if (matvec) {
     PetscCall(VecRestoreArrayWriteAndMemType(x, &projection.x));
-    PetscCall(VecRestoreArrayReadAndMemType(u, &projection.u));
+    PetscCall(VecRestoreArrayReadAndMemType(projection.operand, &projection.u));
   } else PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection.x));
   for (PetscInt j = 0; work->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -98,9 +105,7 @@ PetscErrorCode IDRSProject_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec 
 
   PetscFunctionBegin;
   algebra.step = *step;
-  PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
-  PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
   PetscCall(PetscArraycpy(work->scalars.sums, cuda->hostsums, IDRS_SUMS(work->s, y)));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,6 +11,7 @@ typedef struct {
   PetscScalar *sums;     /* on the host, or on the device */
   uint64_t    *arrived;  /* on the host, set to sequence once the sums are there */
   uint64_t     sequence; /* 0: more launches follow */
+  bool         ends;     /* else another kernel adds sums of further rows to these */
 } IDRSSums;
 
 /* One launch of a projection, for the columns of the shadow space from first on, IDRS_COLUMNS_AT_ONCE at most */
@@ -20,7 +21,8 @@ struct _n_IDRSProjection {
   PetscInt                  n, s, first;
   uint64_t                  key, rstart; /* of the hashed shadow space */
   const PetscScalar *const *P;           /* the arrays of explicit shadow vectors, else NULL */
-  const PetscScalar        *u;           /* x = A u is to be computed, or NULL: x is there */
+  Vec                       operand;     /* u where x = A u is to be computed, or NULL: x is there */
+  const PetscScalar        *u;
   PetscScalar              *x;
   const PetscScalar        *y;
   bool                      both; /* there is a y, whose array is NULL where a process has no rows */
@@ -64,7 +66,7 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
   const bool   yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
   PetscScalar *storage = NULL, *sums = out.sums;
 
-  if (!IDRSDotsFinish<S, Y>(dots, out.partials)) return;
+  if (!IDRSDotsFinish<S, Y>(dots, out.partials) || !out.ends) return;
   if (algebra.storage) {
     storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);

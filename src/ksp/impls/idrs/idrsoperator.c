@@ -15,7 +15,6 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSWorkGetInfo(idrs->work, &info));
   if (!info.device) alone = "the vector operations do not run on a GPU";
-  else if (info.size > 1) alone = "there are several processes";
   else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
   idrs->fused = idrs->product->backend ? PETSC_TRUE : PETSC_FALSE;

@@ -3,6 +3,8 @@ a true residual of 1e-8. Prints the copy speed of the machine and a table with r
   -n n         3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
   -nz m        or n x n x m\n\
   -peclet p    its mesh Peclet number, wind (1,1,1) (default 0.5)\n\
+  -irregular n instead about n rows of 3 to 60 entries, 22 in the mean, at random places within 8192 columns of the diagonal\n\
+  -bs bs       whose rows and columns come in blocks of this size (default 1)\n\
   -f file      a matrix from a Matrix Market file instead\n\
   -b file      its right-hand side (default A (1,...,1)^T)\n\
   -matvecs k   matvecs in a timed run (default 90)\n\
@@ -67,6 +69,52 @@ static PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, PetscInt nz
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  *newmat = A;
+  PetscFunctionReturn(0);
+}
+
+/* Number i of a sequence without a pattern */
+static uint32_t Scatter(uint64_t i)
+{
+  i = (i + 1) * 0x9e3779b97f4a7c15u;
+  i = (i ^ (i >> 30)) * 0xbf58476d1ce4e5b9u;
+  return (uint32_t)(i >> 32);
+}
+
+/* Rows of different lengths, in blocks of bs rows and columns, diagonally dominant */
+static PetscErrorCode Irregular(MPI_Comm comm, PetscInt N, PetscInt bs, Mat *newmat)
+{
+  const PetscInt blocks = N / bs, band = 8192 / bs, least = PetscMax(3 / bs, 1), most = 60 / bs;
+  PetscInt       begin, end, *columns;
+  PetscScalar   *values;
+  Mat            A;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(most * bs, &columns, most * bs * bs, &values));
+  PetscCall(MatCreate(comm, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, blocks * bs, blocks * bs));
+  PetscCall(MatSetBlockSize(A, bs));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSeqAIJSetPreallocation(A, most * bs, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(A, most * bs, NULL, most * bs, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt row = begin / bs; row < end / bs; row++) {
+    const uint32_t first = Scatter(2 * (uint64_t)row) % (uint32_t)(most - least), second = Scatter(2 * (uint64_t)row + 1) % (uint32_t)(most - least);
+    const PetscInt count = least + (PetscInt)PetscMin(first, second);
+
+    for (PetscInt j = 0; j < count; j++) {
+      const PetscInt near = row - band + (PetscInt)(Scatter(64 * (uint64_t)row + (uint64_t)j) % (uint32_t)(2 * band));
+
+      columns[j] = j ? PetscMin(PetscMax(near, 0), blocks - 1) : row;
+      for (PetscInt l = 0; l < bs; l++) {
+        for (PetscInt i = 0; i < bs; i++) values[(l * count + j) * bs + i] = j ? -0.5 : (i == l ? 4.0 + 0.75 * bs * count : 0.5);
+      }
+    }
+    PetscCall(MatSetValuesBlocked(A, 1, &row, count, columns, values, ADD_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscFree2(columns, values));
   *newmat = A;
   PetscFunctionReturn(0);
 }
@@ -261,7 +309,7 @@ int main(int argc, char **argv)
   Vec       b, ones;
   Timing    timing, reference;
   char      file[PETSC_MAX_PATH_LEN], label[256] = "";
-  PetscInt  n = 100, nz, rows, sizes[16] = {1, 4, 8}, count = 16, nothers = 16;
+  PetscInt  n = 100, nz, rows, irregular = 0, bs = 1, sizes[16] = {1, 4, 8}, count = 16, nothers = 16;
   PetscReal peclet = 0.5;
   PetscBool set, isnew;
   MPI_Comm  comm;
@@ -276,6 +324,8 @@ int main(int argc, char **argv)
   nz = n;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-nz", &nz, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-peclet", &peclet, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-irregular", &irregular, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matvecs", &bench.matvecs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-limit", &bench.limit, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &bench.repeat, NULL));
@@ -293,6 +343,10 @@ int main(int argc, char **argv)
   if (set) {
     PetscCall(MatLoadMatrixMarket(comm, file, &A));
     PetscCall(PetscStrncpy(label, file, sizeof(label)));
+  } else if (irregular) {
+    PetscCheck(bs >= 1 && bs <= 16 && irregular >= bs, comm, PETSC_ERR_USER_INPUT, "-irregular %" PetscInt_FMT " -bs %" PetscInt_FMT ": at least a block, of 1 to 16 rows", irregular, bs);
+    PetscCall(Irregular(comm, irregular, bs, &A));
+    PetscCall(PetscSNPrintf(label, sizeof(label), "irregular, blocks of %" PetscInt_FMT, bs));
   } else {
     PetscCall(ConvectionDiffusion(comm, n, nz, peclet, &A));
     if (n == nz) PetscCall(PetscSNPrintf(label, sizeof(label), "convection-diffusion %" PetscInt_FMT "^3", n));

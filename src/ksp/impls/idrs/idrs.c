@@ -207,8 +207,11 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   or by calling `KSPIDRSRegister()`.
 
   An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side
-  (s more with the implementation vec), however long it runs. A larger `s` needs fewer matvecs, and more vector work for each. The default suits many problems.
+  (s more with the implementation vec, one more with `PCJACOBI`), however long it runs. A larger `s` needs fewer matvecs, and more vector work for each. The default suits many problems.
   Try 8 where matvecs are costly or the system is indefinite, and 16 where nothing else converges.
+
+  On a GPU a matvec and its inner products are computed by one kernel where the operator allows it, see `KSPIDRSSetProduct()`. The preconditioner `PCJACOBI` from the right is
+  applied by the vector operations.
 
   A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
   than the number of iterations.

@@ -245,7 +245,7 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   Level: intermediate
 
   Note:
-  The method keeps 2s+5 work vectors, and s more with the implementation vec. If `s` changes after `KSPSetUp()`, the next solve sets the solver up again.
+  The method keeps 2s+5 work vectors, s more with the implementation vec, and one more with `PCJACOBI`. If `s` changes after `KSPSetUp()`, the next solve sets the solver up again.
   With explicit shadow vectors `s` is their number, and another value is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSize()`, `KSPIDRSSetShadowVecs()`

@@ -12,14 +12,16 @@
 #define IDRS_LONG_ROW 1024 /* entries of a row that other rows wait for */
 
 typedef struct {
-  IDRSCSR  A;
-  int      lanes; /* of a row, a power of 2 */
-  PetscInt longest;
+  IDRSCSR   A;
+  int       lanes; /* of a row, a power of 2 */
+  PetscInt  longest;
+  PetscBool once; /* as in IDRSSlicedCopy */
 } IDRSProductCSR;
 
 template <int S, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, const uint32_t *unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
+  constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
   bool           stopped;
   IDRSDots<S, Y> dots;
@@ -32,7 +34,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<1>  xi, yi = IDRSZero<1>();
 
     if (Y) yi = IDRSLoad<1>(y, i, n);
-    xi.v[0] = IDRSRowSum(A, u, (PetscInt)row, lanes);
+    xi.v[0] = IDRSRowSum<atonce>(A, u, (PetscInt)row, lanes);
     IDRSStore<1>(x, i, n, xi);
     if (!unfinished || !(unfinished[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
@@ -68,6 +70,18 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, IDRSRowLengths *lengths)
   PetscCallCUDA(cudaMemcpyAsync(lengths, counted, sizeof(*lengths), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscDeviceFree(dctx, counted));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether so many bytes, read once in a matvec, are more than stay in the L2 cache until the next one */
+PetscErrorCode IDRSExceedsCache(PetscLogDouble bytes, PetscBool *exceeds)
+{
+  int device, cache;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
+  *exceeds = (PetscBool)(bytes > 0.75 * cache);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -175,7 +189,8 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, const char *why[
     PetscCall(IDRSGetRowLengths(&csr->A, &lengths));
     PetscCall(IDRSGetNonzeros(block, &nonzeros));
     csr->longest = lengths.longest;
-    csr->lanes   = 1;
+    PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + csr->A.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
+    csr->lanes = 1;
     while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)csr->A.n < nonzeros) csr->lanes *= 2;
   }
   PetscCall(IDRSGetCSR(block, &csr->A));
@@ -203,7 +218,7 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   PetscCall(IDRSOffDiagonalBegin(product, projection));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda, enough, 0, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSOffDiagonalEnd(product, projection, blocks));

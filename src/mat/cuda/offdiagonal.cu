@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<1>    xi, yi = IDRSZero<1>();
 
     if (Y) yi.v[0] = y[i];
-    xi.v[0] = x[i] + IDRSRowPart(A, ghosts, i, 0, 1);
+    xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, i, 0, 1);
     x[i]    = xi.v[0];
     IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, A.n, xi, yi);
   }
@@ -136,8 +136,8 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSProduct product, const IDRSProjection *pro
   PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, projection->stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, shadow, ghosts, projection->x,
-                                                                  projection->y, out, projection->algebra);
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, projection->stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, shadow, ghosts,
+                                                                  projection->x, projection->y, out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));

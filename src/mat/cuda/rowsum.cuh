@@ -6,27 +6,26 @@
 #include "../../sys/device/target.cuh"
 #include "csr.h"
 
-#define IDRS_ENTRIES_AT_ONCE 4 /* of a row that a lane reads before it uses one of them */
-
-/* By lane of so many: the part of this lane of row (A u)_row */
+/* By lane of so many: the part of this lane of (A u)_row. A lane reads ATONCE entries before it uses one of them */
+template <int ATONCE>
 static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const PetscScalar *u, PetscInt row, int lane, int lanes)
 {
   const PetscInt begin = row < A.n ? A.i[row] : 0, end = row < A.n ? A.i[row + 1] : 0;
   PetscScalar    sum = 0.0;
 
-  for (PetscInt p = begin + lane; p < end; p += IDRS_ENTRIES_AT_ONCE * lanes) {
-    PetscInt    column[IDRS_ENTRIES_AT_ONCE];
-    PetscScalar value[IDRS_ENTRIES_AT_ONCE];
+  for (PetscInt p = begin + lane; p < end; p += ATONCE * lanes) {
+    PetscInt    column[ATONCE];
+    PetscScalar value[ATONCE];
 
 #pragma unroll
-    for (int l = 0; l < IDRS_ENTRIES_AT_ONCE; l++) {
+    for (int l = 0; l < ATONCE; l++) {
       const PetscInt q = p + l * lanes;
 
       column[l] = q < end ? A.j[q] : -1;
       value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
     }
 #pragma unroll
-    for (int l = 0; l < IDRS_ENTRIES_AT_ONCE; l++) {
+    for (int l = 0; l < ATONCE; l++) {
       if (column[l] >= 0) sum += value[l] * IDRSLoadConstant(u + column[l]);
     }
   }
@@ -34,14 +33,15 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
 }
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
+template <int ATONCE>
 static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const PetscScalar *u, PetscInt row, int lanes)
 {
   const int   lane = threadIdx.x % IDRS_WARP, rows = IDRS_WARP / lanes; /* rows at a time */
   PetscScalar mine = 0.0;
 
-  if (lanes == 1) return IDRSRowPart(A, u, row + lane, 0, 1);
+  if (lanes == 1) return IDRSRowPart<ATONCE>(A, u, row + lane, 0, 1);
   for (int done = 0; done < IDRS_WARP; done += rows) {
-    PetscScalar sum = IDRSRowPart(A, u, row + done + lane / lanes, lane % lanes, lanes);
+    PetscScalar sum = IDRSRowPart<ATONCE>(A, u, row + done + lane / lanes, lane % lanes, lanes);
 
     for (int offset = lanes / 2; offset > 0; offset /= 2) sum += IDRSShuffleDown(sum, offset);
     sum = IDRSShuffle(sum, lane % rows * lanes);

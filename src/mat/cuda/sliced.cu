@@ -143,7 +143,7 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   PetscCall(IDRSOffDiagonalBegin(product, projection));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda, enough, rings, projection->stream, copy->A, copy->once, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+    blocks = IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda, enough, rings, !copy->once, projection->stream, copy->A, copy->once, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSOffDiagonalEnd(product, projection, blocks));

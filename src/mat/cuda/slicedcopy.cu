@@ -212,7 +212,6 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
   cudaStream_t    stream;
   IDRSCSR         csr;
   Mat             block;
-  int             device, cache;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -232,9 +231,7 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
     if (*why) PetscFunctionReturn(PETSC_SUCCESS);
     copy->A.chunks = copy->chunks;
     product->bytes = (PetscLogDouble)(units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) + (copy->perm ? csr.n * sizeof(uint16_t) : 0));
-    PetscCallCUDA(cudaGetDevice(&device));
-    PetscCallCUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
-    copy->once = (PetscBool)(product->bytes + 2.0 * csr.n * sizeof(PetscScalar) > 0.75 * cache);
+    PetscCall(IDRSExceedsCache(product->bytes + 2.0 * csr.n * sizeof(PetscScalar), &copy->once));
   }
   PetscCall(IDRSOffDiagonalSetUp(product, copy->perm, why));
   if (csr.n) IDRSFillKernel<<<(copy->A.slices + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>(csr, copy->A, copy->chunks);

@@ -8,7 +8,7 @@
 
 /* p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none */
 template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, const PetscScalar *diagonal, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, true> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, const PetscScalar *diagonal, PetscScalar *v, PetscReal *partials)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];

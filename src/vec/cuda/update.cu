@@ -9,7 +9,7 @@
 
 /* The combine ends before column end, which is k + 1 in the start and where there is none */
 template <int S, int W, bool START>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, PetscScalar *r, const PetscScalar *diagonal, PetscScalar *v, PetscReal *partials)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, true> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, bool wantv, bool wantu, int k, int end, PetscScalar *r, const PetscScalar *diagonal, PetscScalar *v, PetscReal *partials)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];

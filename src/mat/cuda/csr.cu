@@ -34,7 +34,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<1>  xi, yi = IDRSZero<1>();
 
     if (Y) yi = IDRSLoad<1>(y, i, n);
-    xi.v[0] = IDRSRowSum<atonce>(A, u, (PetscInt)row, lanes);
+    xi.v[0] = IDRSRowSum<atonce>(A, u, (IDRSIndex)row, lanes);
     IDRSStore<1>(x, i, n, xi);
     if (!unfinished || !(unfinished[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }

@@ -4,22 +4,27 @@
 #pragma once
 
 #include "../../sys/device/target.cuh"
+#include <type_traits>
 #include "csr.h"
+
+/* Indices that do not overflow beyond the last one */
+typedef std::make_unsigned<PetscInt>::type IDRSIndex;
 
 /* By lane of so many: the part of this lane of (A u)_row. A lane reads ATONCE entries before it uses one of them */
 template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const PetscScalar *u, PetscInt row, int lane, int lanes)
+static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const PetscScalar *u, IDRSIndex row, int lane, int lanes)
 {
-  const PetscInt begin = row < A.n ? A.i[row] : 0, end = row < A.n ? A.i[row + 1] : 0;
-  PetscScalar    sum = 0.0;
+  const bool      there = row < (IDRSIndex)A.n;
+  const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
+  PetscScalar     sum = 0.0;
 
-  for (PetscInt p = begin + lane; p < end; p += ATONCE * lanes) {
+  for (IDRSIndex p = begin + lane; p < end; p += ATONCE * lanes) {
     PetscInt    column[ATONCE];
     PetscScalar value[ATONCE];
 
 #pragma unroll
     for (int l = 0; l < ATONCE; l++) {
-      const PetscInt q = p + l * lanes;
+      const IDRSIndex q = p + l * lanes;
 
       column[l] = q < end ? A.j[q] : -1;
       value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
@@ -34,7 +39,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
 template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const PetscScalar *u, PetscInt row, int lanes)
+static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const PetscScalar *u, IDRSIndex row, int lanes)
 {
   const int   lane = threadIdx.x % IDRS_WARP, rows = IDRS_WARP / lanes; /* rows at a time */
   PetscScalar mine = 0.0;

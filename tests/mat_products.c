@@ -1,0 +1,399 @@
+static char help[] = "The products of KSPIDRS, which compute x = A u together with the inner products of x: by csr and by sliced, against long double, for rows of many\n\
+lengths, matrices that change, and matrices whose rows are on several processes. Left out where the GPU is not asked for.\n\
+  -implementation <host> - cuda to run the test\n\
+  -columns s1,s2,...     - numbers of shadow vectors\n\
+  -rows n1,n2,...        - numbers of rows of the small matrices\n\n";
+
+#include <petscidrs/private/idrsworkimpl.h>
+#include "harness.h"
+
+#if PetscDefined(USE_COMPLEX)
+typedef long double _Complex Wide;
+  #define WideConj(a) conjl(a)
+  #define WideAbs(a)  (fabsl(creall(a)) + fabsl(cimagl(a)))
+#else
+typedef long double Wide;
+  #define WideConj(a) (a)
+  #define WideAbs(a)  fabsl(a)
+#endif
+
+/* Bound on the error of a sum, over the sum of the sizes of its terms: each thread adds up few rows one after the other */
+#define SUM_BOUND (200 * (long double)PETSC_MACHINE_EPSILON)
+
+typedef enum {
+  GRID,      /* offsets 1, 7 and 49 to both sides */
+  IRREGULAR, /* 3 to 60 entries near the diagonal */
+  GAPS,      /* a third of the rows is empty, and the last ones are */
+  DENSE,     /* a row has all columns */
+  FAR,       /* 12 columns anywhere */
+  LONG,      /* some rows are very long, others have one entry */
+  BLOCKS,    /* of 3 rows and columns */
+  PATTERNS
+} Pattern;
+static const char *const patterns[] = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
+
+/* Number i of sequence j, within (-1,1) */
+static uint64_t Bits(uint64_t j, uint64_t i)
+{
+  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u + j * 0xd1342543de82ef95u;
+
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static PetscScalar Number(uint64_t j, uint64_t i)
+{
+  const PetscReal re = (PetscReal)(Bits(j, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
+#if PetscDefined(USE_COMPLEX)
+  const PetscReal im = (PetscReal)(Bits(j + 1000, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
+
+  return PetscCMPLX(re, im);
+#else
+  return re;
+#endif
+}
+
+/* Columns of a row; some may be there twice, or outside */
+static PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscInt columns[])
+{
+  const PetscInt offsets[] = {-49, -7, -1, 0, 1, 7, 49};
+  PetscInt       count     = 0;
+
+  switch (pattern) {
+  case GRID:
+    for (PetscInt l = 0; l < 7; l++) columns[count++] = row + offsets[l];
+    break;
+  case IRREGULAR:
+    for (PetscInt l = 0; l < 3 + (PetscInt)(Bits(1, (uint64_t)row) % 58); l++) columns[count++] = row - 300 + (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)row) % 600);
+    break;
+  case GAPS:
+    if (row % 3 && row < N - 40) {
+      columns[count++] = row;
+      columns[count++] = N - 1 - row;
+    }
+    break;
+  case DENSE:
+    if (row == N / 3) {
+      for (PetscInt l = 0; l < N; l++) columns[count++] = l;
+    } else {
+      columns[count++] = row;
+      columns[count++] = row + 1;
+    }
+    break;
+  case FAR:
+    for (PetscInt l = 0; l < 12; l++) columns[count++] = (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)row) % (uint64_t)N);
+    break;
+  case LONG:
+    if (row % 50000 == 17) {
+      for (PetscInt l = 0; l < N / (1 + row / 50000); l++) columns[count++] = l;
+    } else columns[count++] = (row * 7) % N;
+    break;
+  default:
+    for (PetscInt l = 0; l < 5; l++) {
+      const PetscInt block = row / 3 + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / 3)) % 200) - 100 : 0);
+
+      for (PetscInt i = 0; i < 3; i++) columns[count++] = 3 * block + i;
+    }
+  }
+  return count;
+}
+
+static PetscErrorCode MatrixCreate(Pattern pattern, PetscInt n, Mat *A)
+{
+  PetscInt    begin, end, N, *columns;
+  PetscScalar value;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*A, MATAIJCUSPARSE));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetSize(*A, &N, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  PetscCall(PetscMalloc1(N + 64, &columns));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt count = Columns(pattern, N, row, columns);
+
+    for (PetscInt l = 0; l < count; l++) {
+      value = Number(50, (uint64_t)row * 64 + (uint64_t)l);
+      if (columns[l] >= 0 && columns[l] < N) PetscCall(MatSetValues(*A, 1, &row, 1, &columns[l], &value, ADD_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscFree(columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = A u against the rows of A in long double, component by component */
+static PetscErrorCode CheckProduct(Mat A, Vec u, Vec x, const char what[])
+{
+  const PetscScalar *uarray, *xarray, *values;
+  const PetscInt    *columns;
+  PetscInt           begin, end, count;
+  VecScatter         scatter;
+  Vec                all;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToAll(u, &scatter, &all));
+  PetscCall(VecScatterBegin(scatter, u, all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, u, all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGetArrayRead(all, &uarray));
+  PetscCall(VecGetArrayRead(x, &xarray));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    Wide        sum  = 0;
+    long double size = 0;
+
+    PetscCall(MatGetRow(A, row, &count, &columns, &values));
+    for (PetscInt l = 0; l < count; l++) {
+      sum += (Wide)values[l] * (Wide)uarray[columns[l]];
+      size += WideAbs((Wide)values[l]) * WideAbs((Wide)uarray[columns[l]]);
+    }
+    PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
+    PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (count + 8) * (long double)PETSC_MACHINE_EPSILON * size), "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, count, (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
+  }
+  PetscCall(VecRestoreArrayRead(x, &xarray));
+  PetscCall(VecRestoreArrayRead(all, &uarray));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscCall(VecDestroy(&all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* a^H b over all processes, in long double, against a sum of a projection; a = NULL: column j of the hashed shadow space */
+static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const char what[], const char name[])
+{
+  const PetscScalar *aarray = NULL, *barray;
+  PetscInt           begin, end;
+  Wide               dot  = 0;
+  long double        size = 0, parts[3];
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  if (a) PetscCall(VecGetArrayRead(a, &aarray));
+  PetscCall(VecGetArrayRead(b, &barray));
+  for (PetscInt i = 0; i < end - begin; i++) {
+    const Wide left = a ? (Wide)aarray[i] : (Wide)IDRSShadowEntry(0, (uint64_t)(begin + i), (uint32_t)j) / 65536;
+
+    dot += WideConj(left) * (Wide)barray[i];
+    size += WideAbs(left) * WideAbs((Wide)barray[i]);
+  }
+  PetscCall(VecRestoreArrayRead(b, &barray));
+  if (a) PetscCall(VecRestoreArrayRead(a, &aarray));
+#if PetscDefined(USE_COMPLEX)
+  parts[0] = creall(dot);
+  parts[1] = cimagl(dot);
+#else
+  parts[0] = dot;
+  parts[1] = 0;
+#endif
+  parts[2] = size;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, parts, 3, MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(sum) - parts[0]) <= SUM_BOUND * parts[2]) || !(fabsl((long double)PetscImaginaryPart(sum) - parts[1]) <= SUM_BOUND * parts[2]), "%s: %s %" PetscInt_FMT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sums of a projection of x, and of y where there is one */
+static PetscErrorCode CheckSums(IDRSWork work, Vec P[], Vec x, Vec y, const PetscScalar sums[], const char what[])
+{
+  const PetscInt s = work->s;
+
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < s; j++) {
+    PetscCall(CheckSum(P ? P[j] : NULL, j, x, sums[IDRS_SUM_PX(s) + j], what, "P^H x"));
+    if (y) PetscCall(CheckSum(P ? P[j] : NULL, j, y, sums[IDRS_SUM_PY(s) + j], what, "P^H y"));
+  }
+  PetscCall(CheckSum(x, 0, x, sums[IDRS_SUM_XX(s)], what, "x^H x"));
+  if (!y) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(CheckSum(x, 0, y, sums[IDRS_SUM_XY(s)], what, "x^H y"));
+  PetscCall(CheckSum(y, 0, y, sums[IDRS_SUM_YY(s)], what, "y^H y"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill(Vec x, uint64_t sequence)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGetArrayWrite(x, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = Number(sequence, (uint64_t)i);
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step: x = A u, which was poisoned, and its sums, which stay in the work */
+static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
+{
+  IDRSOutcome outcome;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(x, (PetscScalar)NAN));
+  PetscCall(IDRSQueueLaunch(work, step, NULL));
+  PetscCall(IDRSQueueCollect(work, &outcome));
+  PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUE, "a projection that the host was to continue has verdict %d", (int)outcome.verdict));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All kinds of steps with this matrix */
+static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[])
+{
+  const PetscInt s       = work->s;
+  const IDRSStep steps[] = {
+    {.k = 0, .matvec = PETSC_TRUE},
+    {.k = s - 1, .matvec = PETSC_TRUE},
+    {.k = s / 2, .matvec = PETSC_TRUE, .start = PETSC_TRUE},
+    {.k = s, .matvec = PETSC_TRUE},
+    {.k = s, .matvec = PETSC_TRUE, .start = PETSC_TRUE}
+  };
+  char         name[256];
+  PetscScalar *sums;
+  Vec          first;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(IDRS_SUMS(s, 1), &sums));
+  PetscCall(VecDuplicate(work->r, &first));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(steps); i++) {
+    const Vec u    = steps[i].k < s ? work->U[steps[i].k] : work->v;
+    PetscBool same = PETSC_TRUE;
+    Vec       x, y;
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, s = %" PetscInt_FMT "%s, k = %" PetscInt_FMT "%s", what, s, P ? ", explicit" : "", steps[i].k, steps[i].start ? ", start" : ""));
+    IDRSStepVecs(work, &steps[i], &x, &y);
+    PetscCall(Fill(u, 7 + i));
+    PetscCall(Fill(work->r, 20 + i));
+    PetscCall(Project(work, &steps[i], x));
+    PetscCall(CheckProduct(A, u, x, name));
+    PetscCall(CheckSums(work, P, x, y, work->scalars.sums, name));
+    PetscCall(PetscArraycpy(sums, work->scalars.sums, IDRS_SUMS(s, y ? 1 : 0)));
+    PetscCall(VecCopy(x, first));
+    PetscCall(Project(work, &steps[i], x));
+    PetscCall(VecEqual(x, first, &same));
+    for (PetscInt j = 0; j < IDRS_SUMS(s, y ? 1 : 0); j++) same = (PetscBool)(same && (sums[j] == work->scalars.sums[j] || j == IDRS_SUM_RR(s)));
+    PetscCall(ComplainIf(!same, "%s: other bits in a second run", name));
+  }
+  PetscCall(VecDestroy(&first));
+  PetscCall(PetscFree(sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values, and a new pattern, of the same matrix */
+static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSProduct kind, Mat A, const char what[])
+{
+  const IDRSStep step   = {.k = 0, .matvec = PETSC_TRUE};
+  const PetscInt corner = 0;
+  PetscInt       N;
+  PetscBool      same;
+  Vec            first;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(work->r, &first));
+  PetscCall(Fill(work->U[0], 3));
+  PetscCall(Project(work, &step, work->G[0]));
+  PetscCall(VecCopy(work->G[0], first));
+  for (PetscInt back = 0; back < 2; back++) {
+    PetscCall(MatScale(A, back ? 0.5 : 2.0));
+    PetscCall(VecScale(first, back ? 0.5 : 2.0));
+    if (back) PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL)); /* else in the midst of a solve */
+    PetscCall(Project(work, &step, work->G[0]));
+    PetscCall(VecEqual(work->G[0], first, &same));
+    PetscCall(ComplainIf(!same, "%s: values scaled by %g were not taken", what, back ? 0.5 : 2.0));
+  }
+  PetscCall(MatGetSize(A, &N, NULL));
+  if (N > 2) {
+    const PetscInt column = N - 2;
+
+    PetscCall(MatSetValues(A, 1, &corner, 1, &column, &(PetscScalar){3.0}, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
+    PetscCall(Project(work, &step, work->G[0]));
+    PetscCall(CheckProduct(A, work->U[0], work->G[0], what));
+  }
+  PetscCall(VecDestroy(&first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix with so many rows of this process, and s shadow vectors */
+static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool given, PetscBool changes)
+{
+  Mat         A;
+  Vec        *P = NULL, single[4];
+  IDRSWork    work;
+  IDRSProduct product;
+  char        what[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(MatrixCreate(pattern, n, &A));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(MatCreateVecs(A, &single[i], NULL));
+  if (given) {
+    PetscCall(VecDuplicateVecs(single[0], s, &P));
+    for (PetscInt j = 0; j < s; j++) PetscCall(Fill(P[j], 100 + (uint64_t)j));
+  }
+  PetscCall(IDRSWorkCreate(single[0], s, P, KSP_IDRS_CUDA, &work));
+  PetscCall(IDRSWorkSetVecs(work, single[0], single[1], single[2], single[3]));
+  PetscCall(IDRSWorkStart(work, PETSC_TRUE, NULL));
+  PetscCall(IDRSProductCreate(&product));
+  PetscCall(IDRSWorkSetProduct(work, product));
+  for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
+    PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
+    PetscCall(TestSteps(work, P, A, what));
+    if (changes) PetscCall(TestChanges(work, product, kind, A, what));
+  }
+  PetscCall(IDRSWorkDestroy(&work));
+  PetscCall(IDRSProductDestroy(&product));
+  if (given) PetscCall(VecDestroyVecs(s, &P));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(VecDestroy(&single[i]));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt              columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7, count;
+  const PetscInt        large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 30000};
+  KSPIDRSImplementation passes          = KSP_IDRS_HOST;
+  PetscBool             set;
+  PetscMPIInt           rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&passes, NULL));
+  count = 16;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
+  if (set) spaces = count;
+  count = 16;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
+  if (set) sizes = count;
+  for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
+    if (passes != KSP_IDRS_CUDA) PetscCall(LeaveOut());
+    else {
+      for (PetscInt l = 0; l < spaces; l++) {
+        /* another number of rows on every process */
+        for (PetscInt i = 0; i < sizes; i++) {
+          const PetscInt n = rows[(i + rank) % sizes];
+
+          PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, columns[l], (PetscBool)(i % 3 == 1), (PetscBool)(l == 0)));
+        }
+      }
+      if (!set) PetscCall(Test(pattern, large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
+    }
+    PetscCall(Verdict(patterns[pattern]));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2 3}}
+
+TEST*/

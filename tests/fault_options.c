@@ -26,6 +26,7 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_implementation", "abacus", "auto", PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",  PETSC_TRUE },
     {"-ksp_idrs_communication",  "pigeon", "auto", PETSC_TRUE },
+    {"-ksp_idrs_product",        "dense",  "mat",  PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

@@ -74,6 +74,10 @@ static PetscErrorCode TestSetters(void)
       ierr = KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value);
       PetscCall(Heard());
       PetscCall(CheckError(ierr, "communication", "KSPIDRSSetCommunication", implementations[i].text));
+      PetscCall(Listen());
+      ierr = KSPIDRSSetProduct(ksp, (KSPIDRSProduct)implementations[i].value);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "product", "KSPIDRSSetProduct", implementations[i].text));
     }
     PetscCall(Listen());
     ierr = KSPIDRSSetShadowVecs(ksp, -2, NULL);
@@ -129,6 +133,30 @@ static PetscErrorCode TestSetters(void)
     PetscCall(SolveConverged("MPI asked for", ksp, b));
   }
   PetscCall(Verdict("communication"));
+
+  /* Products that were asked for: matrices on the host have none */
+  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
+    KSPIDRSProduct found;
+    PetscBool      cuda;
+    Vec            x;
+
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+    PetscCall(KSPIDRSSetProduct(ksp, product));
+    PetscCall(KSPIDRSGetProduct(ksp, &found));
+    PetscCall(ComplainIf(found != product, "product: %d", (int)found));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(Listen());
+    ierr = KSPSolve(ksp, b, x);
+    PetscCall(Heard());
+    PetscCall(Unlock(b));
+    PetscCall(VecDestroy(&x));
+    if (!cuda || ierr) PetscCall(CheckError(ierr, "product that cannot be", "-ksp_idrs_product", KSPIDRSProducts[product]));
+    PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(SolveConverged("after a product was asked for", ksp, b));
+  }
+  PetscCall(Verdict("products"));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&b));

@@ -39,6 +39,7 @@ typedef struct {
   Operation operation;
   IDRSStep  step;
   PetscBool preconditioned; /* advance takes p from v */
+  PetscBool diagonal;       /* the passes apply B^{-1}, whose diagonal is given */
 } Call;
 
 /* What a pass is to make of the next direction, or of its own */
@@ -56,6 +57,7 @@ enum {
   V,
   T,
   Z,
+  D,
   SINGLES
 };
 typedef struct {
@@ -124,8 +126,11 @@ static inline PetscInt Single(const Problem *problem, PetscInt single)
 }
 
 /* What idrsops.h says about a combine, of columns k:s */
-static void DeclareCombine(Problem *problem, const IDRSStep *step, PetscInt k)
+static void DeclareCombine(Problem *problem, Call call, PetscInt k)
 {
+  const IDRSStep *step = &call.step;
+
+  if (call.diagonal && step->wantv) problem->reads[Single(problem, D)] = PETSC_TRUE;
   if (step->wantv) {
     problem->reads[Single(problem, R)] = PETSC_TRUE;
     for (PetscInt j = k; j < problem->s; j++) problem->reads[InG(problem, j)] = PETSC_TRUE;
@@ -151,10 +156,11 @@ static PetscErrorCode Declare(Problem *problem, Call call)
   PetscCall(PetscArrayzero(problem->scratch, problem->count));
   switch (call.operation) {
   case COMBINE:
-    DeclareCombine(problem, step, k < s ? k : 0);
+    DeclareCombine(problem, call, k < s ? k : 0);
     if (k == s) {
       problem->writes[Single(problem, V)] = PETSC_FALSE;
       problem->writes[Single(problem, R)] = PETSC_TRUE;
+      problem->reads[Single(problem, D)]  = PETSC_FALSE; /* r is not preconditioned */
     }
     break;
   case PROJECT:
@@ -166,16 +172,20 @@ static PetscErrorCode Declare(Problem *problem, Call call)
     problem->reads[Single(problem, R)]  = PETSC_TRUE;
     problem->writes[Single(problem, R)] = problem->writes[InG(problem, k)] = problem->writes[InU(problem, k)] = PETSC_TRUE;
     if (k == 0) problem->reads[InU(problem, 0)] = problem->writes[InG(problem, 0)] = problem->writes[InU(problem, 0)] = PETSC_FALSE;
-    if (!step->start) DeclareCombine(problem, step, k + 1);
+    if (!step->start) DeclareCombine(problem, call, k + 1);
     else if (step->wantu) problem->writes[InU(problem, k + 1)] = problem->scratch[Single(problem, V)] = PETSC_TRUE;
     else if (step->wantv) problem->writes[Single(problem, V)] = PETSC_TRUE;
+    if (call.diagonal && step->wantv) problem->reads[Single(problem, D)] = PETSC_TRUE;
     break;
   default:
     for (PetscInt j = 0; j < s; j++) problem->reads[InU(problem, j)] = PETSC_TRUE;
     problem->reads[Single(problem, T)] = problem->reads[Single(problem, Z)] = problem->reads[Single(problem, R)] = PETSC_TRUE;
     problem->writes[Single(problem, Z)] = problem->writes[Single(problem, R)] = PETSC_TRUE;
-    DeclareCombine(problem, step, 0);
-    if (call.preconditioned) problem->reads[Single(problem, V)] = PETSC_TRUE;
+    DeclareCombine(problem, call, 0);
+    if (call.diagonal) {
+      problem->reads[Single(problem, D)] = PETSC_TRUE;
+      if (!problem->writes[Single(problem, V)]) problem->scratch[Single(problem, V)] = PETSC_TRUE;
+    } else if (call.preconditioned) problem->reads[Single(problem, V)] = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -202,14 +212,26 @@ static void Put(Problem *problem, PetscInt y, Wide a, PetscInt x)
   }
 }
 
+/* y := B^{-1}y in the reference, with the diagonal */
+static void Precondition(Problem *problem, PetscInt y)
+{
+  const PetscInt n = problem->n, d = Single(problem, D);
+
+  for (PetscInt i = 0; i < n; i++) {
+    problem->value[i + y * n] *= problem->value[i + d * n];
+    problem->size[i + y * n] *= problem->size[i + d * n];
+  }
+}
+
 /* U_k = omega v + U(:,k:s) c, where v is in another vector for combine U */
-static void ReferenceCombine(Problem *problem, const IDRSScalars *scalars, const IDRSStep *step, PetscInt k)
+static void ReferenceCombine(Problem *problem, const IDRSScalars *scalars, const IDRSStep *step, PetscBool diagonal, PetscInt k)
 {
   const PetscInt v = Single(problem, step->wantv ? V : T), u = InU(problem, k);
 
   if (step->wantv) {
     Put(problem, v, 1.0L, Single(problem, R));
     for (PetscInt j = k; j < problem->s; j++) Add(problem, v, -(Wide)scalars->c[j], InG(problem, j));
+    if (diagonal) Precondition(problem, v);
   }
   if (step->wantu) {
     Put(problem, u, scalars->c[k], u);
@@ -219,13 +241,14 @@ static void ReferenceCombine(Problem *problem, const IDRSScalars *scalars, const
 }
 
 /* The direction that follows step k of the start */
-static void ReferenceDirection(Problem *problem, const IDRSScalars *scalars, const IDRSStep *step)
+static void ReferenceDirection(Problem *problem, const IDRSScalars *scalars, const IDRSStep *step, PetscBool diagonal)
 {
   const PetscInt direction = step->wantu ? InU(problem, step->k + 1) : Single(problem, V);
 
   if (!step->wantv) return;
   Put(problem, direction, 1.0L, Single(problem, R));
   for (PetscInt j = 0; j <= step->k; j++) Add(problem, direction, -(Wide)scalars->c[j], InG(problem, j));
+  if (diagonal) Precondition(problem, direction);
 }
 
 /* Adds x^H y, of two vectors of the reference, to the expected sum at the index given */
@@ -278,7 +301,7 @@ static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
   PetscCall(PetscArrayzero(problem->sumsize, IDRS_SUMS(s, 1)));
   switch (call.operation) {
   case COMBINE:
-    ReferenceCombine(problem, scalars, step, k < s ? k : 0);
+    ReferenceCombine(problem, scalars, step, (PetscBool)(call.diagonal && k < s), k < s ? k : 0);
     if (k == s) Put(problem, r, 1.0L, Single(problem, V));
     break;
   case PROJECT: {
@@ -299,17 +322,21 @@ static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
       Add(problem, InG(problem, k), -(Wide)scalars->alpha[j], InG(problem, j));
       Add(problem, InU(problem, k), -(Wide)scalars->alpha[j], InU(problem, j));
     }
-    if (step->start) ReferenceDirection(problem, scalars, step);
+    if (step->start) ReferenceDirection(problem, scalars, step, call.diagonal);
     else {
       Add(problem, r, -(Wide)scalars->beta[k], InG(problem, k));
-      ReferenceCombine(problem, scalars, step, k + 1);
+      ReferenceCombine(problem, scalars, step, call.diagonal, k + 1);
     }
     break;
   default:
-    Add(problem, Single(problem, Z), scalars->omega[0], call.preconditioned ? Single(problem, V) : r);
+    if (call.diagonal) {
+      Put(problem, Single(problem, V), 1.0L, r);
+      Precondition(problem, Single(problem, V));
+    }
+    Add(problem, Single(problem, Z), scalars->omega[0], call.preconditioned || call.diagonal ? Single(problem, V) : r);
     for (PetscInt j = 0; j < s; j++) Add(problem, Single(problem, Z), scalars->beta[j], InU(problem, j));
     Add(problem, r, -(Wide)scalars->omega[0], Single(problem, T));
-    ReferenceCombine(problem, scalars, step, 0);
+    ReferenceCombine(problem, scalars, step, call.diagonal, 0);
   }
   if (call.operation == COMBINE) PetscFunctionReturn(PETSC_SUCCESS);
   if (call.operation != PROJECT) ReferenceDot(problem, IDRS_SUM_RR(s), r, r);
@@ -351,7 +378,8 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step)
 static PetscErrorCode Apply(const Problem *problem, Side *side, Call call)
 {
   PetscFunctionBegin;
-  side->work->preconditioned = call.preconditioned;
+  side->work->preconditioned = (PetscBool)(call.preconditioned || call.diagonal);
+  side->work->diagonal       = call.diagonal ? side->x[Single(problem, D)] : NULL;
   switch (call.operation) {
   case COMBINE:
     PetscCall(IDRSCombine(side->work, &call.step));
@@ -374,7 +402,7 @@ static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *p
   if (holds) check->made++;
   else
     PetscCall(Expect(check, PETSC_FALSE, "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT "%s%s%s%s: %s %" PetscInt_FMT ": %g, not %g", side->work->passes->name, side->P ? " with explicit vectors" : "", problem->s, problem->n,
-                     call.step.k, call.step.start ? " start" : "", call.step.wantv ? " v" : "", call.step.wantu ? " u" : "", call.preconditioned ? " preconditioned" : "", what, index, found, expected));
+                     call.step.k, call.step.start ? " start" : "", call.step.wantv ? " v" : "", call.step.wantu ? " u" : "", call.preconditioned ? " preconditioned" : (call.diagonal ? " diagonal" : ""), what, index, found, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -705,12 +733,13 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
 
 /*
    One whole cycle: what the table sums up to, and one reduction a product. With a preconditioner between v and u,
-   compared with none: v is written and read in each of the s steps, U is read again for step 0, and p is read.
+   compared with none: v is written and read in each of the s steps, U is read again for step 0, and p is read. A diagonal is read in each step
+   and for the omega step, and p is written.
 */
-static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, PetscBool preconditioned)
+static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, PetscBool preconditioned, PetscBool diagonal)
 {
   const PetscInt  s    = problem->s;
-  const Call      call = {.preconditioned = preconditioned};
+  const Call      call = {.preconditioned = preconditioned, .diagonal = diagonal};
   const PetscBool none = (PetscBool)!preconditioned;
   IDRSWork        work = side->work;
   PetscLogDouble  vectors, reductions, allreduces, expected;
@@ -720,10 +749,11 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
   vectors              = -Vectors(work);
   reductions           = -work->reductions;
   allreduces           = -Allreduces();
-  work->preconditioned = preconditioned;
+  work->preconditioned = (PetscBool)(preconditioned || diagonal);
+  work->diagonal       = diagonal ? side->x[Single(problem, D)] : NULL;
   for (PetscInt k = 0; k < s; k++) {
     const PetscBool next = (PetscBool)(k + 1 < s);
-    const IDRSStep  step = {.k = k, .wantv = next, .wantu = (PetscBool)(next && none)};
+    const IDRSStep  step = {.k = k, .wantv = (PetscBool)(next || diagonal), .wantu = (PetscBool)(next && none)};
 
     if (preconditioned) PetscCall(IDRSCombine(work, &(IDRSStep){.k = k, .wantu = PETSC_TRUE}));
     PetscCall(Project(work, &step));
@@ -734,7 +764,7 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
   vectors += Vectors(work);
   reductions += work->reductions;
   allreduces += Allreduces();
-  expected = work->passes->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : 8 * s + 4);
+  expected = work->passes->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : (diagonal ? 9 * s + 6 : 8 * s + 4));
   PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, side, call, "vectors of a cycle", 0, vectors, expected));
   expected = s + 1;
   PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions counted in a cycle", 0, reductions, expected));
@@ -833,8 +863,32 @@ static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
                            (Call){
                              .operation = UPDATE, .step = {.k = k, .start = (PetscBool)start, .wantv = parts[l].v, .wantu = parts[l].u}
         }));
+      /* with a diagonal also v for the omega step */
+      for (PetscInt l = 0; l < (k + 1 < s ? 2 : (start ? 0 : 1)); l++)
+        PetscCall(TestCall(&check[UPDATE], problem, 2, side,
+                           (Call){
+                             .operation = UPDATE, .step = {.k = k, .start = (PetscBool)start, .wantv = parts[l].v, .wantu = parts[l].u},
+                                  .diagonal = PETSC_TRUE
+        }));
     }
+    for (PetscInt l = 0; l < 2; l++)
+      PetscCall(TestCall(&check[COMBINE], problem, 2, side,
+                         (Call){
+                           .operation = COMBINE, .step = {.k = k, .wantv = parts[l].v, .wantu = parts[l].u},
+                                .diagonal = PETSC_TRUE
+      }));
   }
+  PetscCall(TestCall(&check[COMBINE], problem, 2, side,
+                     (Call){
+                       .operation = COMBINE, .step = {.k = s, .wantv = PETSC_TRUE},
+                            .diagonal = PETSC_TRUE
+  }));
+  for (PetscInt l = 0; l < 3; l++)
+    PetscCall(TestCall(&check[ADVANCE], problem, 2, side,
+                       (Call){
+                         .operation = ADVANCE, .step = {.k = s, .wantv = (PetscBool)(l < 2 && parts[l].v), .wantu = (PetscBool)(l < 2 && parts[l].u)},
+                              .diagonal = PETSC_TRUE
+    }));
   PetscCall(TestCall(&check[COMBINE], problem, 2, side,
                      (Call){
                        .operation = COMBINE, .step = {.k = s, .wantv = PETSC_TRUE}
@@ -878,8 +932,10 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
       }));
     if (hashed) PetscCall(TestPanels(check, &problem, side));
     for (PetscInt l = 0; l < 2; l++) {
-      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE));
-      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE));
+      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE, PETSC_FALSE));
+      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE, PETSC_FALSE));
+      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE, PETSC_TRUE));
+      side[l].work->diagonal = NULL;
       if (side[l].work->queue->depth && side[l].work->size == 1) {
         PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE));
         PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE));

@@ -5,7 +5,7 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO};
+static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO};
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -13,6 +13,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscInt              s, seed, restarts;
   KSPIDRSImplementation back;
   KSPIDRSCommunication  communication;
+  KSPIDRSProduct        product;
 
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
@@ -22,11 +23,13 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetUpdateTolerance(ksp, &values[4]));
   PetscCall(KSPIDRSGetImplementation(ksp, &back));
   PetscCall(KSPIDRSGetCommunication(ksp, &communication));
+  PetscCall(KSPIDRSGetProduct(ksp, &product));
   values[0] = (PetscReal)s;
   values[1] = (PetscReal)seed;
   values[2] = (PetscReal)restarts;
   values[5] = (PetscReal)back;
   values[6] = (PetscReal)communication;
+  values[7] = (PetscReal)product;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -51,6 +54,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, right ? 0.1 : 10.0));
   PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -21,7 +21,7 @@
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r    z, p, U, t, r         z, r
 
    Where B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start, where d, the diagonal, is
-   read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r.
+   read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r; advance reads d instead of p.
 
    A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with step.wantu. Update
    and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two: what they hold already is not

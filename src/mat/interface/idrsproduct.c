@@ -102,6 +102,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     if (!why) PetscFunctionReturn(PETSC_SUCCESS);
     if (!product->slower) product->slower = why;
   }
+  PetscCall(IDRSProductReset_Private(product)); /* what ran in the last solve may not run in this one */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -167,6 +167,7 @@ static PetscErrorCode IDRSAdvance_Vec(IDRSWork work, const IDRSStep *step)
   const IDRSScalars *scalars = &work->scalars;
 
   PetscFunctionBegin;
+  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));
   PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r));
   PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));
   PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));

@@ -143,7 +143,9 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
     PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
     SETERRQ(PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error, or is still under way: after an error call KSPReset(), on all processes, and KSPSetOperators()");
   }
-  PetscCall(KSPIDRSPrepareSolve_Private(ksp));
+  ierr = KSPIDRSPrepareSolve_Private(ksp);
+  if (ierr) (void)PCPostSolve(ksp->pc, ksp); /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
+  PetscCall(ierr);
   idrs->solving  = PETSC_TRUE;
   KSPIDRSNesting = nesting + 1;
   ierr           = KSPIDRSIterate_Private(ksp);

@@ -9,13 +9,11 @@
 #include "offdiagonal.h"
 #include "rowsum.cuh"
 
-#define IDRS_LONG_ROW 1024 /* entries of a row that other rows wait for */
-
 typedef struct {
-  IDRSCSR   A;
-  int       lanes; /* of a row, a power of 2 */
-  PetscInt  longest;
-  PetscBool once; /* as in IDRSSlicedCopy */
+  IDRSCSR        A;
+  int            lanes; /* of a row, a power of 2 */
+  IDRSRowLengths lengths;
+  PetscBool      once; /* as in IDRSSlicedCopy */
 } IDRSProductCSR;
 
 template <int S, bool Y, bool HASHED>
@@ -70,6 +68,26 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, IDRSRowLengths *lengths)
   PetscCallCUDA(cudaMemcpyAsync(lengths, counted, sizeof(*lengths), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscDeviceFree(dctx, counted));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Why the automatic choice is MatMult() with such rows, or NULL; lanes of a warp share a row. On an H200 a warp takes about 0.7 us for 8 entries of a row one after
+   the other, which is the time of 80 000 entries of all rows together. Entries of u are read as often as there are entries in rows without blocks, and where these
+   rows are long that decides: there cuSPARSE is faster.
+*/
+PetscErrorCode IDRSDeclineRows(Mat A, const IDRSRowLengths *lengths, PetscInt lanes, const char *why[])
+{
+  PetscLogDouble nonzeros = 0;
+  PetscInt       n, bs;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(IDRSGetNonzeros(A, &nonzeros));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetBlockSize(A, &bs));
+  if (lengths->longest > (32.0 + nonzeros / 80000.0) * (PetscLogDouble)lanes) *why = "a row is so long that the others would wait for it";
+  else if (nonzeros > 12.0 * (PetscLogDouble)n && (bs == 1 || lanes > 1)) *why = "rows have more than 12 entries, and no blocks";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,21 +199,18 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, const char *why[
   *why = NULL;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   if (!csr) {
-    IDRSRowLengths lengths;
-
     PetscCall(PetscNew(&csr));
     product->data = csr;
     PetscCall(IDRSGetCSR(block, &csr->A));
-    PetscCall(IDRSGetRowLengths(&csr->A, &lengths));
+    PetscCall(IDRSGetRowLengths(&csr->A, &csr->lengths));
     PetscCall(IDRSGetNonzeros(block, &nonzeros));
-    csr->longest = lengths.longest;
     PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + csr->A.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
     csr->lanes = 1;
     while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)csr->A.n < nonzeros) csr->lanes *= 2;
   }
   PetscCall(IDRSGetCSR(block, &csr->A));
   PetscCall(IDRSOffDiagonalSetUp(product, NULL, why));
-  if (product->kind == KSP_IDRS_PRODUCT_AUTO && csr->longest > IDRS_LONG_ROW) *why = "a row is so long that the others would wait for it";
+  if (product->kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(IDRSDeclineRows(block, &csr->lengths, csr->lanes, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

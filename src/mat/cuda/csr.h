@@ -20,5 +20,6 @@ PETSC_INTERN PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode IDRSGetCSR(Mat, IDRSCSR *);
 PETSC_INTERN PetscErrorCode IDRSGetRowLengths(const IDRSCSR *, IDRSRowLengths *);
+PETSC_INTERN PetscErrorCode IDRSDeclineRows(Mat, const IDRSRowLengths *, PetscInt, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSExceedsCache(PetscLogDouble, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSGetNonzeros(Mat, PetscLogDouble *);

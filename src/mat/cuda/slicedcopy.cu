@@ -175,7 +175,7 @@ static PetscErrorCode IDRSSlicedPlan(IDRSProduct product, Mat block, const IDRSC
   PetscCall(IDRSMalloc_CUDA(2 * copy->A.slices * sizeof(uint32_t), &copy->slices));
   if ((PetscLogDouble)lengths.places > 1.05 * nonzeros) PetscCall(IDRSMalloc_CUDA(n * sizeof(uint16_t), &copy->perm));
   if (!copy->slices) *why = "the memory of the GPU does not hold a copy of the operator";
-  if (automatic && lengths.longest > 1024) *why = "a row is so long that the others would wait for it";
+  if (automatic && !*why) PetscCall(IDRSDeclineRows(block, &lengths, 1, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (copy->perm) {
     IDRSSortKernel<<<(n + IDRS_WINDOW - 1) / IDRS_WINDOW, IDRS_THREADS, 0, stream>>>(*csr, copy->perm);

@@ -22,7 +22,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
-  PetscCall(VecDestroy(&idrs->inverse));
+  PetscCall(VecDestroyVecs(1, &idrs->inverse));
   idrs->G = idrs->U = NULL;
   idrs->nvecs       = 0;
   idrs->solving     = PETSC_FALSE;
@@ -95,6 +95,36 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
   ksp->setupstage = KSP_SETUP_NEW; /* should it fail */
   PetscCall(KSPSetUp_IDRS(ksp));
   ksp->setupstage = stage;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the right: its diagonal is what it
+   makes of a vector of ones. Where a null space is removed after each application, it is applied by itself
+*/
+static PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    none, jacobi;
+  MatNullSpace space, transposed;
+  Mat          A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &space));
+  PetscCall(MatGetTransposeNullSpace(A, &transposed));
+  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !space && !transposed);
+  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
+  idrs->diagonal       = NULL;
+  idrs->p              = idrs->preconditioned || jacobi ? idrs->v : idrs->r;
+  if (jacobi) {
+    if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
+    PetscCall(VecSet(idrs->v, 1.0));
+    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->v, idrs->inverse[0]));
+    idrs->diagonal = idrs->inverse[0];
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

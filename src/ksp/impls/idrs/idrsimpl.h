@@ -123,8 +123,8 @@ typedef struct {
   Vec          z;        /* iterate since the last reliable update */
   Vec          v, t;     /* direction, or preconditioned residual; matvec, or preconditioned direction */
   Vec          p;        /* B^{-1}r in the omega step: v with a preconditioner, else r itself */
-  Vec          inverse;  /* the diagonal of B^{-1}; NULL until a solve had one */
-  Vec          diagonal; /* inverse, where the passes apply the preconditioner of this solve, else NULL */
+  Vec         *inverse;  /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
+  Vec          diagonal; /* that vector, where the passes apply the preconditioner of this solve, else NULL */
   Vec          anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
   Vec          d, e, q;  /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
   Vec         *G, *U;    /* columns of the panels */
@@ -193,7 +193,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);

@@ -44,41 +44,6 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the right: its diagonal is what it
-   makes of a vector of ones. Where a null space is removed after each application, it is applied by itself
-*/
-PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    none, jacobi;
-  MatNullSpace space, transposed;
-  Mat          A;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &space));
-  PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !space && !transposed);
-  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
-  idrs->diagonal       = NULL;
-  idrs->p              = idrs->preconditioned || jacobi ? idrs->v : idrs->r;
-  if (jacobi) {
-    Vec inverse;
-
-    if (!idrs->inverse) {
-      PetscCall(VecDuplicate(idrs->r, &inverse));
-      idrs->inverse = inverse; /* only once it is complete */
-    }
-    PetscCall(VecSet(idrs->v, 1.0));
-    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->v, idrs->inverse));
-    idrs->diagonal = idrs->inverse;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPIDRSMatMult_Private - y = A x, or B^{-1}A x with preconditioning from the left, where w is overwritten */
 PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 {

@@ -711,15 +711,16 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   Level: intermediate
 
   Notes:
-  The products csr and sliced are for operators of type `MATSEQAIJCUSPARSE` with the vectors on the GPU, one process, preconditioning from the right, and no
-  transposed solve. They compute the inner products of an iteration in the same kernel, so that the vector is not read again.
+  The products csr and sliced are for operators of type `MATAIJCUSPARSE` with the vectors on the GPU, preconditioning from the right, and no
+  transposed solve. On several processes they need PETSc 3.26. They compute the inner products of an iteration in the same kernel, so that the vector is not read again.
 
   Product csr takes the arrays of the matrix as they are. Product sliced makes a copy on the GPU, of about 0.85 of the memory of the matrix, which is filled in again
   when the values of the matrix have changed, and made anew when the nonzero pattern has. If memory lacks for the copy, csr runs. Both are freed by `KSPReset()`.
 
-  `KSP_IDRS_PRODUCT_AUTO` takes sliced, unless its copy would have too many zeros between the nonzeros (a quarter), rows have more than 1024 entries, the copy would take
-  more than half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Else it takes csr, unless rows have more than 1024 entries, and
-  `MatMult()` where neither can run. `-ksp_view` shows the choice and the reason, and what the copy holds. A product that is set by name and cannot run is an error.
+  `KSP_IDRS_PRODUCT_AUTO` takes sliced, unless its copy would have too many zeros between the nonzeros (a quarter), the copy would take
+  more than half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Else it takes csr. It takes `MatMult()` where neither can run, where a
+  row is so long that the others would wait for it, and where rows have more than 12 entries in the mean and the matrix has no block size. `-ksp_view` shows the choice and the reason, and
+  what the copy holds. A product that is set by name and cannot run is an error.
 
   The matvecs of verifications, reliable updates and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution does not depend on
   these kernels.

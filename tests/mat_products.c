@@ -190,7 +190,7 @@ static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const 
   parts[1] = 0;
 #endif
   parts[2] = size;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, parts, 3, MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
+  IDRSCallAllreduce(MPI_IN_PLACE, parts, 3, MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(sum) - parts[0]) <= SUM_BOUND * parts[2]) || !(fabsl((long double)PetscImaginaryPart(sum) - parts[1]) <= SUM_BOUND * parts[2]), "%s: %s %" PetscInt_FMT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

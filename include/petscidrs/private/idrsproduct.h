@@ -18,10 +18,10 @@ typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launche
 
 typedef struct {
   const char *name;
-  PetscErrorCode (*runs)(IDRSProduct, const char *[]);            /* sets the string to NULL, or to the reason why it cannot run on A */
-  PetscErrorCode (*setup)(IDRSProduct, const char *[]);           /* for this A, or its new values; the reason why it had better not run on A, or found no memory */
-  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums */
-  PetscErrorCode (*reset)(IDRSProduct);                           /* frees what setup has made */
+  PetscErrorCode (*runs)(IDRSProduct, const char *[]);             /* sets the string to NULL, or to the reason why it cannot run on A */
+  PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]); /* at the begin of a solve, for an A that has changed or not; the reason why it had better not run on A, or found no memory */
+  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *);  /* x = A u with its sums */
+  PetscErrorCode (*reset)(IDRSProduct);                            /* frees what setup has made */
 } IDRSProductOps;
 
 /* What has been seen of a matrix; states only grow */

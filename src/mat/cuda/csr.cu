@@ -168,7 +168,7 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
   static void (*usual[2])(void) = {NULL, NULL};
   void (*mult)(void);
   Mat       A = product->A;
-  PetscBool sequential, parallel, bound;
+  PetscBool sequential, parallel, bound, assembled;
   PetscSF   scatter = NULL;
 
   PetscFunctionBegin;
@@ -177,7 +177,9 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
   PetscCall(MatBoundToCPU(A, &bound));
   if (parallel) PetscCall(IDRSMatGetScatter(A, &scatter));
+  PetscCall(MatAssembled(A, &assembled));
   if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
+  else if (!assembled) *why = "the operator is not assembled";
   else if (bound) *why = "the operator is bound to the CPU";
   else if (product->transpose) *why = "the operator is applied transposed";
   else if (parallel && !scatter) *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
@@ -189,7 +191,8 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, const char *why[])
+/* The arrays are where they are now, though nothing may have changed */
+static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
 {
   IDRSProductCSR *csr = (IDRSProductCSR *)product->data;
   PetscLogDouble  nonzeros;

@@ -205,7 +205,7 @@ static PetscErrorCode IDRSSlicedAllocate(IDRSProduct product, size_t units, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
+PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, const char *why[])
 {
   IDRSSlicedCopy *copy = (IDRSSlicedCopy *)product->data;
   PetscLogDouble  begin, end;
@@ -219,7 +219,7 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetCSR(block, &csr));
-  if (csr.n > PETSC_INT32_MAX / 2) *why = "sliced takes at most 2^30 rows of a process";
+  if (csr.n > 1 << 30) *why = "sliced takes at most 2^30 rows of a process";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (!copy) {
     size_t units = 0;
@@ -234,6 +234,7 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, const char *why[])
     PetscCall(IDRSExceedsCache(product->bytes + 2.0 * csr.n * sizeof(PetscScalar), &copy->once));
   }
   PetscCall(IDRSOffDiagonalSetUp(product, copy->perm, why));
+  if (!changed) PetscFunctionReturn(PETSC_SUCCESS);
   if (csr.n) IDRSFillKernel<<<(copy->A.slices + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>(csr, copy->A, copy->chunks);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaStreamSynchronize(stream));

@@ -14,5 +14,5 @@ typedef struct {
   PetscBool      once; /* A and the vectors of a matvec are more than the L2 cache holds */
 } IDRSSlicedCopy;
 
-PETSC_INTERN PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct, PetscBool, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSProductReset_Sliced(IDRSProduct);

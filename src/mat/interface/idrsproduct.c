@@ -69,14 +69,19 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, PetscBool changed, const char *why[])
 {
   const IDRSProductOps *backend = IDRSProductList[i];
+  PetscErrorCode        ierr;
 
   PetscFunctionBegin;
   *why = product->declined[i];
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  if (product->backend == backend && !changed) PetscFunctionReturn(PETSC_SUCCESS);
-  if (product->backend != backend) PetscCall(IDRSProductReset_Private(product));
-  product->backend = backend; /* for reset, should it fail */
-  PetscCall((*backend->setup)(product, why));
+  if (product->backend != backend) {
+    PetscCall(IDRSProductReset_Private(product));
+    changed = PETSC_TRUE;
+  }
+  product->backend = backend;
+  ierr             = (*backend->setup)(product, changed, why);
+  if (ierr) (void)IDRSProductReset_Private(product); /* nothing half made is used later */
+  PetscCall(ierr);
   if (!*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, *why));
   product->declined[i] = *why;
@@ -177,7 +182,7 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(product->A, &state));
   if (state.values != product->state.values) {
-    PetscCall((*product->backend->setup)(product, &why));
+    PetscCall((*product->backend->setup)(product, PETSC_TRUE, &why));
     product->state = state;
   }
   PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* so that the log counts it, with the inner products */

@@ -78,7 +78,7 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
   if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection.y));
   cuda->sequence++;
   for (; projection.first < s; projection.first += IDRS_COLUMNS_AT_ONCE) {
-    cuda->partials.launch++;
+    if (++cuda->partials.launch == 0) cuda->partials.launch = 1; /* 0 is what memory holds before any launch */
     projection.out.partials = cuda->partials;
     projection.out.sums     = algebra->result ? cuda->localsums : cuda->hostsums;
     projection.out.arrived  = cuda->arrived;

@@ -1,0 +1,347 @@
+static char help[] = "What computes the matvecs of KSPIDRS, as its users see it: every product that a matrix has, operators that change between solves or have no such\n\
+product, and preconditioners that the vector operations apply. Without a device the choice is MatMult(), and the same must come of it.\n\n";
+
+#include "systems.h"
+
+/* The products that can be asked for with such a matrix: on a device all, else MatMult() and the automatic choice */
+static PetscErrorCode LastProduct(Mat A, KSPIDRSProduct *last)
+{
+  PetscBool device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (PETSC_VERSION_LT(3, 26, 0)) {
+    PetscMPIInt size;
+
+    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+    if (size > 1) device = PETSC_FALSE;
+  }
+  *last = device ? KSP_IDRS_PRODUCT_SLICED : KSP_IDRS_PRODUCT_MAT;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(const char what[], KSPIDRSProduct product, KSP ksp, Mat A, Vec b, Vec x)
+{
+  char name[256];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, product %s", what, KSPIDRSProducts[product]));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved(name, ksp, A, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every product with every kind of preconditioner, one solver for all */
+static PetscErrorCode TestProducts(void)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  const PetscInt    sizes[]   = {1, 4, 8, 17};
+  KSPIDRSProduct    last;
+  Mat               A;
+  Vec               b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 30, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(LastProduct(A, &last));
+  for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      KSP ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+      for (PetscInt turn = 0; turn < 2; turn++) {
+        for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
+          PetscCall(KSPIDRSSetProduct(ksp, product));
+          PetscCall(Solve(pctypes[ipc], product, ksp, A, b, x));
+        }
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("products"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values, a new pattern, a matrix made anew, perhaps at the same address, and another type, between the solves of a solver */
+static PetscErrorCode TestChanges(void)
+{
+  KSPIDRSProduct last;
+  PetscInt       begin, end, N;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(LastProduct(A, &last));
+  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(KSPIDRSSetProduct(ksp, product));
+    PetscCall(Solve("first", product, ksp, A, b, x));
+    PetscCall(MatScale(A, 3.0));
+    PetscCall(Solve("scaled", product, ksp, A, b, x));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 50.0 + i % 3, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(Solve("another diagonal", product, ksp, A, b, x));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatGetSize(A, &N, NULL));
+    if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(Solve("another pattern", product, ksp, A, b, x));
+    for (PetscInt turn = 0; turn < 6; turn++) {
+      Mat C;
+
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
+      PetscCall(MatScale(C, 1.0 + turn));
+      PetscCall(KSPSetOperators(ksp, C, C));
+      PetscCall(Solve("made anew", product, ksp, C, b, x));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(MatDestroy(&C));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+    PetscCall(Solve("before another type", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
+    PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
+    PetscCall(Solve("after another type", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("changes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two solvers on one matrix by turns, and operators that have no product but MatMult() */
+static PetscErrorCode TestOthers(void)
+{
+  KSPIDRSProduct last;
+  Mat            A, S, T;
+  Vec            b, x;
+  KSP            ksp[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(LastProduct(A, &last));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscCall(SolverCreate(A, 4 + 4 * i, i ? PCJACOBI : PCNONE, &ksp[i]));
+    PetscCall(KSPIDRSSetProduct(ksp[i], i ? last : KSP_IDRS_PRODUCT_AUTO));
+  }
+  for (PetscInt turn = 0; turn < 4; turn++) {
+    PetscCall(Solve("two solvers", turn % 2 ? last : KSP_IDRS_PRODUCT_AUTO, ksp[turn % 2], A, b, x));
+    PetscCall(MatScale(A, 1.5));
+  }
+  for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
+
+  /* transposed and not, by turns */
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp[0]));
+  for (PetscInt turn = 0; turn < 3; turn++) {
+    PetscCall(Solve("by turns", KSP_IDRS_PRODUCT_AUTO, ksp[0], A, b, x));
+    PetscCall(KSPSolveTranspose(ksp[0], b, x));
+    PetscCall(CheckSolved("transposed", ksp[0], T, b, x));
+  }
+  PetscCall(KSPDestroy(&ksp[0]));
+  PetscCall(MatDestroy(&T));
+
+  PetscCall(ShellCreate(A, PassMult, A, &S));
+  PetscCall(SolverCreate(S, 4, PCNONE, &ksp[0]));
+  PetscCall(Solve("shell", KSP_IDRS_PRODUCT_AUTO, ksp[0], A, b, x));
+  PetscCall(KSPSetOperators(ksp[0], A, A));
+  PetscCall(Solve("the matrix in its place", KSP_IDRS_PRODUCT_AUTO, ksp[0], A, b, x));
+  PetscCall(KSPSetOperators(ksp[0], S, S));
+  PetscCall(Solve("the shell again", KSP_IDRS_PRODUCT_AUTO, ksp[0], A, b, x));
+  PetscCall(KSPDestroy(&ksp[0]));
+  PetscCall(MatDestroy(&S));
+
+  PetscCall(SolverCreateSide(A, 4, PC_LEFT, PCJACOBI, &ksp[0]));
+  PetscCall(KSPSolve(ksp[0], b, x));
+  PetscCall(CheckConverged("left", ksp[0], b, x));
+  PetscCall(KSPDestroy(&ksp[0]));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("other operators"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product that was asked for and cannot run is an error that names it, and the solver can be used with another setting */
+static PetscErrorCode TestRefused(void)
+{
+  Mat A, S;
+  Vec b, x;
+  KSP ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(ShellCreate(A, PassMult, A, &S));
+  PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
+  for (PetscInt turn = 0; turn < 3; turn++) {
+    for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
+      PetscErrorCode ierr;
+
+      PetscCall(KSPIDRSSetProduct(ksp, product));
+      PetscCall(Listen());
+      ierr = KSPSolve(ksp, b, x);
+      PetscCall(Heard());
+      PetscCall(Unlock(b));
+      PetscCall(CheckError(ierr, "a product for a shell", "-ksp_idrs_product", KSPIDRSProducts[product]));
+      PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+      PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
+    }
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&S));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("products that cannot run"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A NaN in the matrix ends the solve, with every product */
+static PetscErrorCode TestNotANumber(void)
+{
+  KSPIDRSProduct last;
+  PetscInt       begin, end;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(LastProduct(A, &last));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
+    KSPConvergedReason reason;
+    KSP                ksp;
+
+    PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+    PetscCall(KSPIDRSSetProduct(ksp, product));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN, product %s: %s", KSPIDRSProducts[product], KSPConvergedReasons[reason]));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a NaN in the matrix"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = D x, where the shell has D */
+static PetscErrorCode ApplyDiagonal(PC pc, Vec x, Vec y)
+{
+  void *diagonal;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &diagonal));
+  PetscCall(VecPointwiseMult(y, x, (Vec)diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCJACOBI of all kinds, which the vector operations apply, beside a shell that does the same: the same history, and a fraction of the calls */
+static PetscErrorCode TestJacobi(void)
+{
+  const PCJacobiType types[] = {PC_JACOBI_DIAGONAL, PC_JACOBI_ROWMAX, PC_JACOBI_ROWSUM};
+  const PetscInt     sizes[] = {1, 2, 4, 8};
+  PetscInt           begin, end;
+  Mat                A;
+  Vec                b, x, ones, diagonal;
+  History           *history;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(2, &history));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 16, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 5.0 + i % 7, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &ones));
+  PetscCall(VecDuplicate(b, &diagonal));
+  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      PetscReal start;
+
+      for (PetscInt shell = 0; shell < 2; shell++) {
+        KSP ksp;
+        PC  pc;
+
+        PetscCall(SolverCreate(A, sizes[is], shell ? PCSHELL : PCJACOBI, &ksp));
+        PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
+        PetscCall(KSPGetPC(ksp, &pc));
+        if (shell) {
+          PetscCall(PCShellSetApply(pc, ApplyDiagonal));
+          PetscCall(PCShellSetContext(pc, diagonal));
+        } else {
+          PetscCall(PCJacobiSetType(pc, types[it]));
+          PetscCall(KSPSetUp(ksp));
+          PetscCall(VecSet(ones, 1.0));
+          PetscCall(PCApply(pc, ones, diagonal));
+        }
+        PetscCall(SolveHistory(ksp, b, x, &history[shell]));
+        PetscCall(CheckSolved(shell ? "shell" : "jacobi", ksp, A, b, x));
+        PetscCall(KSPDestroy(&ksp));
+      }
+      start = history[0].norms[0];
+      for (PetscInt i = 0; i < PetscMin(12, PetscMin(history[0].length, history[1].length)); i++) {
+        const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
+
+        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * start), "jacobi %s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g, and %g with a shell", PCJacobiTypes[types[it]], sizes[is], i, (double)history[0].norms[i],
+                             (double)history[1].norms[i]));
+      }
+    }
+  }
+  PetscCall(PetscFree(history));
+  PetscCall(VecDestroy(&ones));
+  PetscCall(VecDestroy(&diagonal));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("jacobi"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestProducts());
+  PetscCall(TestChanges());
+  PetscCall(TestOthers());
+  PetscCall(TestRefused());
+  PetscCall(TestNotANumber());
+  PetscCall(TestJacobi());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2 3}}
+     args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -104,6 +104,13 @@ static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Row offsets and columns of a MATSEQAIJCUSPARSE on the device */
+#if PETSC_VERSION_LT(3, 26, 0)
+typedef int IDRSMatIndex;
+#else
+typedef PetscInt IDRSMatIndex;
+#endif
+
 /* The scatter of MatMult(), or NULL; MatGetMultPetscSF() came with 3.26, and is an error for matrices without one */
 static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
 {

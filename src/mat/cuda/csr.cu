@@ -116,8 +116,8 @@ PetscErrorCode IDRSGetNonzeros(Mat A, PetscLogDouble *nonzeros)
 /* The arrays, up to date. They stay where they are until the matrix changes */
 PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
 {
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
+  const IDRSMatIndex *i, *j;
+  const PetscScalar  *a;
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, &csr->n, NULL));

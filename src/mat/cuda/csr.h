@@ -3,12 +3,13 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsproduct.h>
 
 typedef struct {
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
-  PetscInt           n;
+  const IDRSMatIndex *i, *j;
+  const PetscScalar  *a;
+  PetscInt            n;
 } IDRSCSR;
 
 typedef struct {

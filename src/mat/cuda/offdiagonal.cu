@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRS
 }
 
 struct IDRSHasEntries {
-  const PetscInt *i;
+  const IDRSMatIndex *i;
 
   __device__ __forceinline__ bool operator()(PetscInt row) const { return i[row + 1] > i[row]; }
 };

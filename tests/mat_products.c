@@ -6,16 +6,7 @@ lengths, matrices that change, and matrices whose rows are on several processes.
 
 #include <petscidrs/private/idrsworkimpl.h>
 #include "harness.h"
-
-#if PetscDefined(USE_COMPLEX)
-typedef long double _Complex Wide;
-  #define WideConj(a) conjl(a)
-  #define WideAbs(a)  (fabsl(creall(a)) + fabsl(cimagl(a)))
-#else
-typedef long double Wide;
-  #define WideConj(a) (a)
-  #define WideAbs(a)  fabsl(a)
-#endif
+#include "wide.h"
 
 /* Bound on the error of a sum, over the sum of the sizes of its terms: each thread adds up few rows one after the other */
 #define SUM_BOUND (200 * (long double)PETSC_MACHINE_EPSILON)

@@ -9,20 +9,11 @@ the table in idrsops.h says that they read, write and reduce.\n\
 #include <float.h>
 #include <math.h>
 #include "harness.h"
+#include "wide.h"
 
 #define MAX_COLUMNS 64
 #define MAX_ROWS    16
 
-/* The arithmetic of the reference. |re| + |im| is as good a modulus as any for a bound on rounding errors */
-#if PetscDefined(USE_COMPLEX)
-typedef long double _Complex Wide;
-  #define WideConj(a) conjl(a)
-  #define WideAbs(a)  (fabsl(creall(a)) + fabsl(cimagl(a)))
-#else
-typedef long double Wide;
-  #define WideConj(a) (a)
-  #define WideAbs(a)  fabsl(a)
-#endif
 #define WIDES (sizeof(Wide) / sizeof(long double))
 #define UNIT  PetscMax((long double)PETSC_MACHINE_EPSILON, LDBL_EPSILON)
 

@@ -1,5 +1,5 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, for PETSc
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, and the polynomial preconditioner PCPOLY, for PETSc
 */
 #pragma once
 
@@ -10,6 +10,7 @@
 #define PETSCIDRS_VERSION_SUBMINOR 0
 
 #define KSPIDRS     "idrs"
+#define PCPOLY      "poly"
 #define PETSCSFNCCL "nccl"
 
 /*E
@@ -73,6 +74,30 @@ typedef enum {
 } KSPIDRSProduct;
 PETSC_EXTERN const char *const KSPIDRSProducts[];
 
+/*E
+  PCPolyRootsType - Where the roots of the residual polynomial of `PCPOLY` come from
+
+  Values:
++ `PC_POLY_ROOTS_GMRES`     - harmonic Ritz values of a Krylov space, the roots of the residual polynomial of GMRES, the default
+. `PC_POLY_ROOTS_CHEBYSHEV` - the Chebyshev polynomial of the interval that the real parts of the Ritz values span, for operators with a real and positive spectrum
+. `PC_POLY_ROOTS_NEUMANN`   - a number of ones, the truncated Neumann series of the operator that is scaled by its diagonal
+- `PC_POLY_ROOTS_USER`      - those given with `PCPolySetRoots()`
+
+  Level: intermediate
+
+  Note:
+  Chebyshev polynomials and the Neumann series diverge where convection is strong.
+
+.seealso: `PCPOLY`, `PCPolySetRootsType()`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
+E*/
+typedef enum {
+  PC_POLY_ROOTS_GMRES,
+  PC_POLY_ROOTS_CHEBYSHEV,
+  PC_POLY_ROOTS_NEUMANN,
+  PC_POLY_ROOTS_USER
+} PCPolyRootsType;
+PETSC_EXTERN const char *const PCPolyRootsTypes[];
+
 PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
 
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
@@ -95,3 +120,15 @@ PETSC_EXTERN PetscErrorCode KSPIDRSGetCommunication(KSP, KSPIDRSCommunication *)
 PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
+
+PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);
+PETSC_EXTERN PetscErrorCode PCPolyGetDegree(PC, PetscInt *, PetscInt *);
+PETSC_EXTERN PetscErrorCode PCPolySetRootsType(PC, PCPolyRootsType);
+PETSC_EXTERN PetscErrorCode PCPolyGetRootsType(PC, PCPolyRootsType *);
+PETSC_EXTERN PetscErrorCode PCPolySetRoots(PC, PetscInt, const PetscReal[], const PetscReal[]);
+PETSC_EXTERN PetscErrorCode PCPolyGetRoots(PC, PetscInt *, const PetscReal *[], const PetscReal *[]);
+PETSC_EXTERN PetscErrorCode PCPolySetSeed(PC, PetscInt);
+PETSC_EXTERN PetscErrorCode PCPolyGetSeed(PC, PetscInt *);
+PETSC_EXTERN PetscErrorCode PCPolySetReuse(PC, PetscBool);
+PETSC_EXTERN PetscErrorCode PCPolyGetReuse(PC, PetscBool *);
+PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);

@@ -175,3 +175,4 @@ PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
+PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);

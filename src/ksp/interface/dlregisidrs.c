@@ -3,6 +3,7 @@
    that calls KSPIDRSRegister()
 */
 #include "../impls/idrs/idrsimpl.h"
+#include "../pc/impls/poly/poly.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../sys/nccl/idrsnccl.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
@@ -59,7 +60,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS` and `PCPOLY` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -78,7 +79,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait for NCCL ends with an error;
   then call `KSPReset()` on all processes.
 
-.seealso: `KSPIDRS`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -87,6 +88,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPIDRSCheckPETSc_Private());
   KSPIDRSRegistered = PETSC_TRUE;
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
+  PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(IDRSRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(KSPIDRSRegisterNCCL_Private());

@@ -77,45 +77,55 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
 }
 
 /* Random numbers of the same seed, for vectors that have no array, such as the vectors of SLEPc that consist of others */
-static PetscErrorCode IDRSShadowFillRandom_Private(IDRSWork work, Vec P[])
+static PetscErrorCode IDRSVecSetRandom_Private(Vec v, uint64_t seed, PetscInt column)
 {
-  PetscMPIInt rank;
+  MPI_Comm    comm;
+  PetscMPIInt rank, size;
   PetscRandom random;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(work->comm, &rank));
-  PetscCall(PetscRandomCreate(work->comm, &random));
+  PetscCall(PetscObjectGetComm((PetscObject)v, &comm));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscRandomCreate(comm, &random));
   PetscCall(PetscRandomSetType(random, PETSCRANDER48));
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
-  PetscCall(PetscRandomSetSeed(random, (unsigned long)IDRSShadowKey(work->seed * (uint64_t)work->size + (uint64_t)rank))); /* of which the low bits count */
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)(IDRSShadowKey(seed * (uint64_t)size + (uint64_t)rank) + IDRSShadowMultiplier((uint32_t)column)))); /* of which the low bits count */
   PetscCall(PetscRandomSeed(random));
-  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSetRandom(P[j], random));
+  PetscCall(VecSetRandom(v, random));
   PetscCall(PetscRandomDestroy(&random));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSVecSetHashed - Writes a column of the hashed shadow space of this seed into a vector */
+PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
+{
+  const uint64_t key        = IDRSShadowKey(seed);
+  const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
+  PetscInt       begin, end;
+  PetscScalar   *p;
+
+  PetscFunctionBegin;
+  if (!v->petscnative && !v->ops->getarray) {
+    PetscCall(IDRSVecSetRandom_Private(v, seed, column));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetOwnershipRange(v, &begin, &end));
+  PetscCall(VecGetArrayWrite(v, &p));
+  for (PetscInt i = begin; i < end; i++) {
+    const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)i);
+    const uint32_t      field = column % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
+
+    p[i - begin] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
+  }
+  PetscCall(VecRestoreArrayWrite(v, &p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Writes the hashed shadow space into vectors, for back ends that need it stored */
 PetscErrorCode IDRSShadowFill(IDRSWork work, Vec P[])
 {
-  const uint64_t key = IDRSShadowKey(work->seed);
-
   PetscFunctionBegin;
-  if (!P[0]->petscnative && !P[0]->ops->getarray) {
-    PetscCall(IDRSShadowFillRandom_Private(work, P));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (PetscInt j = 0; j < work->s; j++) {
-    const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
-    PetscScalar   *p;
-
-    PetscCall(VecGetArrayWrite(P[j], &p));
-    for (PetscInt i = 0; i < work->n; i++) {
-      const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)(work->rstart + i));
-      const uint32_t      field = j % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
-
-      p[i] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
-    }
-    PetscCall(VecRestoreArrayWrite(P[j], &p));
-  }
+  for (PetscInt j = 0; j < work->s; j++) PetscCall(IDRSVecSetHashed(P[j], work->seed, j));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,299 @@
+/*
+   The polynomial preconditioner PCPOLY: type, set-up, application, options
+
+     B^{-1} = p(D^{-1}A) D^{-1},   B^{-T} = p(D^{-1}A^T) D^{-1},   D the diagonal of A
+
+   A degree d is that of pi(z) = 1 - z p(z), so an application takes d - 1 products. p is applied factor by factor:
+
+     w = p(0) D^{-1}x
+     w = w - D^{-1}A w / nu                                             for each root nu of p
+     t = (2 Re(nu) w - D^{-1}A w) / |nu|,   w = w - D^{-1}A t / |nu|    for a pair of conjugates, in real arithmetic
+
+   Near an outlying eigenvalue p is a product of the value 1 / lambda, which rounding errors in its factors change little. So this form needs no repeated
+   roots, as the one by the factors of pi does, whose product nearly vanishes there.
+*/
+#include "poly.h"
+#include "polyimpl.h"
+#include <petscidrs/private/idrsops.h>
+
+const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
+
+/* The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large for the precision */
+#define PCPOLY_GUARD_FACTOR 1.5
+#define PCPOLY_GUARD_FLOOR  0.005
+
+/* The column of the hash that the start vector takes: none of those of a shadow space */
+#define PCPOLY_COLUMN 65536
+
+static const char *const PCPolyRemarks[] = {[PCPOLY_AS_ASKED] = "as asked", [PCPOLY_INDEFINITE] = "Ritz values lie on both sides of the imaginary axis: the degree is not checked, and preconditioning by a polynomial may not pay", [PCPOLY_SPACE_ENDS] = "the Krylov space of the start vector has no larger dimension", [PCPOLY_HALF_PLANE] = "with a larger degree the preconditioned operator has Ritz values outside the right half plane", [PCPOLY_INACCURATE] = "with a larger degree rounding errors are too large", [PCPOLY_NOT_FINITE] = "A, or A over its diagonal, has entries that are infinite or NaN", [PCPOLY_SINGULAR] = "no polynomial of A reduces the start vector", [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need"};
+
+/* y = p(D^{-1}A) x, or p(D^{-1}A) D^{-1} x, or with A^T. The factors of single roots go to and fro between y and w */
+static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
+{
+  PC_Poly            *poly    = (PC_Poly *)pc->data;
+  const PCPolynomial *p       = &poly->p;
+  PetscInt            singles = 0;
+  Vec                 w = y, other = poly->w;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) singles += PCPolyGroup(p->factors[i]) % 2;
+  if (singles % 2) {
+    w     = poly->w;
+    other = y;
+  }
+  if (scaled) PetscCall(PCPolyScale_Private(pc, p->p0, x, w));
+  else PetscCall(VecAXPBY(w, p->p0, 0.0, x));
+  for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) {
+    const PCPolyRoot nu      = p->factors[i];
+    const PetscReal  modulus = PCPolyModulus(nu);
+
+    if (PCPolyGroup(nu) == 2) {
+      PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, 2.0 * nu.re / modulus, w, -1.0 / modulus, w, other));
+      PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, 1.0, w, -1.0 / modulus, other, w));
+    } else {
+      Vec swap = w;
+
+      PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, 1.0, w, -1.0 / PCPolyScalar(nu), w, other));
+      w     = other;
+      other = swap;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||v - D^{-1}A p(D^{-1}A) v|| / ||v|| */
+static PetscErrorCode PCPolyMeasure_Private(PC pc, Vec v, PetscReal *residual)
+{
+  PetscReal norm;
+  Vec       y, r;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(v, &y));
+  PetscCall(VecDuplicate(v, &r));
+  PetscCall(PCPolyEvaluate_Private(pc, PETSC_FALSE, PETSC_FALSE, v, y));
+  PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, 1.0, v, -1.0, y, r));
+  PetscCall(VecNorm(v, NORM_2, &norm));
+  PetscCall(VecNorm(r, NORM_2, residual));
+  *residual /= norm;
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The GMRES polynomial of the largest degree up to d with Re(1 - pi) > 0 on the Ritz values of the space, which has more dimensions than the degree. GMRES makes
+   ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. Where Ritz values lie on both sides of the imaginary axis no degree can be
+   expected to do so
+*/
+static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
+{
+  const PetscInt asked = d;
+  PetscBool      found, left = PETSC_FALSE, right = PETSC_FALSE;
+  PCPolyRoot    *ritz;
+
+  PetscFunctionBegin;
+  d = PetscMin(d, space->m);
+  PetscCall(PetscMalloc1(space->m, &ritz));
+  PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
+  for (PetscInt i = 0; found && i < space->m; i++) {
+    left  = (PetscBool)(left || ritz[i].re < 0.0);
+    right = (PetscBool)(right || ritz[i].re > 0.0);
+  }
+  for (p->degree = 0; d > 0; d--) {
+    PetscCall(PCPolyFromSpace_Private(space, d, p));
+    if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, found ? space->m : 0, ritz) > 0.0)) break;
+    p->degree = 0;
+  }
+  if (!p->degree) p->remark = PCPOLY_SINGULAR;
+  else if (left && right) p->remark = PCPOLY_INDEFINITE;
+  else if (p->degree == asked) p->remark = PCPOLY_AS_ASKED;
+  else p->remark = p->degree == space->m ? PCPOLY_SPACE_ENDS : PCPOLY_HALF_PLANE;
+  PetscCall(PetscFree(ritz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The Chebyshev polynomial of degree d for the interval of the real parts of the Ritz values */
+static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
+{
+  PetscReal   low = PETSC_MAX_REAL, high = 0.0;
+  PetscBool   found;
+  PCPolyRoot *ritz, roots[PCPOLY_MAX_DEGREE];
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(space->m, &ritz));
+  PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
+  for (PetscInt i = 0; found && i < space->m; i++) {
+    low  = PetscMin(low, ritz[i].re);
+    high = PetscMax(high, ritz[i].re);
+  }
+  PetscCall(PetscFree(ritz));
+  if (found && low > 0.0 && high > 0.0) {
+    for (PetscInt i = 0; i < d; i++) roots[i] = (PCPolyRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
+    PetscCall(PCPolyFromRoots_Private(d, roots, p));
+  } else p->remark = PCPOLY_NOT_POSITIVE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The polynomial of this type for the start vector v. The first process decides for all: their rounding errors need not be the same */
+static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
+{
+  PC_Poly      *poly  = (PC_Poly *)pc->data;
+  PCPolynomial *p     = &poly->p;
+  PCPolySpace   space = {0};
+
+  PetscFunctionBegin;
+  *p = (PCPolynomial){.residual = -1.0};
+  if (poly->type == PC_POLY_ROOTS_USER) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
+  else if (poly->type == PC_POLY_ROOTS_NEUMANN) {
+    PCPolyRoot ones[PCPOLY_MAX_DEGREE];
+
+    for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (PCPolyRoot){1.0, 0.0};
+    PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
+  } else {
+    PetscCall(PCPolySpaceCreate_Private(pc, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
+    if (!space.m) p->remark = PCPOLY_NOT_FINITE;
+    else if (poly->type == PC_POLY_ROOTS_CHEBYSHEV) PetscCall(PCPolyFromChebyshev_Private(&space, poly->degree, p));
+    else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
+    p->dimension = space.m;
+  }
+  PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
+  if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
+  while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree > 1 && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
+    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": ||pi(A)v||/||v|| is %g instead of %g\n", p->degree, (double)poly->seen, (double)p->residual));
+    PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
+    if (p->degree) p->remark = PCPOLY_INACCURATE;
+    PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
+    if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
+  }
+  if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
+    p->degree = 0;
+    p->remark = PCPOLY_NOT_FINITE;
+  }
+  PetscCall(PCPolySpaceDestroy_Private(&space));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Poly(PC pc)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+  Vec      v;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolySetUpOperator_Private(pc));
+  if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDuplicate(poly->w, &v));
+  PetscCall(IDRSVecSetHashed(v, (uint64_t)poly->seed, PCPOLY_COLUMN));
+  PetscCall(PCPolySetUpPolynomial_Private(pc, v));
+  PetscCall(VecDestroy(&v));
+  if (poly->p.remark != PCPOLY_AS_ASKED) PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
+  PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Poly(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall(PCPolyEvaluate_Private(pc, PETSC_FALSE, PETSC_TRUE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall(PCPolyEvaluate_Private(pc, PETSC_TRUE, PETSC_TRUE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
+{
+  PC_Poly            *poly = (PC_Poly *)pc->data;
+  const PCPolynomial *p    = &poly->p;
+  PetscBool           ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s\n", poly->type == PC_POLY_ROOTS_USER ? poly->nuser : poly->degree, PCPolyRootsTypes[poly->type], poly->seed, poly->reuse ? ", kept when the matrix changes" : ""));
+  if (p->degree) {
+    PetscReal low = PETSC_MAX_REAL, high = 0.0;
+
+    for (PetscInt i = 0; i < p->nroots; i++) {
+      low  = PetscMin(low, PCPolyModulus(p->roots[i]));
+      high = PetscMax(high, PCPolyModulus(p->roots[i]));
+    }
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "", p->remark ? PCPolyRemarks[p->remark] : ""));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g", (double)low, (double)high));
+    if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, ", from a Krylov space of dimension %" PetscInt_FMT, p->dimension));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "\n  residual of the random start vector: %g", (double)poly->seen));
+    if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, ", predicted %g", (double)p->residual));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "\n  products by MatMult(), in the precision of PetscScalar\n"));
+    if (!poly->inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));
+    if (poly->unscaled) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled, as their diagonal entry is zero: %" PetscInt_FMT "\n", poly->unscaled));
+  } else if (p->remark) PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsObject)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscInt  degree, seed;
+  PetscEnum type;
+  PetscBool reuse, set;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
+  PetscCall(PetscOptionsInt("-pc_poly_degree", "Products of an application, and of the operator after it", "PCPolySetDegree", poly->degree, &degree, &set));
+  if (set) PetscCall(PCPolySetDegree(pc, degree));
+  PetscCall(PetscOptionsEnum("-pc_poly_roots", "Where the roots come from", "PCPolySetRootsType", PCPolyRootsTypes, (PetscEnum)poly->type, &type, &set));
+  if (set) PetscCall(PCPolySetRootsType(pc, (PCPolyRootsType)type));
+  PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "PCPolySetSeed", poly->seed, &seed, &set));
+  if (set) PetscCall(PCPolySetSeed(pc, seed));
+  PetscCall(PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
+  if (set) PetscCall(PCPolySetReuse(pc, reuse));
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_Poly(PC pc)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&poly->inverse));
+  PetscCall(VecDestroy(&poly->w));
+  PetscCall(VecDestroy(&poly->t));
+  poly->p = (PCPolynomial){0};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Poly(PC pc)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCReset_Poly(pc));
+  PetscCall(PetscFree(poly->user));
+  PetscCall(PCPolyComposeSetters_Private(pc, PETSC_FALSE));
+  PetscCall(PetscFree(pc->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCCreate_Poly(PC pc)
+{
+  PC_Poly *poly;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&poly));
+  pc->data     = (void *)poly;
+  poly->degree = 8;
+
+  pc->ops->setup          = PCSetUp_Poly;
+  pc->ops->apply          = PCApply_Poly;
+  pc->ops->applytranspose = PCApplyTranspose_Poly;
+  pc->ops->reset          = PCReset_Poly;
+  pc->ops->destroy        = PCDestroy_Poly;
+  pc->ops->setfromoptions = PCSetFromOptions_Poly;
+  pc->ops->view           = PCView_Poly;
+  PetscCall(PCPolyComposeSetters_Private(pc, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

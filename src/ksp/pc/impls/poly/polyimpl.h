@@ -1,0 +1,119 @@
+/*
+   The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
+
+     poly.c   polyspace.c   { polyoperator.c, polyroots.c }
+
+   poly.c also calls polyset.c
+*/
+#pragma once
+
+#include <petsc/private/pcimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+
+#define PCPOLY_MAX_DEGREE 128
+
+/* In real builds pairs of conjugates stand one behind the other, the one with the positive imaginary part first */
+typedef struct {
+  PetscReal re, im;
+} PCPolyRoot;
+
+/* How many roots belong together from this one on: two, where it is the first of a pair of conjugates in a real build */
+static inline PetscInt PCPolyGroup(PCPolyRoot root)
+{
+  return !PetscDefined(USE_COMPLEX) && root.im > 0.0 ? 2 : 1;
+}
+
+static inline PetscReal PCPolyModulus(PCPolyRoot root)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscAbsComplex(PetscCMPLX(root.re, root.im));
+#else
+  return PetscSqrtReal(PetscSqr(root.re) + PetscSqr(root.im));
+#endif
+}
+
+/* A root that is no half of a pair */
+static inline PetscScalar PCPolyScalar(PCPolyRoot root)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(root.re, root.im);
+#else
+  return root.re;
+#endif
+}
+
+/* What the set-up says of the polynomial */
+typedef enum {
+  PCPOLY_AS_ASKED,
+  PCPOLY_INDEFINITE,  /* Ritz values lie on both sides of the imaginary axis: the degree is kept */
+  PCPOLY_SPACE_ENDS,  /* the Krylov space has no larger dimension: smaller degree */
+  PCPOLY_HALF_PLANE,  /* with a larger degree some of 1 - pi(Ritz value) are not in the right half plane: smaller degree */
+  PCPOLY_INACCURATE,  /* with a larger degree p(A)v loses accuracy: smaller degree */
+  PCPOLY_NOT_FINITE,  /* failure: D^{-1}A v has an Inf or NaN */
+  PCPOLY_SINGULAR,    /* failure: no polynomial reduces v */
+  PCPOLY_NOT_POSITIVE /* failure: there is no interval of positive numbers for Chebyshev polynomials */
+} PCPolyRemark;
+
+/*
+   pi(z) = 1 - z p(z) = prod (1 - z / roots_i), and p(z) = p(0) prod (1 - z / factors_i), in Leja order. The degree is that of pi; it is 0 for no
+   polynomial. Roots at infinity are left out
+*/
+typedef struct {
+  PetscInt     degree, nroots, nfactors;
+  PCPolyRoot   roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
+  PetscScalar  p0;        /* p(0) */
+  PetscReal    residual;  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, as its Krylov space has it; negative where it is not known */
+  PetscInt     dimension; /* of the Krylov space; 0 for none */
+  PCPolyRemark remark;
+} PCPolynomial;
+
+/*
+   A Krylov space of D^{-1}A with an orthonormal basis of m columns, q_0 the start vector over its norm:
+
+     D^{-1}A Q_m = Q_{m+1} H,   or Q_m H where the space is invariant
+
+   H has leading dimension m + 1, and a last row of zeros where the space is invariant
+*/
+typedef struct {
+  PetscInt     m;
+  PetscBool    invariant;
+  PetscScalar *H;
+} PCPolySpace;
+
+typedef struct {
+  /* Settings */
+  PetscInt        degree;
+  PetscInt        seed; /* of the start vector */
+  PCPolyRootsType type;
+  PetscBool       reuse; /* keep the polynomial when A changes */
+  PetscInt        nuser; /* roots that the user has given */
+  PCPolyRoot     *user;
+  /* The operator D^{-1}A */
+  Vec      inverse;  /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
+  PetscInt unscaled; /* rows whose diagonal entry is zero */
+  Vec      w, t;     /* work vectors: of the factors, of the product */
+  /* The polynomial */
+  PCPolynomial p;
+  PetscReal    seen;                                         /* the residual of p as computed */
+  PetscReal    re[PCPOLY_MAX_DEGREE], im[PCPOLY_MAX_DEGREE]; /* the roots, for PCPolyGetRoots() */
+} PC_Poly;
+
+/* polyset.c */
+PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
+
+/* polyspace.c */
+PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(PC, Vec, PetscInt, PCPolySpace *);
+PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
+
+/* polyoperator.c */
+PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, PetscScalar, Vec, Vec);
+
+/* polyroots.c */
+PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PetscScalar[]);
+PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const PCPolyRoot[], PCPolynomial *);
+PETSC_INTERN PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *, PetscInt, PCPolynomial *);
+PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *, PCPolyRoot[], PetscBool *);
+PETSC_INTERN PetscReal      PCPolyLeastRealPart_Private(const PCPolynomial *, PetscInt, const PCPolyRoot[]);

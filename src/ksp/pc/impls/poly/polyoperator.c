@@ -1,0 +1,61 @@
+/*
+   The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves, by MatMult() and Vec operations, for every type of matrix
+*/
+#include "polyimpl.h"
+
+/* PCPolySetUpOperator_Private - D^{-1}, where A can tell its diagonal. A row whose diagonal entry is zero is not scaled */
+PetscErrorCode PCPolySetUpOperator_Private(PC pc)
+{
+  PC_Poly    *poly = (PC_Poly *)pc->data;
+  PetscBool   known, mffd;
+  PetscScalar zeros;
+
+  PetscFunctionBegin;
+  if (!poly->w) PetscCall(MatCreateVecs(pc->pmat, &poly->w, NULL));
+  if (!poly->t) PetscCall(VecDuplicate(poly->w, &poly->t));
+  PetscCall(MatHasOperation(pc->pmat, MATOP_GET_DIAGONAL, &known));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMFFD, &mffd)); /* it has the operation, but only for functions that are given entry by entry */
+  poly->unscaled = 0;
+  if (!known || mffd) {
+    PetscCall(VecDestroy(&poly->inverse));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!poly->inverse) PetscCall(VecDuplicate(poly->w, &poly->inverse));
+  PetscCall(MatGetDiagonal(pc->pmat, poly->inverse));
+  /* t = 1 where the entry is zero, else 0: x/x is exactly 1, and 0/0 is 0 to PETSc */
+  PetscCall(VecPointwiseDivide(poly->t, poly->inverse, poly->inverse));
+  PetscCall(VecScale(poly->t, -1.0));
+  PetscCall(VecShift(poly->t, 1.0));
+  PetscCall(VecSum(poly->t, &zeros));
+  PetscCall(VecReciprocal(poly->inverse)); /* which leaves zeros alone */
+  PetscCall(VecAXPY(poly->inverse, 1.0, poly->t));
+  if (PetscRealPart(zeros) > 0.0) poly->unscaled = (PetscInt)PetscRealPart(zeros);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyScale_Private - y = alpha D^{-1}x */
+PetscErrorCode PCPolyScale_Private(PC pc, PetscScalar alpha, Vec x, Vec y)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (poly->inverse) PetscCall(VecPointwiseMult(y, poly->inverse, x));
+  else PetscCall(VecCopy(x, y));
+  PetscCall(VecScale(y, alpha));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z, or with A^T; y may be u, and must not be z */
+PetscErrorCode PCPolyMultiplyAdd_Private(PC pc, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (transpose) PetscCall(MatMultTranspose(pc->pmat, z, poly->t));
+  else PetscCall(MatMult(pc->pmat, z, poly->t));
+  if (poly->inverse) PetscCall(VecPointwiseMult(poly->t, poly->inverse, poly->t));
+  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, poly->t));
+  else if (alpha == 0.0) PetscCall(VecAXPBY(y, beta, 0.0, poly->t));
+  else PetscCall(VecAXPBYPCZ(y, alpha, beta, 0.0, u, poly->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

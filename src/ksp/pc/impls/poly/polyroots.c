@@ -1,0 +1,290 @@
+/*
+   The polynomial of PCPOLY: dense algebra of the size of its degree, the same on all processes.
+
+   Every polynomial here is given in a basis q_0 = 1, q_1, ... with a recurrence, as an upper Hessenberg matrix T of one row more than columns:
+
+     z [q_0 ... q_{m-1}] = [q_0 ... q_m] T
+
+   It is the Arnoldi basis, with T = H, or the Newton basis of given roots. For p = sum_j c_j q_j, j < d, the roots of p are the eigenvalues of
+
+     T(0:d-1,0:d-1) - (T_{d-1,d-2} / c_{d-1}) c(0:d-1) e_{d-2}^T
+
+   as there q_{d-1} = -sum_{j<d-1} (c_j / c_{d-1}) q_j in the last column of the recurrence.
+
+   References: J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022);
+   N.M. Nachtigal, L. Reichel and L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13 (1992);
+   L. Reichel, Newton interpolation at Leja points, BIT 30 (1990)
+*/
+#include "polyimpl.h"
+#include <petscblaslapack.h>
+
+/* Roots at infinity and coefficients of this relative size are taken for zero: the degree is smaller */
+#define PCPOLY_NEGLIGIBLE (100 * PETSC_MACHINE_EPSILON)
+
+static PetscReal PCPolyDistance(PCPolyRoot a, PCPolyRoot b)
+{
+  return PCPolyModulus((PCPolyRoot){a.re - b.re, a.im - b.im});
+}
+
+/*
+   Leja order: the first is the largest, each of the others the one with the largest product of distances to those before it. In this
+   order no partial product of the factors 1 - z / root becomes much larger than the others
+*/
+static PetscErrorCode PCPolyOrder_Private(PetscInt n, PCPolyRoot roots[])
+{
+  PCPolyRoot *ordered;
+  PetscReal  *measure, largest = 0.0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(n, &ordered, n, &measure));
+  for (PetscInt i = 0; i < n; i++) {
+    measure[i] = PCPolyModulus(roots[i]); /* the first is the largest */
+    largest    = PetscMax(largest, measure[i]);
+  }
+  for (PetscInt done = 0; done < n;) {
+    PetscInt best = -1, group;
+
+    for (PetscInt i = 0; i < n; i += PCPolyGroup(roots[i])) {
+      if (measure[i] > -PETSC_MAX_REAL && (best < 0 || measure[i] > measure[best])) best = i;
+    }
+    group = PCPolyGroup(roots[best]);
+    if (!done) {
+      for (PetscInt i = 0; i < n; i++) measure[i] = 0.0;
+    }
+    measure[best] = -PETSC_MAX_REAL;
+    for (PetscInt k = 0; k < group; k++) {
+      ordered[done + k] = roots[best + k];
+      for (PetscInt i = 0; i < n; i += PCPolyGroup(roots[i])) {
+        /* a root that is there twice comes late, but it comes */
+        if (measure[i] > -PETSC_MAX_REAL) measure[i] += PetscLogReal(PCPolyDistance(roots[i], roots[best + k]) / largest + PETSC_MACHINE_EPSILON);
+      }
+    }
+    done += group;
+  }
+  PetscCall(PetscArraycpy(roots, ordered, n));
+  PetscCall(PetscFree2(ordered, measure));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool PCPolyIsFinite(PetscInt n, const PetscScalar a[])
+{
+  for (PetscInt i = 0; i < n; i++) {
+    if (PetscIsInfOrNanScalar(a[i])) return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
+}
+
+/* Eigenvalues of M, n x n, which is overwritten; found is false where M is not finite, or LAPACK does not find them */
+static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], PCPolyRoot values[], PetscBool *found)
+{
+  PetscBLASInt bn, lwork, info = 0, one = 1;
+  PetscScalar *work;
+  PetscReal   *re, *im; /* rwork in complex builds */
+
+  PetscFunctionBegin;
+  *found = PCPolyIsFinite(n * n, M);
+  if (!*found || !n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscBLASIntCast(n, &bn));
+  PetscCall(PetscBLASIntCast(8 * n, &lwork));
+  PetscCall(PetscMalloc3(9 * n, &work, 2 * n, &re, n, &im));
+  PetscCall(PetscFPTrapPush(PETSC_FP_TRAP_OFF));
+#if PetscDefined(USE_COMPLEX)
+  PetscCallBLAS("LAPACKgeev", LAPACKgeev_("N", "N", &bn, M, &bn, work + 8 * n, NULL, &one, NULL, &one, work, &lwork, re, &info));
+  for (PetscInt i = 0; i < n; i++) values[i] = (PCPolyRoot){PetscRealPart(work[8 * n + i]), PetscImaginaryPart(work[8 * n + i])};
+#else
+  PetscCallBLAS("LAPACKgeev", LAPACKgeev_("N", "N", &bn, M, &bn, re, im, NULL, &one, NULL, &one, work, &lwork, &info));
+  for (PetscInt i = 0; i < n; i++) values[i] = (PCPolyRoot){re[i], im[i]};
+#endif
+  PetscCall(PetscFPTrapPop());
+  PetscCall(PetscFree3(work, re, im));
+  if (info) *found = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyRitzValues_Private - Eigenvalues of the first m rows of H, in Leja order */
+PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, PCPolyRoot values[], PetscBool *found)
+{
+  PetscScalar *M;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(space->m * space->m, &M));
+  for (PetscInt j = 0; j < space->m; j++) PetscCall(PetscArraycpy(M + j * space->m, space->H + j * (space->m + 1), space->m));
+  PetscCall(PCPolyEigenvalues_Private(space->m, M, values, found));
+  if (*found) PetscCall(PCPolyOrder_Private(space->m, values));
+  PetscCall(PetscFree(M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyNewtonBasis_Private - T of the Newton basis with these shifts, taken in turn; m + 1 rows and m columns, leading dimension ld
+
+     z q_j     = theta q_j + gamma q_{j+1}
+     z q_j     = Re(theta) q_j + gamma q_{j+1},
+     z q_{j+1} = Re(theta) q_{j+1} - (Im(theta)^2 / gamma) q_j + gamma q_{j+2}     for a pair of conjugates, in real arithmetic
+
+   Without a scale, gamma = -theta, or |theta| for a pair: then q_j is the product of the factors 1 - z / theta before it
+*/
+void PCPolyNewtonBasis_Private(PetscInt m, PetscInt n, const PCPolyRoot shifts[], PetscReal scale, PetscInt ld, PetscScalar T[])
+{
+  PetscInt i = 0;
+
+  for (PetscInt k = 0; k < ld * m; k++) T[k] = 0.0;
+  for (PetscInt j = 0; j < m;) {
+    const PetscInt    group = PCPolyGroup(shifts[i]);
+    const PetscScalar theta = PCPolyScalar(shifts[i]), gamma = scale > 0.0 ? scale : (group == 2 ? PCPolyModulus(shifts[i]) : -theta);
+
+    T[j + j * ld]     = group == 2 ? shifts[i].re : theta;
+    T[j + 1 + j * ld] = gamma;
+    if (group == 2 && j + 1 < m) {
+      T[j + (j + 1) * ld]     = -PetscSqr(shifts[i].im) / gamma;
+      T[j + 1 + (j + 1) * ld] = shifts[i].re;
+      T[j + 2 + (j + 1) * ld] = gamma;
+    }
+    j += group;
+    i = (i + group) % n;
+  }
+}
+
+/* p from its coefficients c_j, j < d, in the basis of T, up to the last that is not negligible; degree 0 where there is none */
+static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[], PetscInt ld, const PetscScalar T[], PCPolynomial *p)
+{
+  PetscScalar *M;
+  PetscReal    largest = 0.0;
+  PetscBool    found;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < d; j++) largest = PetscMax(largest, PetscAbsScalar(c[j]));
+  while (d && !(PetscAbsScalar(c[d - 1]) > PCPOLY_NEGLIGIBLE * largest)) d--;
+  p->degree   = d;
+  p->nfactors = PetscMax(d - 1, 0);
+  PetscCall(PetscMalloc1(p->nfactors * p->nfactors, &M));
+  for (PetscInt j = 0; j < p->nfactors; j++) {
+    for (PetscInt i = 0; i < p->nfactors; i++) M[i + j * p->nfactors] = T[i + j * ld];
+  }
+  for (PetscInt i = 0; i < p->nfactors; i++) M[i + (p->nfactors - 1) * p->nfactors] -= T[d - 1 + (d - 2) * ld] * c[i] / c[d - 1];
+  PetscCall(PCPolyEigenvalues_Private(p->nfactors, M, p->factors, &found));
+  for (PetscInt i = 0; found && i < p->nfactors; i++) found = (PetscBool)(PCPolyModulus(p->factors[i]) > 0.0);
+  if (found) PetscCall(PCPolyOrder_Private(p->nfactors, p->factors));
+  else p->degree = 0;
+  PetscCall(PetscFree(M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyFromRoots_Private - p for the pi with these roots. In the basis of the products pi_j of the first j factors
+
+     pi_j - pi_{j+1} = z q_j / theta,     pi_j - pi_{j+2} = z (Re(theta) q_j / |theta|^2 - q_{j+1} / |theta|)     for a pair
+
+   and the sum of these is 1 - pi = z p
+*/
+PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const PCPolyRoot roots[], PCPolynomial *p)
+{
+  PetscScalar *T, *c;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2((d + 1) * d, &T, d, &c));
+  p->residual = -1.0;
+  p->nroots   = d;
+  p->p0       = 0.0;
+  PetscCall(PetscArraycpy(p->roots, roots, d));
+  PetscCall(PCPolyOrder_Private(d, p->roots));
+  PCPolyNewtonBasis_Private(d, d, p->roots, 0.0, d + 1, T);
+  for (PetscInt j = 0; j < d;) {
+    const PCPolyRoot theta   = p->roots[j];
+    const PetscReal  modulus = PCPolyModulus(theta);
+
+    if (PCPolyGroup(theta) == 2) {
+      c[j]     = theta.re / modulus / modulus;
+      c[j + 1] = -1.0 / modulus;
+      p->p0 += 2.0 * c[j];
+      j += 2;
+    } else {
+      c[j] = 1.0 / PCPolyScalar(theta);
+      p->p0 += c[j];
+      j++;
+    }
+  }
+  PetscCall(PCPolySetFactors_Private(d, c, d + 1, T, p));
+  PetscCall(PetscFree2(T, c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyFromSpace_Private - The GMRES polynomial of degree d: c minimizes ||e_0 - H c||, with the first d columns of H. The roots of pi are the harmonic Ritz
+   values; their inverses are the eigenvalues of the first d columns of the pseudoinverse of H, whose first column is c, and whose trace is p(0)
+*/
+PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
+{
+  const PetscInt ld = space->m + 1, rows = space->invariant && d == space->m ? d : d + 1;
+  PetscBLASInt   brows, bd, lwork, info = 0;
+  PetscScalar   *R, *W, *work, *M;
+  PetscReal      norm = 0.0;
+  PetscBool      found;
+  PCPolyRoot     inverse[PCPOLY_MAX_DEGREE];
+
+  PetscFunctionBegin;
+  p->degree = p->nroots = p->nfactors = 0;
+  p->p0                               = 0.0;
+  PetscCall(PetscBLASIntCast(rows, &brows));
+  PetscCall(PetscBLASIntCast(d, &bd));
+  PetscCall(PetscBLASIntCast(32 * rows, &lwork));
+  PetscCall(PetscMalloc4(rows * d, &R, rows * d, &W, 32 * rows, &work, d * d, &M));
+  for (PetscInt j = 0; j < d; j++) {
+    for (PetscInt i = 0; i < rows; i++) {
+      R[i + j * rows] = space->H[i + j * ld];
+      W[i + j * rows] = i == j ? 1.0 : 0.0;
+    }
+  }
+  PetscCall(PetscFPTrapPush(PETSC_FP_TRAP_OFF));
+  PetscCallBLAS("LAPACKgels", LAPACKgels_("N", &brows, &bd, &bd, R, &brows, W, &brows, work, &lwork, &info));
+  PetscCall(PetscFPTrapPop());
+  if (!info && PCPolyIsFinite(rows * d, W)) {
+    for (PetscInt i = 0; i < rows; i++) {
+      PetscScalar r = i ? 0.0 : 1.0;
+
+      for (PetscInt j = 0; j < d; j++) r -= space->H[i + j * ld] * W[j];
+      norm += PetscRealPart(r * PetscConj(r));
+    }
+    p->residual = PetscSqrtReal(norm);
+    for (PetscInt j = 0; j < d; j++) {
+      p->p0 += W[j + j * rows];
+      PetscCall(PetscArraycpy(M + j * d, W + j * rows, d));
+    }
+    PetscCall(PCPolySetFactors_Private(d, W, ld, space->H, p));
+    PetscCall(PCPolyEigenvalues_Private(d, M, inverse, &found));
+    norm = 0.0;
+    for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, PCPolyModulus(inverse[i]));
+    for (PetscInt i = 0; found && i < d; i++) {
+      const PetscReal modulus = PCPolyModulus(inverse[i]);
+
+      if (modulus > PCPOLY_NEGLIGIBLE * norm) p->roots[p->nroots++] = (PCPolyRoot){inverse[i].re / modulus / modulus, -inverse[i].im / modulus / modulus};
+    }
+    /* the inverse of a pair of conjugates comes with the negative imaginary part first */
+    for (PetscInt i = 0; !PetscDefined(USE_COMPLEX) && i < p->nroots; i++) p->roots[i].im = -p->roots[i].im;
+    if (!found) p->degree = 0;
+    PetscCall(PCPolyOrder_Private(p->nroots, p->roots));
+  }
+  PetscCall(PetscFree4(R, W, work, M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyLeastRealPart_Private - Smallest Re(1 - pi(lambda)) of these lambda: where it is positive, A p(A) leaves them in the right half plane */
+PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const PCPolyRoot lambda[])
+{
+  PetscReal least = PETSC_MAX_REAL;
+
+  for (PetscInt k = 0; k < n; k++) {
+    PCPolyRoot pi = {1.0, 0.0};
+
+    for (PetscInt i = 0; i < p->nroots; i++) {
+      const PCPolyRoot theta   = p->roots[i];
+      const PetscReal  square  = PetscSqr(PCPolyModulus(theta));
+      const PCPolyRoot product = {(lambda[k].re * theta.re + lambda[k].im * theta.im) / square, (lambda[k].im * theta.re - lambda[k].re * theta.im) / square};
+      const PCPolyRoot factor  = {1.0 - product.re, -product.im};
+
+      pi = (PCPolyRoot){pi.re * factor.re - pi.im * factor.im, pi.re * factor.im + pi.im * factor.re};
+    }
+    least = PetscMin(least, 1.0 - pi.re);
+  }
+  return least;
+}

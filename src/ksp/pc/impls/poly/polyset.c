@@ -1,0 +1,472 @@
+/*
+   What a user can set and ask of PCPOLY
+*/
+#include "polyimpl.h"
+
+/* Of the options of this preconditioner, for errors that name one */
+static const char *PCPolyPrefix_Private(PC pc)
+{
+  return ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
+}
+
+/* The polynomial is to be made again in the next set-up, also where it would be kept for another matrix */
+static void PCPolyChanged_Private(PC pc)
+{
+  ((PC_Poly *)pc->data)->p.degree = 0;
+  pc->setupcalled                 = PETSC_FALSE;
+}
+
+static PetscErrorCode PCPolySetDegree_Poly(PC pc, PetscInt degree)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCheck(degree >= 1 && degree <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_degree %" PetscInt_FMT ": the degree must be in 1 to %d", PCPolyPrefix_Private(pc), degree, PCPOLY_MAX_DEGREE);
+  if (degree != poly->degree) PCPolyChanged_Private(pc);
+  poly->degree = degree;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetDegree_Poly(PC pc, PetscInt *degree, PetscInt *used)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (degree) *degree = poly->degree;
+  if (used) *used = poly->p.degree;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolySetRootsType_Poly(PC pc, PCPolyRootsType type)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_roots %d: no such type", PCPolyPrefix_Private(pc), (int)type);
+  PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "-%spc_poly_roots user: PCPolySetRoots() has given no roots", PCPolyPrefix_Private(pc));
+  if (type != poly->type) PCPolyChanged_Private(pc);
+  poly->type = type;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetRootsType_Poly(PC pc, PCPolyRootsType *type)
+{
+  PetscFunctionBegin;
+  *type = ((PC_Poly *)pc->data)->type;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolySetRoots_Poly(PC pc, PetscInt n, const PetscReal re[], const PetscReal im[])
+{
+  PC_Poly    *poly = (PC_Poly *)pc->data;
+  PetscInt    done = 0;
+  PCPolyRoot *roots;
+  PetscBool  *taken;
+
+  PetscFunctionBegin;
+  PetscCheck(n >= 1 && n <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): the number of roots %" PetscInt_FMT " must be in 1 to %d", n, PCPOLY_MAX_DEGREE);
+  PetscCheck(re, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_NULL, "PCPolySetRoots(): no array for %" PetscInt_FMT " roots", n);
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscReal b = im ? im[i] : 0.0;
+
+    PetscCheck(!PetscIsInfOrNanReal(re[i]) && !PetscIsInfOrNanReal(b), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): root %" PetscInt_FMT " = %g + %gi is not finite", i, (double)re[i], (double)b);
+    PetscCheck(re[i] != 0.0 || b != 0.0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
+  }
+  PetscCall(PetscMalloc1(n, &roots));
+  PetscCall(PetscCalloc1(n, &taken));
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscReal b    = im ? im[i] : 0.0;
+    PetscInt        pair = -1;
+
+    if (taken[i]) continue;
+    roots[done++] = (PCPolyRoot){re[i], b};
+    if (PetscDefined(USE_COMPLEX) || b == 0.0) continue;
+    for (PetscInt k = i + 1; k < n && pair < 0; k++) {
+      if (!taken[k] && PCPolyModulus((PCPolyRoot){re[k] - re[i], im[k] + b}) <= 10 * PETSC_MACHINE_EPSILON * PCPolyModulus(roots[done - 1])) pair = k;
+    }
+    if (pair < 0) {
+      PetscCall(PetscFree(roots));
+      PetscCall(PetscFree(taken));
+    }
+    PetscCheck(pair >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "PCPolySetRoots(): root %" PetscInt_FMT " = %g + %gi comes without its conjugate, and scalars are real", i, (double)re[i], (double)b);
+    taken[pair]        = PETSC_TRUE;
+    roots[done - 1].im = PetscAbsReal(b);
+    roots[done++]      = (PCPolyRoot){re[i], -PetscAbsReal(b)};
+  }
+  PetscCall(PetscFree(taken));
+  PetscCall(PetscFree(poly->user));
+  poly->user  = roots;
+  poly->nuser = n;
+  poly->type  = PC_POLY_ROOTS_USER;
+  PCPolyChanged_Private(pc);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetRoots_Poly(PC pc, PetscInt *n, const PetscReal *re[], const PetscReal *im[])
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < poly->p.nroots; i++) {
+    poly->re[i] = poly->p.roots[i].re;
+    poly->im[i] = poly->p.roots[i].im;
+  }
+  *n = poly->p.degree ? poly->p.nroots : 0;
+  if (re) *re = poly->re;
+  if (im) *im = poly->im;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolySetSeed_Poly(PC pc, PetscInt seed)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", PCPolyPrefix_Private(pc), seed);
+  if (seed != poly->seed) PCPolyChanged_Private(pc);
+  poly->seed = seed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetSeed_Poly(PC pc, PetscInt *seed)
+{
+  PetscFunctionBegin;
+  *seed = ((PC_Poly *)pc->data)->seed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolySetReuse_Poly(PC pc, PetscBool reuse)
+{
+  PetscFunctionBegin;
+  ((PC_Poly *)pc->data)->reuse = reuse;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetReuse_Poly(PC pc, PetscBool *reuse)
+{
+  PetscFunctionBegin;
+  *reuse = ((PC_Poly *)pc->data)->reuse;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetResidual_Poly(PC pc, PetscReal *predicted, PetscReal *computed)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (predicted) *predicted = poly->p.residual;
+  if (computed) *computed = poly->p.degree ? poly->seen : -1.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The functions below reach those above by these names, which other types of PC lack */
+#define PCPolyCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)pc, #name "_C", compose ? name##_Poly : NULL))
+
+PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
+{
+  PetscFunctionBegin;
+  PCPolyCompose(PCPolySetDegree);
+  PCPolyCompose(PCPolyGetDegree);
+  PCPolyCompose(PCPolySetRootsType);
+  PCPolyCompose(PCPolyGetRootsType);
+  PCPolyCompose(PCPolySetRoots);
+  PCPolyCompose(PCPolyGetRoots);
+  PCPolyCompose(PCPolySetSeed);
+  PCPolyCompose(PCPolyGetSeed);
+  PCPolyCompose(PCPolySetReuse);
+  PCPolyCompose(PCPolyGetReuse);
+  PCPolyCompose(PCPolyGetResidual);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetDegree - Sets the degree of A p(A), the number of products that an iteration with `PCPOLY` makes
+
+  Logically Collective
+
+  Input Parameters:
++ pc     - the preconditioner context
+- degree - the degree, 1 to 128 (default 8)
+
+  Options Database Key:
+. -pc_poly_degree degree - the degree
+
+  Level: intermediate
+
+  Note:
+  An application makes degree - 1 products, and the operator of the Krylov method one more. The set-up takes a smaller degree where the larger one would not
+  be safe; `PCPolyGetDegree()` and `-ksp_view` tell it. With `PCPolySetRoots()` the degree is the number of roots.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetDegree()`
+@*/
+PetscErrorCode PCPolySetDegree(PC pc, PetscInt degree)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(pc, degree, 2);
+  PetscTryMethod(pc, "PCPolySetDegree_C", (PC, PetscInt), (pc, degree));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetDegree - Gets the degree of A p(A) of `PCPOLY`, as asked for and as used
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameters:
++ degree - the degree asked for, or `NULL`
+- used   - the degree of the polynomial in use, 0 before the first set-up and after one that has failed, or `NULL`
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetDegree()`
+@*/
+PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetDegree_C", (PC, PetscInt *, PetscInt *), (pc, degree, used));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetRootsType - Sets where the roots of the residual polynomial of `PCPOLY` come from
+
+  Logically Collective
+
+  Input Parameters:
++ pc   - the preconditioner context
+- type - the type of the roots (default `PC_POLY_ROOTS_GMRES`)
+
+  Options Database Key:
+. -pc_poly_roots (gmres|chebyshev|neumann|user) - the type of the roots
+
+  Level: intermediate
+
+  Note:
+  Chebyshev polynomials and the Neumann series need no more than real and positive Ritz values, and a dominant diagonal. Both diverge where convection is
+  strong. `PC_POLY_ROOTS_USER` needs a call of `PCPolySetRoots()` before.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyRootsType`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
+@*/
+PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(pc, type, 2);
+  PetscTryMethod(pc, "PCPolySetRootsType_C", (PC, PCPolyRootsType), (pc, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetRootsType - Gets where the roots of `PCPOLY` come from, as set with `PCPolySetRootsType()`
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. type - the type of the roots
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetRootsType()`
+@*/
+PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetRootsType_C", (PC, PCPolyRootsType *), (pc, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetRoots - Sets the roots of the residual polynomial of `PCPOLY`
+
+  Logically Collective
+
+  Input Parameters:
++ pc - the preconditioner context
+. n  - number of roots, 1 to 128, which is the degree of A p(A)
+. re - real parts
+- im - imaginary parts, or `NULL` for real roots
+
+  Level: intermediate
+
+  Notes:
+  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. It is taken of $D^{-1}A$, where D is the diagonal of A. Roots
+  may be given more than once, in any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars each complex root needs its conjugate.
+
+  The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. Nothing is checked with a start vector then: `-ksp_view` shows its residual.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`, `PCPolySetRootsType()`
+@*/
+PetscErrorCode PCPolySetRoots(PC pc, PetscInt n, const PetscReal re[], const PetscReal im[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(pc, n, 2);
+  PetscTryMethod(pc, "PCPolySetRoots_C", (PC, PetscInt, const PetscReal[], const PetscReal[]), (pc, n, re, im));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetRoots - Gets the roots of the residual polynomial that `PCPOLY` uses, in Leja order
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameters:
++ n  - number of roots, 0 before the first set-up
+. re - real parts, or `NULL`
+- im - imaginary parts, or `NULL`
+
+  Level: intermediate
+
+  Note:
+  The arrays belong to the preconditioner, and change with its next set-up.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetRoots()`
+@*/
+PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const PetscReal *im[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetRoots_C", (PC, PetscInt *, const PetscReal *[], const PetscReal *[]), (pc, n, re, im));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetSeed - Sets the seed of the random start vector of `PCPOLY`
+
+  Logically Collective
+
+  Input Parameters:
++ pc   - the preconditioner context
+- seed - the seed, not negative (default 0)
+
+  Options Database Key:
+. -pc_poly_seed seed - the seed
+
+  Level: intermediate
+
+  Note:
+  The start vector is the same on any number of processes, for vectors that show their entries.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetSeed()`
+@*/
+PetscErrorCode PCPolySetSeed(PC pc, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(pc, seed, 2);
+  PetscTryMethod(pc, "PCPolySetSeed_C", (PC, PetscInt), (pc, seed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetSeed - Gets the seed of the random start vector of `PCPOLY`
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. seed - the seed
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetSeed()`
+@*/
+PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetSeed_C", (PC, PetscInt *), (pc, seed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetReuse - Sets whether `PCPOLY` keeps its roots when the matrix changes
+
+  Logically Collective
+
+  Input Parameters:
++ pc    - the preconditioner context
+- reuse - whether they are kept (default `PETSC_FALSE`)
+
+  Options Database Key:
+. -pc_poly_reuse (true|false) - whether the roots are kept
+
+  Level: intermediate
+
+  Note:
+  The diagonal of the matrix is always that of the present one. Another degree, type or seed makes the roots anew.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetReuse()`, `KSPSetReusePreconditioner()`
+@*/
+PetscErrorCode PCPolySetReuse(PC pc, PetscBool reuse)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveBool(pc, reuse, 2);
+  PetscTryMethod(pc, "PCPolySetReuse_C", (PC, PetscBool), (pc, reuse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetReuse - Gets whether `PCPOLY` keeps its roots when the matrix changes
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. reuse - whether they are kept
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetReuse()`
+@*/
+PetscErrorCode PCPolyGetReuse(PC pc, PetscBool *reuse)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetReuse_C", (PC, PetscBool *), (pc, reuse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetResidual - Gets how far the polynomial of `PCPOLY` reduces its random start vector
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameters:
++ predicted - $\|\pi(D^{-1}A) v\| / \|v\|$ as the Krylov space has it, negative where it is not known, or `NULL`
+- computed  - the same as computed by an application, negative before the first set-up, or `NULL`
+
+  Level: intermediate
+
+  Note:
+  `-ksp_view` shows both.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`
+@*/
+PetscErrorCode PCPolyGetResidual(PC pc, PetscReal *predicted, PetscReal *computed)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetResidual_C", (PC, PetscReal *, PetscReal *), (pc, predicted, computed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,169 @@
+/*
+   The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. A pass computes the vectors of a basis by
+   their recurrence, and the matrix of all inner products at once:
+
+     D^{-1}A K_m = K_{m+1} T,   K^H K = R^H R,   so with Q = K R^{-1}:   D^{-1}A Q_m = Q_{m+1} H,   H = R T R_m^{-1}
+
+   The first pass takes powers of D^{-1}A. The next ones take the Newton basis whose shifts are the eigenvalues of H from the pass before, in Leja order, until
+   the space has the dimension asked for, or does not grow.
+
+   Reference: Z. Bai, D. Hu and L. Reichel, A Newton basis GMRES implementation, IMA J. Numer. Anal. 14 (1994)
+*/
+#include "polyimpl.h"
+#include <petsc/private/vecimpl.h>
+
+#define PCPOLY_POWERS 8 /* of the first pass */
+#define PCPOLY_PASSES 4 /* at most */
+
+/* What is left of a vector orthogonal to those before it, of norm 1 before: with less, it is mostly rounding error, as the inner products have the square */
+#define PCPOLY_DEPENDENT PetscPowReal(PETSC_MACHINE_EPSILON, 0.45)
+
+/* W(:,j) = K_j^H k_j, all of them in one reduction where the vectors allow it; a column has m + 1 entries */
+static PetscErrorCode PCPolyGram_Private(PetscInt n, Vec K[], PetscScalar W[])
+{
+  const PetscBool split = (PetscBool)(K[0]->ops->mdot_local != NULL);
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < n; j++) {
+    if (split) PetscCall(VecMDotBegin(K[j], j + 1, K, W + j * n));
+    else PetscCall(VecMDot(K[j], j + 1, K, W + j * n));
+  }
+  for (PetscInt j = 0; split && j < n; j++) PetscCall(VecMDotEnd(K[j], j + 1, K, W + j * n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries above the subdiagonal */
+static PetscErrorCode PCPolyBasis_Private(PC pc, PetscInt m, const PetscScalar T[], Vec K[])
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < m; j++) {
+    const PetscScalar *t = T + j * (m + 1);
+
+    PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], K[j + 1]));
+    if (j && t[j - 1] != 0.0) PetscCall(VecAXPY(K[j + 1], -t[j - 1] / t[j + 1], K[j - 1]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   R from the inner products W of n vectors, both with the leading dimension n, by Cholesky decomposition. The vectors are scaled to norm 1 for it. rank is the
+   number of vectors before the first that depends on them, and dependent whether this one ended a space that was well resolved up to there
+*/
+static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank, PetscBool *dependent)
+{
+  PetscReal before = 1.0;
+
+  PetscFunctionBegin;
+  *rank      = 0;
+  *dependent = PETSC_FALSE;
+  for (PetscInt j = 0; j < n; j++) {
+    const PetscReal norm   = PetscSqrtReal(PetscRealPart(W[j + j * n]));
+    PetscReal       square = 1.0, pivot;
+
+    if (PetscIsInfOrNanReal(norm)) break;
+    for (PetscInt i = 0; i < n; i++) R[i + j * n] = 0.0;
+    for (PetscInt i = 0; i < j && norm > 0.0; i++) {
+      PetscScalar r = W[i + j * n] / norm;
+
+      for (PetscInt k = 0; k < i; k++) r -= PetscConj(R[k + i * n]) * R[k + j * n];
+      R[i + j * n] = r / R[i + i * n];
+      square -= PetscRealPart(R[i + j * n] * PetscConj(R[i + j * n]));
+    }
+    pivot = norm > 0.0 && square > 0.0 ? PetscSqrtReal(square) : 0.0;
+    if (!(pivot > PCPOLY_DEPENDENT)) {
+      *dependent = (PetscBool)(pivot <= 1e-3 * before);
+      for (PetscInt i = 0; i < j; i++) R[i + j * n] *= norm;
+      break;
+    }
+    before       = pivot;
+    R[j + j * n] = pivot;
+    for (PetscInt i = 0; i <= j; i++) R[i + j * n] *= norm;
+    (*rank)++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or of dimension rank where the next vector is in their span, whose
+   column of R is known then
+*/
+static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank, PetscBool dependent, PCPolySpace *space)
+{
+  const PetscInt m = dependent ? rank : PetscMax(rank - 1, 0), ld = m + 1;
+
+  PetscFunctionBegin;
+  space->m         = m;
+  space->invariant = dependent;
+  PetscCall(PetscFree(space->H));
+  PetscCall(PetscCalloc1(ld * m, &space->H));
+  for (PetscInt j = 0; j < m; j++) {
+    PetscScalar *h = space->H + j * ld;
+
+    for (PetscInt i = 0; i < PetscMin(j + 2, rank); i++) {
+      for (PetscInt k = i; k < j + 2; k++) h[i] += R[i + k * n] * T[k + j * n];
+      for (PetscInt k = 0; k < j; k++) h[i] -= space->H[i + k * ld] * R[k + j * n];
+      h[i] /= R[j + j * n];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A scale for the vectors of the next pass: the geometric mean of the distances of the first shift to the others, as vectors must neither overflow nor vanish */
+static PetscReal PCPolyCapacity(PetscInt n, const PCPolyRoot shifts[])
+{
+  PetscReal sum = 0.0, scale;
+
+  for (PetscInt i = 1; i < n; i++) sum += PetscLogReal(PCPolyModulus((PCPolyRoot){shifts[0].re - shifts[i].re, shifts[0].im - shifts[i].im}) + PETSC_SMALL);
+  scale = n > 1 ? PetscExpReal(sum / (n - 1)) : PCPolyModulus(shifts[0]);
+  return scale > 0.0 ? scale : 1.0;
+}
+
+/* PCPolySpaceCreate_Private - The Krylov space of D^{-1}A and v, of dimension m if it has that many; v keeps its direction */
+PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *space)
+{
+  const PCPolyRoot none    = {0.0, 0.0};
+  PetscInt         nshifts = 1, columns = PetscMin(m, PCPOLY_POWERS), rank, before = -1;
+  PetscScalar     *T, *R, *W;
+  PetscReal        norm, scale;
+  PetscBool        dependent, found = PETSC_TRUE;
+  PCPolyRoot      *shifts;
+  Vec             *K;
+
+  PetscFunctionBegin;
+  *space = (PCPolySpace){0};
+  PetscCall(PetscMalloc4((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W, m, &shifts));
+  PetscCall(VecDuplicateVecs(v, m + 1, &K));
+  PetscCall(VecNormalize(v, NULL));
+  PetscCall(VecCopy(v, K[0]));
+  /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
+  PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, 0.0, v, 1.0, v, K[1]));
+  PetscCall(VecNorm(K[1], NORM_2, &norm));
+  scale     = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
+  shifts[0] = none;
+  for (PetscInt pass = 0; pass < PCPOLY_PASSES && found && space->m > before && space->m < m; pass++) {
+    const PetscInt n = columns + 1;
+
+    before = space->m;
+    PCPolyNewtonBasis_Private(columns, nshifts, shifts, scale, n, T);
+    PetscCall(PCPolyBasis_Private(pc, columns, T, K));
+    PetscCall(PCPolyGram_Private(n, K, W));
+    PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
+    PetscCall(PetscInfo(pc, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank, n, dependent ? ", the space is invariant" : ""));
+    if (pass && rank < before) break;
+    PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
+    PetscCall(PCPolyRitzValues_Private(space, shifts, &found));
+    nshifts = space->m;
+    scale   = nshifts ? PCPolyCapacity(nshifts, shifts) : 1.0;
+    columns = m;
+  }
+  PetscCall(VecDestroyVecs(m + 1, &K));
+  PetscCall(PetscFree4(T, R, W, shifts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *space)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(space->H));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

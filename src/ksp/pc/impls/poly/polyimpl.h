@@ -112,7 +112,8 @@ PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, PetscScalar, Vec, Vec);
 
 /* polyroots.c */
-PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PetscScalar[]);
+PETSC_INTERN PetscErrorCode PCPolyLeja_Private(PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PCPolyRoot[]);
+PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const PCPolyRoot[], PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *, PetscInt, PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *, PCPolyRoot[], PetscBool *);

@@ -27,42 +27,41 @@ static PetscReal PCPolyDistance(PCPolyRoot a, PCPolyRoot b)
 }
 
 /*
-   Leja order: the first is the largest, each of the others the one with the largest product of distances to those before it. In this
-   order no partial product of the factors 1 - z / root becomes much larger than the others
+   PCPolyLeja_Private - Leja order: the first is the largest, each of the others the one with the largest product of distances to those before it. In this
+   order no partial product of the factors 1 - z / root becomes much larger than the others.
+
+   With a floor for the distances, relative to the largest modulus, a root may be taken again: m of them, more or less than n. Its product of distances is an
+   estimate of how large a vector is in the direction that the root stands for, after the factors before it. Without a floor each is taken once, and m is n
 */
-static PetscErrorCode PCPolyOrder_Private(PetscInt n, PCPolyRoot roots[])
+PetscErrorCode PCPolyLeja_Private(PetscInt n, const PCPolyRoot from[], PetscReal floor, PetscInt m, PCPolyRoot to[])
 {
-  PCPolyRoot *ordered;
-  PetscReal  *measure, largest = 0.0;
+  PetscReal *measure, largest = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc2(n, &ordered, n, &measure));
+  PetscCall(PetscMalloc1(n, &measure));
   for (PetscInt i = 0; i < n; i++) {
-    measure[i] = PCPolyModulus(roots[i]); /* the first is the largest */
+    measure[i] = PCPolyModulus(from[i]); /* the first is the largest */
     largest    = PetscMax(largest, measure[i]);
   }
-  for (PetscInt done = 0; done < n;) {
+  for (PetscInt done = 0; done < m;) {
     PetscInt best = -1, group;
 
-    for (PetscInt i = 0; i < n; i += PCPolyGroup(roots[i])) {
-      if (measure[i] > -PETSC_MAX_REAL && (best < 0 || measure[i] > measure[best])) best = i;
+    for (PetscInt i = 0; i < n; i += PCPolyGroup(from[i])) {
+      if (best < 0 || measure[i] > measure[best]) best = i;
     }
-    group = PCPolyGroup(roots[best]);
-    if (!done) {
-      for (PetscInt i = 0; i < n; i++) measure[i] = 0.0;
-    }
-    measure[best] = -PETSC_MAX_REAL;
+    group = PCPolyGroup(from[best]);
+    if (!done) PetscCall(PetscArrayzero(measure, n));
+    if (floor == 0.0) measure[best] = -PETSC_MAX_REAL;
     for (PetscInt k = 0; k < group; k++) {
-      ordered[done + k] = roots[best + k];
-      for (PetscInt i = 0; i < n; i += PCPolyGroup(roots[i])) {
+      if (done + k < m) to[done + k] = from[best + k];
+      for (PetscInt i = 0; i < n; i += PCPolyGroup(from[i])) {
         /* a root that is there twice comes late, but it comes */
-        if (measure[i] > -PETSC_MAX_REAL) measure[i] += PetscLogReal(PCPolyDistance(roots[i], roots[best + k]) / largest + PETSC_MACHINE_EPSILON);
+        if (measure[i] > -PETSC_MAX_REAL) measure[i] += PetscLogReal(PetscMax(PCPolyDistance(from[i], from[best + k]) / largest, PetscMax(floor, PETSC_MACHINE_EPSILON)));
       }
     }
     done += group;
   }
-  PetscCall(PetscArraycpy(roots, ordered, n));
-  PetscCall(PetscFree2(ordered, measure));
+  PetscCall(PetscFree(measure));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -101,7 +100,7 @@ static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], PCP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyRitzValues_Private - Eigenvalues of the first m rows of H, in Leja order */
+/* PCPolyRitzValues_Private - Eigenvalues of the first m rows of H */
 PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, PCPolyRoot values[], PetscBool *found)
 {
   PetscScalar *M;
@@ -110,13 +109,12 @@ PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, PCPolyRoot val
   PetscCall(PetscMalloc1(space->m * space->m, &M));
   for (PetscInt j = 0; j < space->m; j++) PetscCall(PetscArraycpy(M + j * space->m, space->H + j * (space->m + 1), space->m));
   PetscCall(PCPolyEigenvalues_Private(space->m, M, values, found));
-  if (*found) PetscCall(PCPolyOrder_Private(space->m, values));
   PetscCall(PetscFree(M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   PCPolyNewtonBasis_Private - T of the Newton basis with these shifts, taken in turn; m + 1 rows and m columns, leading dimension ld
+   PCPolyNewtonBasis_Private - T of the Newton basis with these m shifts; m + 1 rows and m columns, leading dimension ld
 
      z q_j     = theta q_j + gamma q_{j+1}
      z q_j     = Re(theta) q_j + gamma q_{j+1},
@@ -124,24 +122,21 @@ PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, PCPolyRoot val
 
    Without a scale, gamma = -theta, or |theta| for a pair: then q_j is the product of the factors 1 - z / theta before it
 */
-void PCPolyNewtonBasis_Private(PetscInt m, PetscInt n, const PCPolyRoot shifts[], PetscReal scale, PetscInt ld, PetscScalar T[])
+void PCPolyNewtonBasis_Private(PetscInt m, const PCPolyRoot shifts[], PetscReal scale, PetscInt ld, PetscScalar T[])
 {
-  PetscInt i = 0;
-
   for (PetscInt k = 0; k < ld * m; k++) T[k] = 0.0;
   for (PetscInt j = 0; j < m;) {
-    const PetscInt    group = PCPolyGroup(shifts[i]);
-    const PetscScalar theta = PCPolyScalar(shifts[i]), gamma = scale > 0.0 ? scale : (group == 2 ? PCPolyModulus(shifts[i]) : -theta);
+    const PetscInt    group = PCPolyGroup(shifts[j]);
+    const PetscScalar theta = PCPolyScalar(shifts[j]), gamma = scale > 0.0 ? scale : (group == 2 ? PCPolyModulus(shifts[j]) : -theta);
 
-    T[j + j * ld]     = group == 2 ? shifts[i].re : theta;
+    T[j + j * ld]     = group == 2 ? shifts[j].re : theta;
     T[j + 1 + j * ld] = gamma;
     if (group == 2 && j + 1 < m) {
-      T[j + (j + 1) * ld]     = -PetscSqr(shifts[i].im) / gamma;
-      T[j + 1 + (j + 1) * ld] = shifts[i].re;
+      T[j + (j + 1) * ld]     = -PetscSqr(shifts[j].im) / gamma;
+      T[j + 1 + (j + 1) * ld] = shifts[j].re;
       T[j + 2 + (j + 1) * ld] = gamma;
     }
     j += group;
-    i = (i + group) % n;
   }
 }
 
@@ -151,6 +146,7 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
   PetscScalar *M;
   PetscReal    largest = 0.0;
   PetscBool    found;
+  PCPolyRoot   factors[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < d; j++) largest = PetscMax(largest, PetscAbsScalar(c[j]));
@@ -162,9 +158,9 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
     for (PetscInt i = 0; i < p->nfactors; i++) M[i + j * p->nfactors] = T[i + j * ld];
   }
   for (PetscInt i = 0; i < p->nfactors; i++) M[i + (p->nfactors - 1) * p->nfactors] -= T[d - 1 + (d - 2) * ld] * c[i] / c[d - 1];
-  PetscCall(PCPolyEigenvalues_Private(p->nfactors, M, p->factors, &found));
-  for (PetscInt i = 0; found && i < p->nfactors; i++) found = (PetscBool)(PCPolyModulus(p->factors[i]) > 0.0);
-  if (found) PetscCall(PCPolyOrder_Private(p->nfactors, p->factors));
+  PetscCall(PCPolyEigenvalues_Private(p->nfactors, M, factors, &found));
+  for (PetscInt i = 0; found && i < p->nfactors; i++) found = (PetscBool)(PCPolyModulus(factors[i]) > 0.0);
+  if (found) PetscCall(PCPolyLeja_Private(p->nfactors, factors, 0.0, p->nfactors, p->factors));
   else p->degree = 0;
   PetscCall(PetscFree(M));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -186,9 +182,8 @@ PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const PCPolyRoot roots[], PCP
   p->residual = -1.0;
   p->nroots   = d;
   p->p0       = 0.0;
-  PetscCall(PetscArraycpy(p->roots, roots, d));
-  PetscCall(PCPolyOrder_Private(d, p->roots));
-  PCPolyNewtonBasis_Private(d, d, p->roots, 0.0, d + 1, T);
+  PetscCall(PCPolyLeja_Private(d, roots, 0.0, d, p->roots));
+  PCPolyNewtonBasis_Private(d, p->roots, 0.0, d + 1, T);
   for (PetscInt j = 0; j < d;) {
     const PCPolyRoot theta   = p->roots[j];
     const PetscReal  modulus = PCPolyModulus(theta);
@@ -220,7 +215,7 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
   PetscScalar   *R, *W, *work, *M;
   PetscReal      norm = 0.0;
   PetscBool      found;
-  PCPolyRoot     inverse[PCPOLY_MAX_DEGREE];
+  PCPolyRoot     roots[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
   p->degree = p->nroots = p->nfactors = 0;
@@ -251,18 +246,17 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
       PetscCall(PetscArraycpy(M + j * d, W + j * rows, d));
     }
     PetscCall(PCPolySetFactors_Private(d, W, ld, space->H, p));
-    PetscCall(PCPolyEigenvalues_Private(d, M, inverse, &found));
+    PetscCall(PCPolyEigenvalues_Private(d, M, roots, &found));
     norm = 0.0;
-    for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, PCPolyModulus(inverse[i]));
+    for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, PCPolyModulus(roots[i]));
     for (PetscInt i = 0; found && i < d; i++) {
-      const PetscReal modulus = PCPolyModulus(inverse[i]);
+      const PetscReal modulus = PCPolyModulus(roots[i]);
 
-      if (modulus > PCPOLY_NEGLIGIBLE * norm) p->roots[p->nroots++] = (PCPolyRoot){inverse[i].re / modulus / modulus, -inverse[i].im / modulus / modulus};
+      /* the inverse; of a pair of conjugates each takes the place of the other */
+      if (modulus > PCPOLY_NEGLIGIBLE * norm) roots[p->nroots++] = (PCPolyRoot){roots[i].re / modulus / modulus, (PetscDefined(USE_COMPLEX) ? -1 : 1) * roots[i].im / modulus / modulus};
     }
-    /* the inverse of a pair of conjugates comes with the negative imaginary part first */
-    for (PetscInt i = 0; !PetscDefined(USE_COMPLEX) && i < p->nroots; i++) p->roots[i].im = -p->roots[i].im;
+    PetscCall(PCPolyLeja_Private(p->nroots, roots, 0.0, p->nroots, p->roots));
     if (!found) p->degree = 0;
-    PetscCall(PCPolyOrder_Private(p->nroots, p->roots));
   }
   PetscCall(PetscFree4(R, W, work, M));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -15,8 +15,11 @@
 #define PCPOLY_POWERS 8 /* of the first pass */
 #define PCPOLY_PASSES 4 /* at most */
 
-/* What is left of a vector orthogonal to those before it, of norm 1 before: with less, it is mostly rounding error, as the inner products have the square */
-#define PCPOLY_DEPENDENT PetscPowReal(PETSC_MACHINE_EPSILON, 0.45)
+/* How well eigenvalues of H stand for those of D^{-1}A, relative to the largest: a vector keeps this much in the direction of a shift */
+#define PCPOLY_RESOLUTION 1e-3
+
+/* Rounding errors of inner products of vectors of norm 1 */
+#define PCPOLY_ROUNDING (100 * PETSC_MACHINE_EPSILON)
 
 /* W(:,j) = K_j^H k_j, all of them in one reduction where the vectors allow it; a column has m + 1 entries */
 static PetscErrorCode PCPolyGram_Private(PetscInt n, Vec K[], PetscScalar W[])
@@ -46,19 +49,26 @@ static PetscErrorCode PCPolyBasis_Private(PC pc, PetscInt m, const PetscScalar T
 }
 
 /*
-   R from the inner products W of n vectors, both with the leading dimension n, by Cholesky decomposition. The vectors are scaled to norm 1 for it. rank is the
-   number of vectors before the first that depends on them, and dependent whether this one ended a space that was well resolved up to there
+   R from the inner products W of n vectors, both with the leading dimension n, by Cholesky decomposition; the vectors are scaled to norm 1 for it. For the
+   next vector k_j, with r = R^{-H} K^H k_j, the square of what is orthogonal to those before it is
+
+     1 - r^H r,   with an error of the size of eps (1 + ||z||_1)^2 for R z = r,
+
+   as z are the coefficients of the nearest vector in their span. rank is the number of vectors before the first whose square is no larger than that. dependent
+   tells that this vector is in their span, so that the space is invariant: it is, if the error is so small that nothing could hide in it
 */
 static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank, PetscBool *dependent)
 {
-  PetscReal before = 1.0;
+  PetscScalar *z;
+  PetscReal    before = 1.0;
 
   PetscFunctionBegin;
-  *rank      = 0;
+  PetscCall(PetscMalloc1(n, &z));
   *dependent = PETSC_FALSE;
-  for (PetscInt j = 0; j < n; j++) {
+  for (*rank = 0; *rank < n; (*rank)++) {
+    const PetscInt  j      = *rank;
     const PetscReal norm   = PetscSqrtReal(PetscRealPart(W[j + j * n]));
-    PetscReal       square = 1.0, pivot;
+    PetscReal       square = 1.0, sum = 1.0, error;
 
     if (PetscIsInfOrNanReal(norm)) break;
     for (PetscInt i = 0; i < n; i++) R[i + j * n] = 0.0;
@@ -69,17 +79,24 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
       R[i + j * n] = r / R[i + i * n];
       square -= PetscRealPart(R[i + j * n] * PetscConj(R[i + j * n]));
     }
-    pivot = norm > 0.0 && square > 0.0 ? PetscSqrtReal(square) : 0.0;
-    if (!(pivot > PCPOLY_DEPENDENT)) {
-      *dependent = (PetscBool)(pivot <= 1e-3 * before);
-      for (PetscInt i = 0; i < j; i++) R[i + j * n] *= norm;
+    for (PetscInt i = j - 1; i >= 0; i--) {
+      z[i] = R[i + j * n];
+      for (PetscInt k = i + 1; k < j; k++) z[i] -= R[i + k * n] * z[k];
+      z[i] /= R[i + i * n];
+    }
+    for (PetscInt i = 0; i < j; i++) {
+      sum += PetscAbsScalar(z[i]) * PetscSqrtReal(PetscRealPart(W[i + i * n])); /* of the vectors scaled to norm 1 */
+      R[i + j * n] *= norm;
+    }
+    error = PCPOLY_ROUNDING * PetscSqr(sum);
+    if (norm == 0.0 || !(square > error)) {
+      *dependent = (PetscBool)(PetscSqrtReal(error) <= PCPOLY_RESOLUTION * before);
       break;
     }
-    before       = pivot;
-    R[j + j * n] = pivot;
-    for (PetscInt i = 0; i <= j; i++) R[i + j * n] *= norm;
-    (*rank)++;
+    before       = PetscSqrtReal(square);
+    R[j + j * n] = before * norm;
   }
+  PetscCall(PetscFree(z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,43 +138,44 @@ static PetscReal PCPolyCapacity(PetscInt n, const PCPolyRoot shifts[])
 /* PCPolySpaceCreate_Private - The Krylov space of D^{-1}A and v, of dimension m if it has that many; v keeps its direction */
 PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *space)
 {
-  const PCPolyRoot none    = {0.0, 0.0};
-  PetscInt         nshifts = 1, columns = PetscMin(m, PCPOLY_POWERS), rank, before = -1;
-  PetscScalar     *T, *R, *W;
-  PetscReal        norm, scale;
-  PetscBool        dependent, found = PETSC_TRUE;
-  PCPolyRoot      *shifts;
-  Vec             *K;
+  PetscInt     columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
+  PetscScalar *T, *R, *W;
+  PetscReal    norm, scale;
+  PetscBool    dependent = PETSC_FALSE, found;
+  PCPolyRoot  *ritz, *shifts;
+  Vec         *K;
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
-  PetscCall(PetscMalloc4((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W, m, &shifts));
+  PetscCall(PetscMalloc4((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W, m, &ritz));
+  PetscCall(PetscCalloc1(m, &shifts));
   PetscCall(VecDuplicateVecs(v, m + 1, &K));
   PetscCall(VecNormalize(v, NULL));
   PetscCall(VecCopy(v, K[0]));
   /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
   PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, 0.0, v, 1.0, v, K[1]));
   PetscCall(VecNorm(K[1], NORM_2, &norm));
-  scale     = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
-  shifts[0] = none;
-  for (PetscInt pass = 0; pass < PCPOLY_PASSES && found && space->m > before && space->m < m; pass++) {
+  scale = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
+  for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {
     const PetscInt n = columns + 1;
 
     before = space->m;
-    PCPolyNewtonBasis_Private(columns, nshifts, shifts, scale, n, T);
+    PCPolyNewtonBasis_Private(columns, shifts, scale, n, T);
     PetscCall(PCPolyBasis_Private(pc, columns, T, K));
     PetscCall(PCPolyGram_Private(n, K, W));
     PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
     PetscCall(PetscInfo(pc, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank, n, dependent ? ", the space is invariant" : ""));
-    if (pass && rank < before) break;
+    if (pass && rank - 1 < before) break;
     PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
-    PetscCall(PCPolyRitzValues_Private(space, shifts, &found));
-    nshifts = space->m;
-    scale   = nshifts ? PCPolyCapacity(nshifts, shifts) : 1.0;
+    PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
+    if (!found || !space->m) break;
     columns = m;
+    PetscCall(PCPolyLeja_Private(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
+    scale = PCPolyCapacity(space->m, shifts);
   }
   PetscCall(VecDestroyVecs(m + 1, &K));
-  PetscCall(PetscFree4(T, R, W, shifts));
+  PetscCall(PetscFree(shifts));
+  PetscCall(PetscFree4(T, R, W, ritz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -41,8 +41,9 @@ static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBo
     w     = poly->w;
     other = y;
   }
-  if (scaled) PetscCall(PCPolyScale_Private(pc, p->p0, x, w));
-  else PetscCall(VecAXPBY(w, p->p0, 0.0, x));
+  if (scaled) PetscCall(PCPolyScale_Private(pc, x, w));
+  else PetscCall(VecCopy(x, w));
+  PetscCall(VecScale(w, p->p0));
   for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) {
     const PCPolyRoot nu      = p->factors[i];
     const PetscReal  modulus = PCPolyModulus(nu);
@@ -115,7 +116,7 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
 /* The Chebyshev polynomial of degree d for the interval of the real parts of the Ritz values */
 static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
-  PetscReal   low = PETSC_MAX_REAL, high = 0.0;
+  PetscReal   low = PETSC_MAX_REAL, high = 0.0, largest = 0.0;
   PetscBool   found;
   PCPolyRoot *ritz, roots[PCPOLY_MAX_DEGREE];
 
@@ -123,11 +124,12 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
   PetscCall(PetscMalloc1(space->m, &ritz));
   PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
   for (PetscInt i = 0; found && i < space->m; i++) {
-    low  = PetscMin(low, ritz[i].re);
-    high = PetscMax(high, ritz[i].re);
+    low     = PetscMin(low, ritz[i].re);
+    high    = PetscMax(high, ritz[i].re);
+    largest = PetscMax(largest, PCPolyModulus(ritz[i]));
   }
   PetscCall(PetscFree(ritz));
-  if (found && low > 0.0 && high > 0.0) {
+  if (found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
     for (PetscInt i = 0; i < d; i++) roots[i] = (PCPolyRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
     PetscCall(PCPolyFromRoots_Private(d, roots, p));
   } else p->remark = PCPOLY_NOT_POSITIVE;

@@ -109,7 +109,7 @@ PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 /* polyoperator.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, Vec, Vec);
 
 /* polyroots.c */
 PETSC_INTERN PetscErrorCode PCPolyLeja_Private(PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PCPolyRoot[]);

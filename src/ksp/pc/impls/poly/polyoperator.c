@@ -33,15 +33,14 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyScale_Private - y = alpha D^{-1}x */
-PetscErrorCode PCPolyScale_Private(PC pc, PetscScalar alpha, Vec x, Vec y)
+/* PCPolyScale_Private - y = D^{-1}x */
+PetscErrorCode PCPolyScale_Private(PC pc, Vec x, Vec y)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
   if (poly->inverse) PetscCall(VecPointwiseMult(y, poly->inverse, x));
   else PetscCall(VecCopy(x, y));
-  PetscCall(VecScale(y, alpha));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -49,13 +48,14 @@ PetscErrorCode PCPolyScale_Private(PC pc, PetscScalar alpha, Vec x, Vec y)
 PetscErrorCode PCPolyMultiplyAdd_Private(PC pc, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
+  Vec      t    = y == u ? poly->t : y;
 
   PetscFunctionBegin;
-  if (transpose) PetscCall(MatMultTranspose(pc->pmat, z, poly->t));
-  else PetscCall(MatMult(pc->pmat, z, poly->t));
-  if (poly->inverse) PetscCall(VecPointwiseMult(poly->t, poly->inverse, poly->t));
-  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, poly->t));
-  else if (alpha == 0.0) PetscCall(VecAXPBY(y, beta, 0.0, poly->t));
-  else PetscCall(VecAXPBYPCZ(y, alpha, beta, 0.0, u, poly->t));
+  if (transpose) PetscCall(MatMultTranspose(pc->pmat, z, t));
+  else PetscCall(MatMult(pc->pmat, z, t));
+  if (poly->inverse) PetscCall(VecPointwiseMult(t, poly->inverse, t));
+  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
+  else if (alpha == 0.0) PetscCall(VecScale(y, beta));
+  else PetscCall(VecAXPBY(y, alpha, beta, u));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

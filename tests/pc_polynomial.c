@@ -1,0 +1,332 @@
+static char help[] = "The polynomial of PCPOLY against what it is defined by: the residual polynomial of GMRES for its start vector, as KSPGMRES computes it, and the\n\
+product of the factors of its roots; its transpose; the same polynomial on any number of processes.\n\n";
+
+#include <petscidrs/private/idrsshadow.h>
+#include "systems.h"
+
+/* The start vector takes this column of the hash */
+#define START_COLUMN 65536
+
+static PetscErrorCode StartVector(PetscInt seed, Vec v)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(v, &begin, &end));
+  PetscCall(VecGetArrayWrite(v, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = (PetscReal)IDRSShadowEntry((uint64_t)seed, (uint64_t)i, START_COLUMN) * (PetscReal)IDRS_SHADOW_UNIT;
+  PetscCall(VecRestoreArrayWrite(v, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = D^{-1}A x */
+static PetscErrorCode ScaledMult(Mat A, Vec diagonal, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecPointwiseDivide(y, y, diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = pi(D^{-1}A) v from the roots, the factors of conjugates together where scalars are real */
+static PetscErrorCode ProductOfFactors(PC pc, Mat A, Vec diagonal, Vec v, Vec y)
+{
+  const PetscReal *re, *im;
+  PetscInt         n;
+  Vec              w, z;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(v, &w));
+  PetscCall(VecDuplicate(v, &z));
+  PetscCall(VecCopy(v, y));
+  PetscCall(PCPolyGetRoots(pc, &n, &re, &im));
+  for (PetscInt i = 0; i < n; i++) {
+    PetscCall(ScaledMult(A, diagonal, y, w));
+#if PetscDefined(USE_COMPLEX)
+    PetscCall(VecAXPY(y, -1.0 / PetscCMPLX(re[i], im[i]), w));
+#else
+    if (im[i] == 0.0) PetscCall(VecAXPY(y, -1.0 / re[i], w));
+    else {
+      const PetscReal square = re[i] * re[i] + im[i] * im[i];
+
+      PetscCall(ScaledMult(A, diagonal, w, z));
+      PetscCall(VecAXPY(y, -2.0 * re[i] / square, w));
+      PetscCall(VecAXPY(y, 1.0 / square, z));
+      i++;
+    }
+#endif
+  }
+  PetscCall(VecDestroy(&w));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||x - y|| / ||y|| */
+static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
+{
+  PetscReal norm;
+  Vec       d;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(x, &d));
+  PetscCall(VecWAXPY(d, -1.0, y, x));
+  PetscCall(VecNorm(d, NORM_2, difference));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  *difference /= norm;
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
+  PetscCall(PCSetType(*pc, PCPOLY));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscCall(PCPolySetDegree(*pc, degree));
+  PetscCall(PCPolySetSeed(*pc, seed));
+  PetscCall(PCSetUp(*pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* B^{-1}D v against the iterate of GMRES on D^{-1}A y = v, and ||pi(D^{-1}A)v|| as predicted, as computed, and as GMRES has it */
+static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal, Vec v, PetscInt degree)
+{
+  const PetscReal tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
+  PetscReal       vnorm, rnorm, predicted, computed, difference;
+  PetscInt        used;
+  Vec             Dv, x, y;
+  KSP             ksp;
+  PC              jacobi;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCPolyGetDegree(pc, NULL, &used));
+  PetscCall(PCPolyGetResidual(pc, &predicted, &computed));
+  PetscCall(ComplainIf(used != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " is used", what, degree, used));
+  PetscCall(VecDuplicate(v, &Dv));
+  PetscCall(VecDuplicate(v, &x));
+  PetscCall(VecDuplicate(v, &y));
+  PetscCall(VecPointwiseMult(Dv, diagonal, v));
+  PetscCall(PCApply(pc, Dv, y));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, KSPGMRES));
+  PetscCall(KSPGMRESSetRestart(ksp, used + 1));
+  PetscCall(KSPGMRESSetCGSRefinementType(ksp, KSP_GMRES_CGS_REFINE_ALWAYS));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &jacobi));
+  PetscCall(PCSetType(jacobi, PCJACOBI));
+  PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_PRECONDITIONED));
+  PetscCall(KSPSetTolerances(ksp, 1e-30, 0.0, PETSC_DEFAULT, used));
+  PetscCall(KSPSolve(ksp, Dv, x));
+  PetscCall(KSPGetResidualNorm(ksp, &rnorm));
+  PetscCall(VecNorm(v, NORM_2, &vnorm));
+  rnorm /= vnorm;
+  PetscCall(ComplainIf(!(PetscAbsReal(predicted - rnorm) <= tolerance), "%s, degree %" PetscInt_FMT ": residual %g predicted, GMRES has %g", what, used, (double)predicted, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(computed - rnorm) <= tolerance), "%s, degree %" PetscInt_FMT ": residual %g computed, GMRES has %g", what, used, (double)computed, (double)rnorm));
+  PetscCall(Difference(y, x, &difference));
+  PetscCall(ComplainIf(!(difference <= (PETSC_MACHINE_EPSILON > 1e-10 ? 1e-3 : 1e-7)), "%s, degree %" PetscInt_FMT ": p(A)v and the iterate of GMRES differ by %g", what, used, (double)difference));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&Dv));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* v - D^{-1}A B^{-1}D v against the product of the factors of the roots */
+static PetscErrorCode CompareFactors(const char what[], PC pc, Mat A, Vec diagonal, Vec v)
+{
+  PetscReal difference;
+  PetscInt  n;
+  Vec       x, y, z;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(v, &x));
+  PetscCall(VecDuplicate(v, &y));
+  PetscCall(VecDuplicate(v, &z));
+  PetscCall(VecPointwiseMult(x, diagonal, v));
+  PetscCall(PCApply(pc, x, y));
+  PetscCall(ScaledMult(A, diagonal, y, x));
+  PetscCall(VecAYPX(x, -1.0, v));
+  PetscCall(ProductOfFactors(pc, A, diagonal, v, z));
+  PetscCall(VecAXPY(x, 1.0, v)); /* the difference is relative to v */
+  PetscCall(VecAXPY(z, 1.0, v));
+  PetscCall(Difference(x, z, &difference));
+  PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
+  PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)), "%s, %" PetscInt_FMT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n, (double)difference));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const PetscInt degrees[] = {1, 2, 3, 4, 6, 8, 12, 16};
+
+static PetscErrorCode TestGMRES(void)
+{
+  const PetscReal peclets[] = {0.0, 0.3, 2.0};
+
+  PetscFunctionBeginUser;
+  for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(peclets); ip++) {
+    Mat A;
+    Vec b, v, diagonal;
+
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, peclets[ip], LAYOUT_UNEVEN, &A, &b));
+    PetscCall(VecDuplicate(b, &v));
+    PetscCall(VecDuplicate(b, &diagonal));
+    PetscCall(MatGetDiagonal(A, diagonal));
+    for (PetscInt seed = 0; seed < 3; seed++) {
+      PetscCall(StartVector(seed, v));
+      for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(degrees); id++) {
+        PC   pc;
+        char what[64];
+
+        if (PETSC_MACHINE_EPSILON > 1e-10 && degrees[id] > 4) continue; /* single precision resolves no larger space */
+        PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, seed %" PetscInt_FMT, (double)peclets[ip], seed));
+        PetscCall(PolyCreate(A, degrees[id], seed, &pc));
+        PetscCall(CompareGMRES(what, pc, A, diagonal, v, degrees[id]));
+        PetscCall(CompareFactors(what, pc, A, diagonal, b));
+        PetscCall(PCDestroy(&pc));
+      }
+    }
+    PetscCall(VecDestroy(&diagonal));
+    PetscCall(VecDestroy(&v));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("GMRES"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Chebyshev, Neumann, and roots of the user, single and in pairs, some of them twice */
+static PetscErrorCode TestRootsTypes(void)
+{
+  const PetscReal re[] = {1.7, 0.2, 0.9, 0.9, 1.1, 0.9, 0.9, 1.1, 0.5}, im[] = {0.0, 0.0, 0.4, -0.4, 0.0, -0.4, 0.4, 0.0, 0.0};
+  Mat             A;
+  Vec             v, diagonal;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.3, LAYOUT_EVEN, &A, &v));
+  PetscCall(VecDuplicate(v, &diagonal));
+  PetscCall(MatGetDiagonal(A, diagonal));
+  for (PCPolyRootsType type = PC_POLY_ROOTS_CHEBYSHEV; type <= PC_POLY_ROOTS_USER; type = (PCPolyRootsType)(type + 1)) {
+    for (PetscInt degree = 1; degree <= 9; degree++) {
+      const PetscReal *rootre, *rootim;
+      PetscReal        previous = PETSC_MAX_REAL;
+      PetscInt         n;
+      PC               pc;
+
+      if (type == PC_POLY_ROOTS_USER && (degree == 3 || degree == 6)) continue; /* half a pair is last */
+      PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+      PetscCall(PCSetType(pc, PCPOLY));
+      PetscCall(PCSetOperators(pc, A, A));
+      PetscCall(PCPolySetDegree(pc, degree));
+      if (type == PC_POLY_ROOTS_USER) PetscCall(PCPolySetRoots(pc, degree, re, im));
+      else PetscCall(PCPolySetRootsType(pc, type));
+      PetscCall(PCSetUp(pc));
+      PetscCall(PCPolyGetRoots(pc, &n, &rootre, &rootim));
+      PetscCall(ComplainIf(n != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", PCPolyRootsTypes[type], degree, n));
+      PetscCall(CompareFactors(PCPolyRootsTypes[type], pc, A, diagonal, v));
+      for (PetscInt i = 0; i < n && type != PC_POLY_ROOTS_USER; i++) {
+        const PetscReal wrong = type == PC_POLY_ROOTS_NEUMANN ? PetscAbsReal(rootre[i] - 1.0) : (rootre[i] > 0.0 && rootre[i] < 2.0 ? 0.0 : 1.0);
+
+        PetscCall(ComplainIf(wrong > 0.0 || rootim[i] != 0.0, "%s, degree %" PetscInt_FMT ": root %g + %gi", PCPolyRootsTypes[type], degree, (double)rootre[i], (double)rootim[i]));
+        previous = rootre[i];
+      }
+      PetscCall(ComplainIf(previous <= 0.0, "%s: no root", PCPolyRootsTypes[type]));
+      PetscCall(PCDestroy(&pc));
+    }
+  }
+  PetscCall(VecDestroy(&diagonal));
+  PetscCall(VecDestroy(&v));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("other roots"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y^T B^{-1} x = x^T B^{-T} y, and both sides of an operator of one */
+static PetscErrorCode TestTranspose(void)
+{
+  Mat A;
+  Vec x, y, Bx, By;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.8, LAYOUT_UNEVEN, &A, &x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecDuplicate(x, &Bx));
+  PetscCall(VecDuplicate(x, &By));
+  PetscCall(VecSetGeneral(y, 0.7));
+  for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(degrees); id++) {
+    PetscScalar left, right;
+    PetscReal   norm;
+    PC          pc;
+
+    PetscCall(PolyCreate(A, degrees[id], 1, &pc));
+    PetscCall(PCApply(pc, x, Bx));
+    PetscCall(PCApplyTranspose(pc, y, By));
+    PetscCall(VecTDot(Bx, y, &left));
+    PetscCall(VecTDot(x, By, &right));
+    PetscCall(VecNorm(Bx, NORM_2, &norm));
+    PetscCall(ComplainIf(!(PetscAbsScalar(left - right) <= 1e4 * PETSC_MACHINE_EPSILON * norm * 30.0), "degree %" PetscInt_FMT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id], (double)PetscAbsScalar(left - right)));
+    PetscCall(PCDestroy(&pc));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&Bx));
+  PetscCall(VecDestroy(&By));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("transpose"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Roots on all processes and on one */
+static PetscErrorCode TestProcesses(void)
+{
+  PetscFunctionBeginUser;
+  for (Layout layout = LAYOUT_EVEN; layout < LAYOUTS; layout = (Layout)(layout + 1)) {
+    const MPI_Comm   comms[] = {PETSC_COMM_WORLD, PETSC_COMM_SELF};
+    const PetscReal *re[2], *im[2];
+    PetscInt         n[2];
+    PC               pc[2];
+
+    for (PetscInt i = 0; i < 2; i++) {
+      Mat A;
+
+      PetscCall(GridCreate(comms[i], layout, 18, 0.5, 0.2, &A));
+      PetscCall(PolyCreate(A, 6, 3, &pc[i]));
+      PetscCall(PCPolyGetRoots(pc[i], &n[i], &re[i], &im[i]));
+      PetscCall(MatDestroy(&A));
+    }
+    PetscCall(ComplainIf(n[0] != n[1] || (n[0] != 6 && PETSC_MACHINE_EPSILON < 1e-10), "layout %d: %" PetscInt_FMT " roots, and %" PetscInt_FMT " on one process", (int)layout, n[0], n[1]));
+    for (PetscInt i = 0; i < n[0]; i++) {
+      const PetscReal difference = PetscAbsReal(re[0][i] - re[1][i]) + PetscAbsReal(im[0][i] - im[1][i]);
+
+      PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)), "layout %d: root %" PetscInt_FMT " is %g + %gi, and %g + %gi on one process", (int)layout, i, (double)re[0][i], (double)im[0][i], (double)re[1][i], (double)im[1][i]));
+    }
+    for (PetscInt i = 0; i < 2; i++) PetscCall(PCDestroy(&pc[i]));
+  }
+  PetscCall(Verdict("processes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(KSPIDRSRegister());
+  PetscCall(TestGMRES());
+  PetscCall(TestRootsTypes());
+  PetscCall(TestTranspose());
+  PetscCall(TestProcesses());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+
+TEST*/

@@ -4,7 +4,8 @@ and counts the runs that reported convergence, and among them those whose true r
   -names a,b,c         names of matrices (default: ten of tutorials/matrices); wedge4 is assembled from three files; reaction, helmholtz, convection\n\
                        and rows are generated\n\
   -solvers a,b:4,c     methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
-  -seeds k             number of seeds of the shadow space; idrs runs once with each (default 1)\n\
+  -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several processes)\n\
+  -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
   -wrong factor        a run is wrong if its true residual is above this factor times the tolerance (default 1.1)\n\
   -verbose             print a line for every run that did not converge or is wrong\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
@@ -106,17 +107,32 @@ static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt seeds, PetscReal factor, PetscBool verbose, Tally *tally)
+/* SetPC - Sets a preconditioner by its name, as in -pcs */
+static PetscErrorCode SetPC(PC pc, const char name[])
 {
-  const char *pcs[] = {PCNONE, PCJACOBI, PCILU};
+  char      **parts;
+  int         n;
   PetscMPIInt size;
-  Vec         b;
+  PetscBool   ilu;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  if (size > 1) pcs[2] = PCBJACOBI; /* of ILU */
+  PetscCall(PetscStrToArray(name, ':', &n, &parts));
+  PetscCheck(n > 0, PETSC_COMM_WORLD, PETSC_ERR_USER, "-pcs: an empty name");
+  PetscCall(PetscStrcmp(parts[0], PCILU, &ilu));
+  PetscCall(PCSetType(pc, ilu && size > 1 ? PCBJACOBI : parts[0])); /* of ILU */
+  if (n > 1) PetscCall(PetscOptionsSetValue(NULL, "-pc_poly_degree", parts[1]));
+  PetscCall(PetscStrToArrayDestroy(n, parts));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[], PetscInt seeds, PetscReal factor, PetscBool verbose, Tally *tally)
+{
+  Vec b;
+
+  PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, NULL, &b));
-  for (PetscInt ipc = 0; ipc < 3; ipc++) {
+  for (PetscInt ipc = 0; ipc < npcs; ipc++) {
     PetscBool can = PETSC_FALSE, idrs;
     KSP       ksp;
     PC        pc;
@@ -126,7 +142,7 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
     PetscCall(KSPSetType(ksp, method));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, pcs[ipc]));
+    PetscCall(SetPC(pc, pcs[ipc]));
     PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
     PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, 5000));
     PetscCall(KSPSetFromOptions(ksp));
@@ -139,6 +155,7 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
         if (idrs) {
           PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, seed));
           PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_seed", value));
+          PetscCall(PetscOptionsSetValue(NULL, "-pc_poly_seed", value));
           PetscCall(KSPSetFromOptions(ksp));
         }
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s, %s, seed %" PetscInt_FMT, solver, name, pcs[ipc], sides[side], seed));
@@ -198,8 +215,8 @@ static PetscErrorCode MatLoadNamed(const char directory[], const char name[], Ma
 
 int main(int argc, char **argv)
 {
-  char     *names[MAX_NAMES], *solvers[MAX_NAMES], directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
-  PetscInt  count, methods;
+  char     *names[MAX_NAMES], *solvers[MAX_NAMES], *pcs[MAX_NAMES], directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
+  PetscInt  count, methods, npcs;
   PetscInt  seeds   = 1;
   PetscReal factor  = 1.1;
   PetscBool verbose = PETSC_FALSE;
@@ -213,6 +230,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
   PetscCall(GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
   PetscCall(GetNames("-solvers", "idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", solvers, &methods));
+  PetscCall(GetNames("-pcs", "none,jacobi,ilu", pcs, &npcs));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "matvecs", "seconds"));
   for (PetscInt m = 0; m < methods; m++) {
     Tally  tally = {0};
@@ -237,7 +255,7 @@ int main(int argc, char **argv)
         PetscCall(Progress(PETSC_COMM_WORLD, text));
         PetscCall(MatCreateProblem(PETSC_COMM_WORLD, names[i], &A));
         if (!A) PetscCall(MatLoadNamed(directory, names[i], &A));
-        PetscCall(RunAll(A, names[i], solvers[m], parts[0], seeds, factor, verbose, &tally));
+        PetscCall(RunAll(A, names[i], solvers[m], parts[0], npcs, pcs, seeds, factor, verbose, &tally));
         PetscCall(MatDestroy(&A));
       }
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));
@@ -248,6 +266,7 @@ int main(int argc, char **argv)
   }
   for (PetscInt i = 0; i < count; i++) PetscCall(PetscFree(names[i]));
   for (PetscInt i = 0; i < methods; i++) PetscCall(PetscFree(solvers[i]));
+  for (PetscInt i = 0; i < npcs; i++) PetscCall(PetscFree(pcs[i]));
   PetscCall(PetscFinalize());
   return 0;
 }

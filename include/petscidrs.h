@@ -98,6 +98,28 @@ typedef enum {
 } PCPolyRootsType;
 PETSC_EXTERN const char *const PCPolyRootsTypes[];
 
+/*E
+  PCPolyPrecision - Precision of the values of the matrix that `PCPOLY` multiplies by
+
+  Values:
++ `PC_POLY_PRECISION_HALF`   - half precision on a GPU, single precision on the host, the default
+. `PC_POLY_PRECISION_SINGLE` - single precision
+- `PC_POLY_PRECISION_DOUBLE` - the precision of `PetscScalar`
+
+  Level: intermediate
+
+  Note:
+  Vectors always have the precision of `PetscScalar`.
+
+.seealso: `PCPOLY`, `PCPolySetPrecision()`, `PCPolyGetPrecision()`
+E*/
+typedef enum {
+  PC_POLY_PRECISION_HALF,
+  PC_POLY_PRECISION_SINGLE,
+  PC_POLY_PRECISION_DOUBLE
+} PCPolyPrecision;
+PETSC_EXTERN const char *const PCPolyPrecisions[];
+
 PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
 
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
@@ -129,6 +151,8 @@ PETSC_EXTERN PetscErrorCode PCPolySetRoots(PC, PetscInt, const PetscReal[], cons
 PETSC_EXTERN PetscErrorCode PCPolyGetRoots(PC, PetscInt *, const PetscReal *[], const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode PCPolySetSeed(PC, PetscInt);
 PETSC_EXTERN PetscErrorCode PCPolyGetSeed(PC, PetscInt *);
+PETSC_EXTERN PetscErrorCode PCPolySetPrecision(PC, PCPolyPrecision);
+PETSC_EXTERN PetscErrorCode PCPolyGetPrecision(PC, PCPolyPrecision *);
 PETSC_EXTERN PetscErrorCode PCPolySetReuse(PC, PetscBool);
 PETSC_EXTERN PetscErrorCode PCPolyGetReuse(PC, PetscBool *);
 PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);

@@ -17,6 +17,7 @@
 #include <petscidrs/private/idrsops.h>
 
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
+const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
 
 /* The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large for the precision */
 #define PCPOLY_GUARD_FACTOR 1.5
@@ -49,12 +50,12 @@ static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBo
     const PetscReal  modulus = PCPolyModulus(nu);
 
     if (PCPolyGroup(nu) == 2) {
-      PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, 2.0 * nu.re / modulus, w, -1.0 / modulus, w, other));
-      PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, 1.0, w, -1.0 / modulus, other, w));
+      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, 2.0 * nu.re / modulus, w, -1.0 / modulus, w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, 1.0, w, -1.0 / modulus, other, w));
     } else {
       Vec swap = w;
 
-      PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, 1.0, w, -1.0 / PCPolyScalar(nu), w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, 1.0, w, -1.0 / PCPolyScalar(nu), w, other));
       w     = other;
       other = swap;
     }
@@ -160,11 +161,19 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   }
   PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
   if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
-  while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree > 1 && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
-    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": ||pi(A)v||/||v|| is %g instead of %g\n", p->degree, (double)poly->seen, (double)p->residual));
-    PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
-    if (p->degree) p->remark = PCPOLY_INACCURATE;
-    PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
+  while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
+    PetscBool single = PETSC_FALSE;
+
+    if (poly->copy) PetscCall(PCPolyCopyGetInfo_Private(poly->copy, &single, NULL));
+    if (!single && p->degree == 1) break;
+    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT "%s: ||pi(A)v||/||v|| is %g instead of %g\n", p->degree, single ? " in single precision" : "", (double)poly->seen, (double)p->residual));
+    if (single) PetscCall(PCPolySetUpCopy_Private(pc, PC_POLY_PRECISION_DOUBLE));
+    else {
+      PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
+      p->dimension = space.m;
+      if (p->degree) p->remark = PCPOLY_INACCURATE;
+      PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
+    }
     if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
   }
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
@@ -182,6 +191,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpOperator_Private(pc));
+  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
   if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(poly->w, &v));
   PetscCall(IDRSVecSetHashed(v, (uint64_t)poly->seed, PCPOLY_COLUMN));
@@ -203,6 +213,27 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
 {
   PetscFunctionBegin;
   PetscCall(PCPolyEvaluate_Private(pc, PETSC_TRUE, PETSC_TRUE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Which products there are; the bytes are those of all processes */
+static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
+{
+  PC_Poly       *poly = (PC_Poly *)pc->data;
+  PetscBool      single;
+  PetscLogDouble bytes;
+
+  PetscFunctionBegin;
+  if (!poly->copy) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  products by MatMult(), no copy: %s\n", poly->nocopy));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCPolyCopyGetInfo_Private(poly->copy, &single, &bytes));
+  IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s", bytes, PCPolyPrecisions[single ? PC_POLY_PRECISION_SINGLE : PC_POLY_PRECISION_DOUBLE]));
+  if (single && poly->precision == PC_POLY_PRECISION_HALF) PetscCall(PetscViewerASCIIPrintf(viewer, " (half is for GPUs)"));
+  if (!single && poly->precision != PC_POLY_PRECISION_DOUBLE) PetscCall(PetscViewerASCIIPrintf(viewer, " (a narrower one does not do)"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,7 +259,8 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, ", from a Krylov space of dimension %" PetscInt_FMT, p->dimension));
     PetscCall(PetscViewerASCIIPrintf(viewer, "\n  residual of the random start vector: %g", (double)poly->seen));
     if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, ", predicted %g", (double)p->residual));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "\n  products by MatMult(), in the precision of PetscScalar\n"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+    PetscCall(PCPolyViewCopy_Private(pc, viewer));
     if (!poly->inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));
     if (poly->unscaled) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled, as their diagonal entry is zero: %" PetscInt_FMT "\n", poly->unscaled));
   } else if (p->remark) PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
@@ -240,6 +272,7 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscInt  degree, seed;
   PetscEnum type;
+  PetscEnum precision;
   PetscBool reuse, set;
 
   PetscFunctionBegin;
@@ -250,6 +283,8 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   if (set) PetscCall(PCPolySetRootsType(pc, (PCPolyRootsType)type));
   PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "PCPolySetSeed", poly->seed, &seed, &set));
   if (set) PetscCall(PCPolySetSeed(pc, seed));
+  PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions, (PetscEnum)poly->precision, &precision, &set));
+  if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
   PetscCall(PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
   if (set) PetscCall(PCPolySetReuse(pc, reuse));
   PetscOptionsHeadEnd();
@@ -264,6 +299,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(VecDestroy(&poly->inverse));
   PetscCall(VecDestroy(&poly->w));
   PetscCall(VecDestroy(&poly->t));
+  PetscCall(PCPolyCopyDestroy_Private(&poly->copy));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
 }

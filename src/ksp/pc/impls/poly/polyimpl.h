@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   polyspace.c   { polyoperator.c, polyroots.c }
+     poly.c   polyspace.c   { polyoperator.c, polyroots.c }   polypacked.c
 
    poly.c also calls polyset.c
 */
@@ -81,18 +81,24 @@ typedef struct {
   PetscScalar *H;
 } PCPolySpace;
 
+/* A copy of D^{-1}A for the products of the polynomial, in fewer bytes than A */
+typedef struct _n_PCPolyCopy *PCPolyCopy;
+
 typedef struct {
   /* Settings */
   PetscInt        degree;
   PetscInt        seed; /* of the start vector */
   PCPolyRootsType type;
-  PetscBool       reuse; /* keep the polynomial when A changes */
-  PetscInt        nuser; /* roots that the user has given */
+  PetscBool       reuse;     /* keep the polynomial when A changes */
+  PCPolyPrecision precision; /* of the values of the copy */
+  PetscInt        nuser;     /* roots that the user has given */
   PCPolyRoot     *user;
   /* The operator D^{-1}A */
-  Vec      inverse;  /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
-  PetscInt unscaled; /* rows whose diagonal entry is zero */
-  Vec      w, t;     /* work vectors: of the factors, of the product */
+  Vec         inverse;  /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
+  PetscInt    unscaled; /* rows whose diagonal entry is zero */
+  Vec         w, t;     /* work vectors: of the factors, of the product */
+  PCPolyCopy  copy;     /* NULL where the products are by MatMult() */
+  const char *nocopy;   /* why there is no copy, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */
@@ -108,8 +114,16 @@ PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 
 /* polyoperator.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+
+/* polypacked.c */
+PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PetscBool, PCPolyCopy *, const char *[], PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
+PETSC_INTERN PetscErrorCode PCPolyCopyGetInfo_Private(PCPolyCopy, PetscBool *, PetscLogDouble *);
+PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
 
 /* polyroots.c */
 PETSC_INTERN PetscErrorCode PCPolyLeja_Private(PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PCPolyRoot[]);

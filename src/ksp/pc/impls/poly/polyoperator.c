@@ -1,5 +1,5 @@
 /*
-   The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves, by MatMult() and Vec operations, for every type of matrix
+   The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves: by MatMult() and Vec operations, for every type of matrix, and by a copy
 */
 #include "polyimpl.h"
 
@@ -57,5 +57,31 @@ PetscErrorCode PCPolyMultiplyAdd_Private(PC pc, PetscBool transpose, PetscScalar
   if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolySetUpCopy_Private - A copy in this precision, or in a wider one if not all values are finite in it. The processor has no arithmetic for half precision, so single is taken */
+PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
+{
+  PC_Poly        *poly   = (PC_Poly *)pc->data;
+  const PetscBool unit   = (PetscBool)(poly->inverse && !poly->unscaled);
+  PetscBool       single = (PetscBool)(precision != PC_POLY_PRECISION_DOUBLE), finite;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolyCopyDestroy_Private(&poly->copy));
+  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->w, poly->inverse, unit, single, &poly->copy, &poly->nocopy, &finite));
+  if (!finite) PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->w, poly->inverse, unit, PETSC_FALSE, &poly->copy, &poly->nocopy, &finite));
+  if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one */
+PetscErrorCode PCPolyMultiplyAddPacked_Private(PC pc, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (poly->copy && !transpose) PetscCall(PCPolyCopyMultiplyAdd_Private(poly->copy, alpha, u, beta, z, y));
+  else PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, alpha, u, beta, z, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -135,6 +135,24 @@ static PetscErrorCode PCPolyGetSeed_Poly(PC pc, PetscInt *seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCPolySetPrecision_Poly(PC pc, PCPolyPrecision precision)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCheck(precision >= PC_POLY_PRECISION_HALF && precision <= PC_POLY_PRECISION_DOUBLE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_precision %d: no such precision", PCPolyPrefix_Private(pc), (int)precision);
+  if (precision != poly->precision) PCPolyChanged_Private(pc);
+  poly->precision = precision;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetPrecision_Poly(PC pc, PCPolyPrecision *precision)
+{
+  PetscFunctionBegin;
+  *precision = ((PC_Poly *)pc->data)->precision;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCPolySetReuse_Poly(PC pc, PetscBool reuse)
 {
   PetscFunctionBegin;
@@ -173,6 +191,8 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   PCPolyCompose(PCPolyGetRoots);
   PCPolyCompose(PCPolySetSeed);
   PCPolyCompose(PCPolyGetSeed);
+  PCPolyCompose(PCPolySetPrecision);
+  PCPolyCompose(PCPolyGetPrecision);
   PCPolyCompose(PCPolySetReuse);
   PCPolyCompose(PCPolyGetReuse);
   PCPolyCompose(PCPolyGetResidual);
@@ -390,6 +410,61 @@ PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscUseMethod(pc, "PCPolyGetSeed_C", (PC, PetscInt *), (pc, seed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetPrecision - Sets the precision of the values that `PCPOLY` multiplies by
+
+  Logically Collective
+
+  Input Parameters:
++ pc        - the preconditioner context
+- precision - the precision (default `PC_POLY_PRECISION_HALF`)
+
+  Options Database Key:
+. -pc_poly_precision (half|single|double) - the precision
+
+  Level: intermediate
+
+  Notes:
+  The preconditioner multiplies by a copy of the matrix whose values are rounded. Vectors keep the precision of `PetscScalar`, so the preconditioner stays a linear
+  operator, and the Krylov method multiplies by the matrix itself: the solution is as accurate as with any other precision.
+
+  The set-up takes a wider precision where values are not finite in a narrower one, or where the polynomial reduces its start vector less than predicted. On
+  the host half precision is taken as single. Matrices and vectors for which there is no copy are multiplied by `MatMult()`; `-ksp_view` tells why.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyPrecision`, `PCPolyGetPrecision()`
+@*/
+PetscErrorCode PCPolySetPrecision(PC pc, PCPolyPrecision precision)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(pc, precision, 2);
+  PetscTryMethod(pc, "PCPolySetPrecision_C", (PC, PCPolyPrecision), (pc, precision));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetPrecision - Gets the precision set with `PCPolySetPrecision()`
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. precision - the precision
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetPrecision()`
+@*/
+PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetPrecision_C", (PC, PCPolyPrecision *), (pc, precision));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,308 @@
+/*
+   A copy of D^{-1}A in the memory of the host for the products of the polynomial, in fewer bytes than A has, and with the vector operations of a factor in
+   the same loop over the rows:
+
+     y = alpha u + beta D^{-1}A z
+
+   - Rows are sorted by their length within windows, and taken in slices of PCPOLY_SLICE rows. A slice is a number of slots; a slot has one entry of each row,
+     as 16 bits each for the columns, from a base of the slot on, and a value in single precision, or in that of PetscScalar.
+   - The entries of a slot are those whose columns come next in their rows and are not too far from each other; rows that have none get a zero there.
+   - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
+   - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z has come.
+*/
+#include "polyimpl.h"
+
+#define PCPOLY_SLICE   8
+#define PCPOLY_WINDOW  1024
+#define PCPOLY_REACH   65536 /* columns that 16 bits can tell apart */
+#define PCPOLY_PADDING 1.5   /* largest share of stored to true entries */
+
+#if PetscDefined(USE_COMPLEX)
+typedef float _Complex PCPolySingle;
+#else
+typedef float PCPolySingle;
+#endif
+
+struct _n_PCPolyCopy {
+  PetscBool      single; /* the values */
+  PetscLogDouble bytes;  /* on this process */
+  PetscBool      unit;   /* the diagonal is 1 and not stored */
+  PetscInt       n, slices, nslots;
+  PetscInt      *order; /* row of each place; -1 behind the last */
+  PetscInt      *first; /* slot of each slice */
+  PetscInt      *base;  /* column of each slot */
+  uint16_t      *columns;
+  void          *values;
+  PetscInt       nouter; /* rows with entries outside the diagonal block */
+  PetscInt      *outer, *outerfirst, *outercolumns;
+  void          *outervalues;
+  VecScatter     scatter;
+  Vec            ghosts;
+};
+
+/* The rows of a sequential matrix */
+typedef struct {
+  Mat                A;
+  PetscInt           n;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+} PCPolyRows;
+
+static PetscErrorCode PCPolyRowsGet(Mat A, PCPolyRows *rows)
+{
+  PetscBool done;
+
+  PetscFunctionBegin;
+  rows->A = A;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &rows->i, &rows->j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
+  PetscCall(MatSeqAIJGetArrayRead(A, &rows->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyRowsRestore(PCPolyRows *rows)
+{
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJRestoreArrayRead(rows->A, &rows->a));
+  PetscCall(MatRestoreRowIJ(rows->A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &rows->i, &rows->j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Stores a value, and whether it is finite there */
+static inline void PCPolyStore(PCPolyCopy copy, void *values, PetscInt k, PetscScalar value, PetscBool *finite)
+{
+  if (copy->single) {
+    PCPolySingle *single = (PCPolySingle *)values + k;
+
+    *single = (PCPolySingle)value;
+    if (PetscIsInfOrNanScalar((PetscScalar)*single)) *finite = PETSC_FALSE;
+  } else ((PetscScalar *)values)[k] = value;
+}
+
+/* Sorts the rows of each window by their length, longest first; rows of one length keep their order, as the key has their place below the length */
+static PetscErrorCode PCPolySort(PCPolyCopy copy, const PCPolyRows *rows)
+{
+  const PetscInt longest = 1048576; /* longer ones count as this long */
+
+  PetscFunctionBegin;
+  for (PetscInt begin = 0; begin < copy->n; begin += PCPOLY_WINDOW) {
+    const PetscInt count = PetscMin(PCPOLY_WINDOW, copy->n - begin);
+    PetscInt       keys[PCPOLY_WINDOW];
+
+    for (PetscInt k = 0; k < count; k++) keys[k] = (longest - PetscMin(longest, rows->i[begin + k + 1] - rows->i[begin + k])) * PCPOLY_WINDOW + k;
+    PetscCall(PetscSortInt(count, keys));
+    for (PetscInt k = 0; k < count; k++) copy->order[begin + k] = begin + keys[k] % PCPOLY_WINDOW;
+  }
+  for (PetscInt k = copy->n; k < copy->slices * PCPOLY_SLICE; k++) copy->order[k] = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The slots of a slice, from this one on, and the slot behind them. Without values in the copy they are counted only. A slot begins at the smallest column
+   that is left in the slice
+*/
+static PetscInt PCPolyFillSlice(PCPolyCopy copy, const PCPolyRows *rows, const PetscScalar inverse[], PetscInt slice, PetscInt slot, PetscBool *finite)
+{
+  const PetscInt *order = copy->order + slice * PCPOLY_SLICE;
+  PetscInt        next[PCPOLY_SLICE], base;
+
+  for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) next[lane] = order[lane] < 0 ? 0 : rows->i[order[lane]];
+  while (PETSC_TRUE) {
+    base = PETSC_MAX_INT;
+    for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) {
+      if (order[lane] < 0) continue;
+      if (copy->unit && next[lane] < rows->i[order[lane] + 1] && rows->j[next[lane]] == order[lane]) next[lane]++; /* the diagonal */
+      if (next[lane] < rows->i[order[lane] + 1]) base = PetscMin(base, rows->j[next[lane]]);
+    }
+    if (base == PETSC_MAX_INT) return slot;
+    if (copy->values) copy->base[slot] = base;
+    for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) {
+      const PetscInt  place = slot * PCPOLY_SLICE + lane, k = next[lane];
+      const PetscBool taken = (PetscBool)(order[lane] >= 0 && k < rows->i[order[lane] + 1] && rows->j[k] - base < PCPOLY_REACH);
+
+      if (taken) next[lane]++;
+      if (!copy->values) continue;
+      copy->columns[place] = taken ? (uint16_t)(rows->j[k] - base) : 0;
+      PCPolyStore(copy, copy->values, place, taken ? (inverse ? inverse[order[lane]] : 1.0) * rows->a[k] : 0.0, finite);
+    }
+    slot++;
+  }
+}
+
+static PetscErrorCode PCPolyPackInner(PCPolyCopy copy, Mat A, const PetscScalar inverse[], PetscBool *small, PetscBool *finite)
+{
+  const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
+  PetscInt     entries;
+  PCPolyRows   rows;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolyRowsGet(A, &rows));
+  copy->n      = rows.n;
+  copy->slices = (rows.n + PCPOLY_SLICE - 1) / PCPOLY_SLICE;
+  PetscCall(PetscMalloc2(copy->slices * PCPOLY_SLICE, &copy->order, copy->slices + 1, &copy->first));
+  PetscCall(PCPolySort(copy, &rows));
+  copy->first[0] = 0;
+  for (PetscInt slice = 0; slice < copy->slices; slice++) copy->first[slice + 1] = PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
+  copy->nslots = copy->first[copy->slices];
+  entries      = rows.i[rows.n] - (copy->unit ? rows.n : 0);
+  *small       = (PetscBool)((PetscReal)copy->nslots * PCPOLY_SLICE <= PCPOLY_PADDING * (PetscReal)entries + PCPOLY_WINDOW);
+  if (*small) {
+    PetscCall(PetscMalloc3(copy->nslots, &copy->base, copy->nslots * PCPOLY_SLICE, &copy->columns, copy->nslots * PCPOLY_SLICE * size, (char **)&copy->values));
+    for (PetscInt slice = 0; slice < copy->slices; slice++) (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
+    copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) + (PetscLogDouble)copy->slices * (PCPOLY_SLICE + 1) * sizeof(PetscInt);
+  }
+  PetscCall(PCPolyRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The block outside the diagonal one, whose columns are those of garray in the vectors */
+static PetscErrorCode PCPolyPackOuter(PCPolyCopy copy, Vec like, Mat A, const PetscInt garray[], const PetscScalar inverse[], PetscBool *finite)
+{
+  const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
+  PetscInt     columns, row = 0;
+  PCPolyRows   rows;
+  IS           is;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, NULL, &columns));
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, columns, garray, PETSC_USE_POINTER, &is));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, columns, &copy->ghosts));
+  PetscCall(VecScatterCreate(like, is, copy->ghosts, NULL, &copy->scatter));
+  PetscCall(ISDestroy(&is));
+  PetscCall(PCPolyRowsGet(A, &rows));
+  for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
+  PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns, rows.i[rows.n] * size, (char **)&copy->outervalues));
+  copy->outerfirst[0] = 0;
+  for (PetscInt i = 0; i < rows.n; i++) {
+    if (rows.i[i + 1] == rows.i[i]) continue;
+    for (PetscInt k = rows.i[i]; k < rows.i[i + 1]; k++) {
+      copy->outercolumns[k] = rows.j[k];
+      PCPolyStore(copy, copy->outervalues, k, (inverse ? inverse[i] : 1.0) * rows.a[k], finite);
+    }
+    copy->outer[row]        = i;
+    copy->outerfirst[++row] = rows.i[i + 1];
+  }
+  copy->bytes += (PetscLogDouble)rows.i[rows.n] * (sizeof(PetscInt) + size) + 2.0 * copy->nouter * sizeof(PetscInt) + (PetscLogDouble)columns * sizeof(PetscScalar);
+  PetscCall(PCPolyRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
+{
+  PetscFunctionBegin;
+  if (!*copy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFree2((*copy)->order, (*copy)->first));
+  PetscCall(PetscFree3((*copy)->base, (*copy)->columns, (*copy)->values));
+  PetscCall(PetscFree4((*copy)->outer, (*copy)->outerfirst, (*copy)->outercolumns, (*copy)->outervalues));
+  PetscCall(VecScatterDestroy(&(*copy)->scatter));
+  PetscCall(VecDestroy(&(*copy)->ghosts));
+  PetscCall(PetscFree(*copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyCopyCreate_Private - A copy of D^{-1}A with values of this precision
+
+   Input Parameters:
++  A       - the matrix
+.  like    - a vector of the kind that is multiplied
+.  inverse - the diagonal of D^{-1}, or NULL
+.  unit    - whether all rows are scaled by it
+-  single  - values in single precision, else in that of PetscScalar
+
+   Output Parameters:
++  newcopy - the copy, or NULL
+.  why     - why there is none for this matrix, or NULL
+-  finite  - whether all values are finite in this precision, on all processes; else there is no copy
+*/
+PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool unit, PetscBool single, PCPolyCopy *newcopy, const char *why[], PetscBool *finite)
+{
+  PetscBool          sequential, parallel, host, small = PETSC_TRUE;
+  PetscInt           bad[2];
+  const PetscInt    *garray = NULL;
+  const PetscScalar *d      = NULL;
+  PCPolyCopy         copy;
+  Mat                inner = A, outer = NULL;
+
+  PetscFunctionBegin;
+  *newcopy = NULL;
+  *finite  = PETSC_TRUE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJ, &sequential));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &host, VECSEQ, VECMPI, ""));
+  *why = !host ? "the vectors are not of type standard" : (!sequential && !parallel ? "the matrix is not of type aij" : NULL);
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscNew(&copy));
+  copy->single = single;
+  copy->unit   = unit;
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &inner, &outer, &garray));
+  if (inverse) PetscCall(VecGetArrayRead(inverse, &d));
+  PetscCall(PCPolyPackInner(copy, inner, d, &small, finite));
+  if (parallel) PetscCall(PCPolyPackOuter(copy, like, outer, garray, d, finite));
+  if (inverse) PetscCall(VecRestoreArrayRead(inverse, &d));
+  bad[0] = !small;
+  bad[1] = !*finite;
+  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
+  if (bad[0]) *why = "its rows are too uneven in length, or too wide";
+  if (bad[1]) *finite = PETSC_FALSE;
+  if (bad[0] || bad[1]) PetscCall(PCPolyCopyDestroy_Private(&copy));
+  *newcopy = copy;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define PCPolyInner  PCPolyInnerSingle
+#define PCPolyOuter  PCPolyOuterSingle
+#define PCPolyNumber PCPolySingle
+#include "polyrows.h"
+#undef PCPolyInner
+#undef PCPolyOuter
+#undef PCPolyNumber
+#define PCPolyInner  PCPolyInnerScalar
+#define PCPolyOuter  PCPolyOuterScalar
+#define PCPolyNumber PetscScalar
+#include "polyrows.h"
+
+PetscErrorCode PCPolyCopyGetInfo_Private(PCPolyCopy copy, PetscBool *single, PetscLogDouble *bytes)
+{
+  PetscFunctionBegin;
+  if (single) *single = copy->single;
+  if (bytes) *bytes = copy->bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyCopyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z; y may be u, and must not be z */
+PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+{
+  const PetscScalar *zarray, *uarray, *ghosts;
+  PetscScalar       *yarray;
+
+  PetscFunctionBegin;
+  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGetArrayRead(z, &zarray));
+  if (y == u) {
+    PetscCall(VecGetArray(y, &yarray));
+    uarray = yarray;
+  } else {
+    PetscCall(VecGetArrayWrite(y, &yarray));
+    PetscCall(VecGetArrayRead(u, &uarray));
+  }
+  if (copy->single) PCPolyInnerSingle(copy, alpha, uarray, beta, zarray, yarray);
+  else PCPolyInnerScalar(copy, alpha, uarray, beta, zarray, yarray);
+  PetscCall(VecRestoreArrayRead(z, &zarray));
+  if (copy->scatter) {
+    PetscCall(VecScatterEnd(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecGetArrayRead(copy->ghosts, &ghosts));
+    if (copy->single) PCPolyOuterSingle(copy, beta, ghosts, yarray);
+    else PCPolyOuterScalar(copy, beta, ghosts, yarray);
+    PetscCall(VecRestoreArrayRead(copy->ghosts, &ghosts));
+  }
+  if (y == u) PetscCall(VecRestoreArray(y, &yarray));
+  else {
+    PetscCall(VecRestoreArrayRead(u, &uarray));
+    PetscCall(VecRestoreArrayWrite(y, &yarray));
+  }
+  PetscCall(PetscLogFlops((copy->unit ? 6.0 : 5.0) * copy->n + 2.0 * copy->nslots * PCPOLY_SLICE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,41 @@
+/*
+   The loops over the rows of a copy of D^{-1}A whose values are of type PCPolyNumber: included once for each type, with names for the functions
+*/
+
+/* y = alpha u + beta (z + sums), or alpha u + beta sums where the diagonal is stored */
+static void PCPolyInner(PCPolyCopy copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[], PetscScalar y[])
+{
+  const PCPolyNumber *values = (const PCPolyNumber *)copy->values;
+
+  for (PetscInt slice = 0; slice < copy->slices; slice++) {
+    const PetscInt *order             = copy->order + slice * PCPOLY_SLICE;
+    const PetscInt  count             = PetscMin(PCPOLY_SLICE, copy->n - slice * PCPOLY_SLICE);
+    PetscScalar     sum[PCPOLY_SLICE] = {0};
+
+    for (PetscInt slot = copy->first[slice]; slot < copy->first[slice + 1]; slot++) {
+      const PetscScalar  *x       = z + copy->base[slot];
+      const uint16_t     *columns = copy->columns + slot * PCPOLY_SLICE;
+      const PCPolyNumber *a       = values + slot * PCPOLY_SLICE;
+
+      for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) sum[lane] += (PetscScalar)a[lane] * x[columns[lane]];
+    }
+    for (PetscInt lane = 0; lane < count; lane++) {
+      const PetscInt row = order[lane];
+
+      y[row] = alpha * u[row] + beta * (copy->unit ? z[row] + sum[lane] : sum[lane]);
+    }
+  }
+}
+
+/* y += beta times the entries outside the diagonal block */
+static void PCPolyOuter(PCPolyCopy copy, PetscScalar beta, const PetscScalar ghosts[], PetscScalar y[])
+{
+  const PCPolyNumber *a = (const PCPolyNumber *)copy->outervalues;
+
+  for (PetscInt i = 0; i < copy->nouter; i++) {
+    PetscScalar sum = 0.0;
+
+    for (PetscInt k = copy->outerfirst[i]; k < copy->outerfirst[i + 1]; k++) sum += (PetscScalar)a[k] * ghosts[copy->outercolumns[k]];
+    y[copy->outer[i]] += beta * sum;
+  }
+}

@@ -1,7 +1,7 @@
 static char help[] = "Tries Krylov methods on a linear system with one preconditioner. make advise calls it for each preconditioner.\n\
   -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
   -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, and idr:4 where PETSc has it)\n\
-  -preconditioners a,b,...  types of preconditioners, read by make advise (default none,jacobi,bjacobi,sor,asm,gamg)\n\
+  -preconditioners a,b,...  types of preconditioners, read by make advise (default none,jacobi,poly,bjacobi,sor,asm,gamg)\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds is killed\n\
   -total seconds            no run begins after this time (default 300)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
@@ -257,13 +257,14 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
 static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
 {
   const char *const given[] = {"-mat_type", "-vec_type", "-ksp_gmres_restart"};
-  char              value[PETSC_MAX_PATH_LEN], *idrs;
+  char              value[PETSC_MAX_PATH_LEN], *idrs, *poly;
   PetscBool         set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrstr(run->options, "-ksp_type idrs", &idrs));
+  PetscCall(PetscStrstr(run->options, "-pc_type poly", &poly));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", value, sizeof(value), &set));
-  if (set && idrs) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", value));
+  if (set && (idrs || poly)) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", value));
   PetscCall(PetscPrintf(advice->comm, "%s -ksp_pc_side right -ksp_rtol %g", run->options, (double)advice->rtol));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(given); k++) {
     PetscCall(PetscOptionsGetString(NULL, NULL, given[k], value, sizeof(value), &set));

@@ -316,6 +316,45 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*MC
+  PCPOLY - A polynomial in the matrix, scaled by its diagonal, for nonsymmetric systems: an application takes products only, no reduction and no triangular solve
+
+  Options Database Keys:
++ -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
+. -pc_poly_roots (gmres|chebyshev|neumann|user) - where the roots come from (default gmres), see `PCPolySetRootsType()`
+. -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
+. -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see `PCPolySetPrecision()`
+- -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
+
+  Level: beginner
+
+  Notes:
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every `KSP`.
+
+  With D the diagonal of the matrix A the preconditioner is $B^{-1} = p(D^{-1}A) D^{-1}$. The polynomial p is such that $\pi(z) = 1 - z p(z)$ is the residual polynomial of
+  degree steps of GMRES for $D^{-1}A$ and a random start vector. Its roots, the harmonic Ritz values, come from a Krylov space that has more dimensions than the degree, and that
+  is built by matrix products and two or three reductions. p is applied factor by factor, by its own roots in Leja order.
+
+  The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it takes a smaller degree. If the polynomial reduces the start vector less than
+  predicted, it takes values of a wider precision, then a smaller degree. If Ritz values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay.
+  `-ksp_view` shows the degree used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
+
+  Rows whose diagonal entry is zero are not scaled, and no row of a matrix without `MatGetDiagonal()`. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
+  `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
+
+  Matrices of type `MATAIJ` with vectors in the memory of the host are multiplied by a copy with values in single precision and columns of 16 bits, and vector operations
+  in the same loops. Its size is in `-ksp_view`. Other matrices, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the
+  rounding of the values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
+
+  The preconditioner keeps three vectors, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
+
+  References:
+  J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M. Nachtigal, L. Reichel and
+  L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13 (1992)
+
+.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`, `PCPolySetRootsType()`,
+          `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetReuse()`, `PCPolyGetResidual()`
+M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {
   PC_Poly *poly;

@@ -2,6 +2,7 @@
    The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves: by MatMult() and Vec operations, for every type of matrix, and by a copy
 */
 #include "polyimpl.h"
+#include <petsc/private/matimpl.h>
 
 /* PCPolySetUpOperator_Private - D^{-1}, where A can tell its diagonal. A row whose diagonal entry is zero is not scaled */
 PetscErrorCode PCPolySetUpOperator_Private(PC pc)
@@ -81,7 +82,10 @@ PetscErrorCode PCPolyMultiplyAddPacked_Private(PC pc, PetscBool transpose, Petsc
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (poly->copy && !transpose) PetscCall(PCPolyCopyMultiplyAdd_Private(poly->copy, alpha, u, beta, z, y));
-  else PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, alpha, u, beta, z, y));
+  if (poly->copy && !transpose) {
+    PetscCall(PetscLogEventBegin(MAT_Mult, pc->pmat, z, y, 0)); /* a product of the matrix, for -log_view */
+    PetscCall(PCPolyCopyMultiplyAdd_Private(poly->copy, alpha, u, beta, z, y));
+    PetscCall(PetscLogEventEnd(MAT_Mult, pc->pmat, z, y, 0));
+  } else PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, alpha, u, beta, z, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -26,7 +26,16 @@ const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPreci
 /* The column of the hash that the start vector takes: none of those of a shadow space */
 #define PCPOLY_COLUMN 65536
 
-static const char *const PCPolyRemarks[] = {[PCPOLY_AS_ASKED] = "as asked", [PCPOLY_INDEFINITE] = "Ritz values lie on both sides of the imaginary axis: the degree is not checked, and preconditioning by a polynomial may not pay", [PCPOLY_SPACE_ENDS] = "the Krylov space of the start vector has no larger dimension", [PCPOLY_HALF_PLANE] = "with a larger degree the preconditioned operator has Ritz values outside the right half plane", [PCPOLY_INACCURATE] = "with a larger degree rounding errors are too large", [PCPOLY_NOT_FINITE] = "A, or A over its diagonal, has entries that are infinite or NaN", [PCPOLY_SINGULAR] = "no polynomial of A reduces the start vector", [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need"};
+static const char *const PCPolyRemarks[] = {
+  [PCPOLY_AS_ASKED]     = "as asked",
+  [PCPOLY_INDEFINITE]   = "Ritz values lie on both sides of the imaginary axis: the degree is not checked, and preconditioning by a polynomial may not pay",
+  [PCPOLY_SPACE_ENDS]   = "the Krylov space of the start vector has no larger dimension",
+  [PCPOLY_HALF_PLANE]   = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
+  [PCPOLY_INACCURATE]   = "with a larger degree rounding errors are too large",
+  [PCPOLY_NOT_FINITE]   = "A, or A over its diagonal, has entries that are infinite or NaN",
+  [PCPOLY_SINGULAR]     = "no polynomial of A reduces the start vector",
+  [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
+};
 
 /* y = p(D^{-1}A) x, or p(D^{-1}A) D^{-1} x, or with A^T. The factors of single roots go to and fro between y and w */
 static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBool scaled, Vec x, Vec y)

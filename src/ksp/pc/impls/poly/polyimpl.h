@@ -26,11 +26,17 @@ static inline PetscInt PCPolyGroup(PCPolyRoot root)
 
 static inline PetscReal PCPolyModulus(PCPolyRoot root)
 {
-#if PetscDefined(USE_COMPLEX)
-  return PetscAbsComplex(PetscCMPLX(root.re, root.im));
-#else
-  return PetscSqrtReal(PetscSqr(root.re) + PetscSqr(root.im));
-#endif
+  return PetscHypotReal(root.re, root.im);
+}
+
+/* a / b, also where the square of |b| overflows or vanishes */
+static inline PCPolyRoot PCPolyQuotient(PCPolyRoot a, PCPolyRoot b)
+{
+  const PetscReal modulus = PCPolyModulus(b);
+
+  a = (PCPolyRoot){a.re / modulus, a.im / modulus};
+  b = (PCPolyRoot){b.re / modulus, b.im / modulus};
+  return (PCPolyRoot){a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
 }
 
 /* A root that is no half of a pair */

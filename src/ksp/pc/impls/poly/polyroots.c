@@ -132,7 +132,7 @@ void PCPolyNewtonBasis_Private(PetscInt m, const PCPolyRoot shifts[], PetscReal 
     T[j + j * ld]     = group == 2 ? shifts[j].re : theta;
     T[j + 1 + j * ld] = gamma;
     if (group == 2 && j + 1 < m) {
-      T[j + (j + 1) * ld]     = -PetscSqr(shifts[j].im) / gamma;
+      T[j + (j + 1) * ld]     = -shifts[j].im * (shifts[j].im / gamma);
       T[j + 1 + (j + 1) * ld] = shifts[j].re;
       T[j + 2 + (j + 1) * ld] = gamma;
     }
@@ -250,10 +250,10 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
     norm = 0.0;
     for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, PCPolyModulus(roots[i]));
     for (PetscInt i = 0; found && i < d; i++) {
-      const PetscReal modulus = PCPolyModulus(roots[i]);
+      /* of a pair of conjugates each takes the place of the inverse of the other, so that the positive imaginary part stays first */
+      const PCPolyRoot inverse = PCPolyQuotient((PCPolyRoot){1.0, 0.0}, (PCPolyRoot){roots[i].re, PetscDefined(USE_COMPLEX) ? roots[i].im : -roots[i].im});
 
-      /* the inverse; of a pair of conjugates each takes the place of the other */
-      if (modulus > PCPOLY_NEGLIGIBLE * norm) roots[p->nroots++] = (PCPolyRoot){roots[i].re / modulus / modulus, (PetscDefined(USE_COMPLEX) ? -1 : 1) * roots[i].im / modulus / modulus};
+      if (PCPolyModulus(roots[i]) > PCPOLY_NEGLIGIBLE * norm) roots[p->nroots++] = inverse;
     }
     PetscCall(PCPolyLeja_Private(p->nroots, roots, 0.0, p->nroots, p->roots));
     if (!found) p->degree = 0;
@@ -271,10 +271,7 @@ PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const P
     PCPolyRoot pi = {1.0, 0.0};
 
     for (PetscInt i = 0; i < p->nroots; i++) {
-      const PCPolyRoot theta   = p->roots[i];
-      const PetscReal  square  = PetscSqr(PCPolyModulus(theta));
-      const PCPolyRoot product = {(lambda[k].re * theta.re + lambda[k].im * theta.im) / square, (lambda[k].im * theta.re - lambda[k].re * theta.im) / square};
-      const PCPolyRoot factor  = {1.0 - product.re, -product.im};
+      const PCPolyRoot quotient = PCPolyQuotient(lambda[k], p->roots[i]), factor = {1.0 - quotient.re, -quotient.im};
 
       pi = (PCPolyRoot){pi.re * factor.re - pi.im * factor.im, pi.re * factor.im + pi.im * factor.re};
     }

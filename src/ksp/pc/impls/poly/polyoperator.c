@@ -7,9 +7,10 @@
 /* PCPolySetUpOperator_Private - D^{-1}, where A can tell its diagonal. A row whose diagonal entry is zero is not scaled */
 PetscErrorCode PCPolySetUpOperator_Private(PC pc)
 {
-  PC_Poly    *poly = (PC_Poly *)pc->data;
-  PetscBool   known, mffd;
-  PetscScalar zeros;
+  PC_Poly     *poly = (PC_Poly *)pc->data;
+  PetscBool    known, mffd;
+  PetscInt     n;
+  PetscScalar *inverse;
 
   PetscFunctionBegin;
   if (!poly->w) PetscCall(MatCreateVecs(pc->pmat, &poly->w, NULL));
@@ -23,14 +24,17 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc)
   }
   if (!poly->inverse) PetscCall(VecDuplicate(poly->w, &poly->inverse));
   PetscCall(MatGetDiagonal(pc->pmat, poly->inverse));
-  /* t = 1 where the entry is zero, else 0: x/x is exactly 1, and 0/0 is 0 to PETSc */
-  PetscCall(VecPointwiseDivide(poly->t, poly->inverse, poly->inverse));
-  PetscCall(VecScale(poly->t, -1.0));
-  PetscCall(VecShift(poly->t, 1.0));
-  PetscCall(VecSum(poly->t, &zeros));
   PetscCall(VecReciprocal(poly->inverse)); /* which leaves zeros alone */
-  PetscCall(VecAXPY(poly->inverse, 1.0, poly->t));
-  if (PetscRealPart(zeros) > 0.0) poly->unscaled = (PetscInt)PetscRealPart(zeros);
+  PetscCall(VecGetLocalSize(poly->inverse, &n));
+  PetscCall(VecGetArray(poly->inverse, &inverse));
+  for (PetscInt i = 0; i < n; i++) {
+    if (inverse[i] == 0.0) {
+      inverse[i] = 1.0;
+      poly->unscaled++;
+    }
+  }
+  PetscCall(VecRestoreArray(poly->inverse, &inverse));
+  IDRSCallAllreduce(MPI_IN_PLACE, &poly->unscaled, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

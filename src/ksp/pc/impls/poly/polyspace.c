@@ -169,9 +169,9 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
     PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
     PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
     /* the first process decides for all: rounding errors of LAPACK need not be the same on all of them */
-    PetscCallMPI(MPI_Bcast(&found, 1, MPIU_BOOL, 0, PetscObjectComm((PetscObject)pc)));
+    if (!found) ritz[0].re = PETSC_INFINITY;
     PetscCallMPI(MPI_Bcast(ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)pc)));
-    if (!found || !space->m) break;
+    if (!space->m || PetscIsInfOrNanReal(ritz[0].re)) break;
     columns = m;
     PetscCall(PCPolyLeja_Private(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);

@@ -365,7 +365,7 @@ static PetscErrorCode Reset(Solver *solver, const System *system)
 
 static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 {
-  const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCKSP, PCSOR, PCBJACOBI, PCILU};
+  const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCKSP, PCPOLY, PCSOR, PCBJACOBI, PCILU};
   PetscBool         aij;
   PetscMPIInt       size;
   PetscInt          which;
@@ -375,16 +375,17 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)system->A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   /* the last ones need the entries of a sparse matrix, and PETSc's their diagonal */
-  which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 7 : 6) : 4);
+  which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 8 : 7) : 5);
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(PCSetType(pc, types[which]));
   PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* of the type before */
   solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
-  solver->transposable   = which == 0 || which == 1 || which == 5 || which == 6 ? PETSC_TRUE : PETSC_FALSE;
+  solver->transposable   = which == 0 || which == 1 || (which == 4 && aij) || which == 6 || which == 7 ? PETSC_TRUE : PETSC_FALSE;
   if (which == 2) {
     PetscCall(PCShellSetContext(pc, solver));
     PetscCall(PCShellSetApply(pc, VaryingApply));
   }
+  if (which == 4) PetscCall(PCPolySetDegree(pc, 1 + Pick(12)));
   solver->inner = which == 3 ? (Once(2) ? KSPIDRS : KSPGMRES) : NULL;
   PetscCall(SetInner(solver));
   PetscFunctionReturn(PETSC_SUCCESS);

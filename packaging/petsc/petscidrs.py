@@ -5,7 +5,6 @@ import config.package
 class Configure(config.package.Package):
   def __init__(self, framework):
     config.package.Package.__init__(self, framework)
-    self.minversion         = '0.2.0'
     self.versionname        = 'PETSCIDRS_VERSION_MAJOR'
     self.download           = ['petscidrs.tar.gz'] # there is no public place yet: name a tarball
     self.downloaddirnames   = ['petscidrs']

@@ -144,6 +144,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
   }
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
+  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() leaves one whose type or matrix has changed to PCApply(), where a failure is not seen */
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
   idrs->anchor = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
   PetscCall(IDRSWorkStart(idrs->work, (PetscBool)(idrs->p == idrs->v), idrs->diagonal));

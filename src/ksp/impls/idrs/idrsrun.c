@@ -255,12 +255,14 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec  = &idrs->rec;
+  PCFailedReason     failed;
 
   PetscFunctionBegin;
   PetscCall(VecSet(idrs->z, 0.0));
   PetscCall(KSPIDRSTrueResidual_Private(ksp, ksp->guess_zero, idrs->r));
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
-  IDRSVecFlag(idrs->r, ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
+  IDRSVecFlag(idrs->r, failed);
   ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp));

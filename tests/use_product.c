@@ -68,18 +68,18 @@ static PetscErrorCode TestProducts(void)
 /* New values, a new pattern, a matrix made anew, perhaps at the same address, and another type, between the solves of a solver */
 static PetscErrorCode TestChanges(void)
 {
-  KSPIDRSProduct last;
+  KSPIDRSProduct last = KSP_IDRS_PRODUCT_AUTO;
   PetscInt       begin, end, N;
   Mat            A;
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(LastProduct(A, &last));
   for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
     KSP ksp;
 
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(LastProduct(A, &last));
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(KSPIDRSSetProduct(ksp, product));
     PetscCall(Solve("first", product, ksp, A, b, x));
@@ -106,20 +106,15 @@ static PetscErrorCode TestChanges(void)
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(MatDestroy(&C));
     }
-    PetscCall(KSPDestroy(&ksp));
-  }
-  {
-    KSP ksp;
-
-    PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-    PetscCall(Solve("before another type", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
+    PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(Solve("before another type", product, ksp, A, b, x));
     PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
-    PetscCall(Solve("after another type", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
+    PetscCall(Solve("after another type", product, ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
   PetscCall(Verdict("changes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

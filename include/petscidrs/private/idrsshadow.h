@@ -85,11 +85,14 @@ static inline IDRS_HOST_DEVICE int32_t IDRSShadowInteger(uint32_t field)
   return 2 * (int32_t)field - 65535;
 }
 
+/* 2^16 P_ij of the even or the odd column of a pair */
+static inline IDRS_HOST_DEVICE int32_t IDRSShadowColumnInteger(IDRSShadowRow state, uint32_t multiplier, int odd)
+{
+  return IDRSShadowInteger(odd ? IDRSShadowFieldOdd(state, multiplier) : IDRSShadowFieldEven(state, multiplier));
+}
+
 /* 2^16 P_ij, one entry by itself */
 static inline IDRS_HOST_DEVICE int32_t IDRSShadowEntry(uint64_t seed, uint64_t row, uint32_t column)
 {
-  const IDRSShadowRow state      = IDRSShadowRowState(IDRSShadowKey(seed), row);
-  const uint32_t      multiplier = IDRSShadowMultiplier(column / 2);
-
-  return IDRSShadowInteger(column % 2 ? IDRSShadowFieldOdd(state, multiplier) : IDRSShadowFieldEven(state, multiplier));
+  return IDRSShadowColumnInteger(IDRSShadowRowState(IDRSShadowKey(seed), row), IDRSShadowMultiplier(column / 2), column % 2);
 }

@@ -162,12 +162,11 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For all products on these arrays. Where some processes use them and others MatMult(), they go through the same scatter */
-PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
+/* IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others MatMult(), they go through the same scatter */
+PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
 {
   static void (*usual[2])(void) = {NULL, NULL};
   void (*mult)(void);
-  Mat       A = product->A;
   PetscBool sequential, parallel, bound, assembled;
   PetscSF   scatter = NULL;
 
@@ -181,7 +180,6 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
   if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
   else if (!assembled) *why = "the operator is not assembled";
   else if (bound) *why = "the operator is bound to the CPU";
-  else if (product->transpose) *why = "the operator is applied transposed";
   else if (parallel && !scatter) *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
   else {
     PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
@@ -191,28 +189,38 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* For all products on these arrays */
+PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSMatRuns_CUDA(product->A, why));
+  if (!*why && product->transpose) *why = "the operator is applied transposed";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The arrays are where they are now, though nothing may have changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
 {
   IDRSProductCSR *csr = (IDRSProductCSR *)product->data;
   PetscLogDouble  nonzeros;
+  IDRSCSR         now;
   Mat             block;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
+  PetscCall(IDRSGetCSR(block, &now));
   if (!csr) {
     PetscCall(PetscNew(&csr));
     product->data = csr;
-    PetscCall(IDRSGetCSR(block, &csr->A));
-    PetscCall(IDRSGetRowLengths(&csr->A, &csr->lengths));
+    PetscCall(IDRSGetRowLengths(&now, &csr->lengths));
     PetscCall(IDRSGetNonzeros(block, &nonzeros));
-    PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + csr->A.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
+    PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + now.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
     csr->lanes = 1;
-    while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)csr->A.n < nonzeros) csr->lanes *= 2;
+    while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)now.n < nonzeros) csr->lanes *= 2;
   }
-  PetscCall(IDRSGetCSR(block, &csr->A));
-  PetscCall(IDRSOffDiagonalSetUp(product, NULL, why));
+  csr->A = now;
+  PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, &product->offdiagonal));
   if (product->kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(IDRSDeclineRows(block, &csr->lengths, csr->lanes, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -220,7 +228,7 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
 static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalReset(product));
+  PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -233,13 +241,14 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   unsigned int          blocks     = 0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalBegin(product, projection));
+  PetscCall(IDRSOffDiagonalBegin(product->offdiagonal, projection->operand));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out,
+                                                             projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSOffDiagonalEnd(product, projection, blocks));
+  PetscCall(IDRSOffDiagonalEnd(product->offdiagonal, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -17,6 +17,7 @@ typedef struct {
   unsigned int       longest; /* row */
 } IDRSRowLengths;
 
+PETSC_INTERN PetscErrorCode IDRSMatRuns_CUDA(Mat, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode IDRSGetCSR(Mat, IDRSCSR *);

@@ -1,3 +1,7 @@
+/*
+   The block of the matrix outside the diagonal one: the rows that have entries there, the scatter, and the kernel that finishes these rows of a product with
+   its projection
+*/
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <petscsf.h>
@@ -65,23 +69,23 @@ static PetscErrorCode IDRSOffDiagonalRows(IDRSOffDiagonal off, cudaStream_t stre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the block of the matrix, if it has one; perm as in sliced.cuh */
-PetscErrorCode IDRSOffDiagonalSetUp(IDRSProduct product, const uint16_t perm[], const char *why[])
+/* IDRSOffDiagonalSetUp - Takes the block of the matrix, if it has one; perm as in sliced.cuh */
+PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], IDRSOffDiagonal *newoff)
 {
-  IDRSOffDiagonal off = product->offdiagonal;
+  IDRSOffDiagonal off = *newoff;
   cudaStream_t    stream;
   Mat             block;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(product->A, NULL, &block));
+  PetscCall(IDRSGetBlocks(A, NULL, &block));
   if (!block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   if (!off) {
     PetscCall(PetscNew(&off));
-    product->offdiagonal = off;
+    *newoff = off;
     PetscCall(IDRSGetCSR(block, &off->A));
     PetscCall(MatCreateVecs(block, &off->ghosts, NULL));
-    PetscCall(IDRSMatGetScatter(product->A, &off->scatter));
+    PetscCall(IDRSMatGetScatter(A, &off->scatter));
     PetscCall(PetscObjectReference((PetscObject)off->scatter));
     PetscCall(IDRSOffDiagonalRows(off, stream));
     PetscCallCUDA(cudaMalloc((void **)&off->unfinished, ((size_t)off->A.n / IDRS_WARP + 1) * sizeof(uint32_t)));
@@ -94,35 +98,30 @@ PetscErrorCode IDRSOffDiagonalSetUp(IDRSProduct product, const uint16_t perm[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSOffDiagonalReset(IDRSProduct product)
+PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 {
-  IDRSOffDiagonal off = product->offdiagonal;
-
   PetscFunctionBegin;
-  if (off) {
-    PetscCallCUDA(cudaFree(off->rows));
-    PetscCallCUDA(cudaFree(off->unfinished));
-    PetscCall(VecDestroy(&off->ghosts));
-    PetscCall(PetscSFDestroy(&off->scatter));
+  if (*off) {
+    PetscCallCUDA(cudaFree((*off)->rows));
+    PetscCallCUDA(cudaFree((*off)->unfinished));
+    PetscCall(VecDestroy(&(*off)->ghosts));
+    PetscCall(PetscSFDestroy(&(*off)->scatter));
   }
-  PetscCall(PetscFree(product->offdiagonal));
+  PetscCall(PetscFree(*off));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of u set out for other processes, from one process on */
-PetscErrorCode IDRSOffDiagonalBegin(IDRSProduct product, const IDRSProjection *projection)
+/* IDRSOffDiagonalBegin - Entries of u set out for other processes, from one process on */
+PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u)
 {
-  IDRSOffDiagonal off = product->offdiagonal;
-
   PetscFunctionBegin;
-  if (off) PetscCall(VecScatterBegin(off->scatter, projection->operand, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  if (off) PetscCall(VecScatterBegin(off->scatter, u, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Finishes the rows that the first kernel, of so many blocks, has left out; nothing on one process */
-PetscErrorCode IDRSOffDiagonalEnd(IDRSProduct product, const IDRSProjection *projection, unsigned int blocks)
+/* IDRSOffDiagonalEnd - Finishes the rows that the first kernel, of so many blocks, has left out; nothing on one process */
+PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *projection, unsigned int blocks)
 {
-  IDRSOffDiagonal    off = product->offdiagonal;
   const PetscScalar *ghosts;
   IDRSSums           out = projection->out;
 
@@ -136,7 +135,7 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSProduct product, const IDRSProjection *pro
   PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, projection->stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, shadow, ghosts,
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, projection->stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, shadow, ghosts,
                                                                   projection->x, projection->y, out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());

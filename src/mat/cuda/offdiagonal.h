@@ -14,7 +14,7 @@ typedef struct _n_IDRSOffDiagonal {
   uint32_t *unfinished;   /* bit l of word i: the row in place 32 i + l of the product is one of them */
 } *IDRSOffDiagonal;
 
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(IDRSProduct, const uint16_t[], const char *[]);
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSProduct);
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSProduct, const IDRSProjection *);
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSProduct, const IDRSProjection *, unsigned int);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], IDRSOffDiagonal *);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);

@@ -1,13 +1,15 @@
 /*
-   The sliced format (SELL-32): slices of 32 rows, a lane of a warp a row. Entry j of all rows of a slice is a slot of 32 values and 32 columns, the columns
-   as 16 bits to be added to the base of the slot. Rows are sorted by their length, within windows, where that saves padding. A slot takes the next entry of
-   each row whose column is within 65535 of the smallest of them; the other rows wait, and their place holds a zero.
+   The sliced format (SELL): slices of 32 rows, a lane of a warp a row, or of 64 rows, two neighbouring ones a lane. Entry j of all rows of a slice is a slot, of a
+   value and a column for each row, the columns as 16 bits to be added to the base of the slot. Rows are sorted by their length, within windows, where that saves
+   padding. A slot takes the next entry of each row whose column is within 65535 of the smallest of them; the other rows wait, and their place holds a zero.
+
+   Without columns, the base of a slot is the distance of its entries from the diagonal, the same one for all of them: for stencils.
 
    A slice is stored as chunks of IDRS_SLOTS slots, the last one of fewer, which a warp copies to shared memory ahead of their use:
 
      bases     IDRS_SLOTS x 32 bits
-     values    slots x 32 scalars
-     columns   slots x 32 x 16 bits
+     values    slots x rows of a slice
+     columns   slots x rows of a slice x 16 bits, or nothing
 
    Reference: A. Monakov, A. Lokhmotov and A. Avetisyan, Automatically tuning sparse matrix-vector multiplication for GPU architectures, HiPEAC (2010)
 */
@@ -21,10 +23,23 @@
 #define IDRS_WINDOW      1024   /* rows that are sorted together */
 #define IDRS_UNIT        32     /* bytes: chunks are multiples of it */
 
-/* Bytes of bases, and of a slot beside its base */
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
-#define IDRS_SLOT_BYTES  ((uint32_t)(IDRS_WARP * (sizeof(PetscScalar) + sizeof(uint16_t))))
-#define IDRS_CHUNK_BYTES (IDRS_BASES_BYTES + IDRS_SLOTS * IDRS_SLOT_BYTES)
+
+/* What the slots hold: values of this type, for so many rows of a lane, with columns or without */
+template <typename VALUE, int ROWS, bool COLUMNS>
+struct IDRSForm {
+  typedef VALUE Value;
+
+  static constexpr int      rows       = ROWS;
+  static constexpr bool     columns    = COLUMNS;
+  static constexpr uint32_t slicerows  = IDRS_WARP * ROWS;
+  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows; /* slices of a window */
+  static constexpr uint32_t slotbytes  = slicerows * (sizeof(VALUE) + (COLUMNS ? sizeof(uint16_t) : 0));
+  static constexpr uint32_t chunkbytes = IDRS_BASES_BYTES + IDRS_SLOTS * slotbytes;
+
+  /* Units of a slice of so many slots */
+  static __host__ __device__ uint32_t Units(uint32_t width) { return ((width + IDRS_SLOTS - 1) / IDRS_SLOTS * IDRS_BASES_BYTES + width * slotbytes) / IDRS_UNIT; }
+};
 
 typedef struct {
   const unsigned char *chunks;
@@ -33,12 +48,6 @@ typedef struct {
   const uint16_t      *perm;   /* row i of the sorted ones is row perm[i] of its window; NULL where rows are not sorted */
   uint32_t             slices, n;
 } IDRSSliced;
-
-/* Units of a slice of so many slots */
-static inline __host__ __device__ uint32_t IDRSSliceUnits(uint32_t width)
-{
-  return ((width + IDRS_SLOTS - 1) / IDRS_SLOTS * IDRS_BASES_BYTES + width * IDRS_SLOT_BYTES) / IDRS_UNIT;
-}
 
 /* The row in place i of the sorted ones */
 static inline __device__ uint32_t IDRSSlicedRow(const uint16_t *perm, uint32_t i, uint32_t n)

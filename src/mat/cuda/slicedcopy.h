@@ -4,15 +4,36 @@
 #pragma once
 
 #include <petscidrs/private/idrsproduct.h>
+#include "csr.h"
 #include "sliced.cuh"
 
+typedef IDRSForm<PetscScalar, 1, true> IDRSProductForm;
+
 typedef struct {
-  IDRSSliced     A;
-  unsigned char *chunks;
-  uint32_t      *slices; /* offset and width */
-  uint16_t      *perm;
-  PetscBool      once; /* A and the vectors of a matvec are more than the L2 cache holds */
+  IDRSSliced         A;
+  unsigned char     *chunks;
+  uint32_t          *slices; /* offset and width */
+  uint16_t          *perm;
+  size_t             units; /* of the chunks */
+  unsigned long long slots;
+  PetscBool          once; /* A and the vectors of a matvec are more than the L2 cache holds */
 } IDRSSlicedCopy;
+
+/* What is needed for a moment only */
+typedef struct {
+  uint32_t           *units; /* of each slice */
+  unsigned long long *slots;
+  void               *work;
+  size_t              bytes;
+} IDRSSlicedScan;
+
+PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *);
+PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscBool, IDRSSlicedCopy *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedScanBegin(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedScanEnd(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *);
+PETSC_INTERN PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *);
 
 PETSC_INTERN PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct, PetscBool, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSProductReset_Sliced(IDRSProduct);

@@ -10,8 +10,6 @@
 #include <petscidrs/private/idrsscalars.h>
 #include "dots.cuh"
 
-#define IDRS_WARPS (IDRS_THREADS / IDRS_WARP)
-
 /* Sum over the lanes of a warp, or over each part of it of so many lanes; valid in the first of them */
 template <int lanes, typename T>
 static __device__ __forceinline__ T IDRSWarpSum(T x)

@@ -60,7 +60,7 @@ static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... ar
 
 /* As many blocks as the device holds at once, or fewer where so many are enough. Returns how many, or 0 */
 template <auto kernel, typename... Arguments>
-static unsigned int IDRSLaunchResident(const IDRS_CUDA *cuda, size_t enough, size_t shared, bool may, cudaStream_t stream, Arguments... arguments)
+static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_t shared, bool may, cudaStream_t stream, Arguments... arguments)
 {
   static int   resident = 0;
   unsigned int blocks;
@@ -69,7 +69,7 @@ static unsigned int IDRSLaunchResident(const IDRS_CUDA *cuda, size_t enough, siz
     if (shared && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) != cudaSuccess) return 0;
     if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, shared) != cudaSuccess) return 0;
   }
-  blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * cuda->multiprocessors)), (size_t)1);
+  blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * multiprocessors)), (size_t)1);
   IDRSLaunchShared<kernel>(blocks, shared, may, stream, arguments...);
   return blocks;
 }
@@ -78,7 +78,7 @@ static unsigned int IDRSLaunchResident(const IDRS_CUDA *cuda, size_t enough, siz
 template <auto kernel, typename... Arguments>
 static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, cudaStream_t stream, Arguments... arguments)
 {
-  return IDRSLaunchResident<kernel>(cuda, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0, true, stream, arguments...);
+  return IDRSLaunchResident<kernel>(cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0, true, stream, arguments...);
 }
 
 /*

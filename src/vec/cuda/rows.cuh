@@ -7,6 +7,7 @@
 #include "../../sys/device/target.cuh"
 
 #define IDRS_THREADS 256 /* of a block, in all kernels */
+#define IDRS_WARPS   (IDRS_THREADS / IDRS_WARP)
 #define IDRS_PACK    ((int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) : 1)
 
 template <int W>

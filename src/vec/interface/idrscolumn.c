@@ -102,22 +102,26 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
 {
   const uint64_t key        = IDRSShadowKey(seed);
   const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
+  PetscBool      cuda, bound;
   PetscInt       begin, end;
   PetscScalar   *p;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(v, &bound));
+#if PetscDefined(HAVE_CUDA)
+  if (cuda && !bound) {
+    PetscCall(IDRSVecSetHashed_CUDA(v, key, column));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
   if (!v->petscnative && !v->ops->getarray) {
     PetscCall(IDRSVecSetRandom_Private(v, seed, column));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecGetOwnershipRange(v, &begin, &end));
   PetscCall(VecGetArrayWrite(v, &p));
-  for (PetscInt i = begin; i < end; i++) {
-    const IDRSShadowRow row   = IDRSShadowRowState(key, (uint64_t)i);
-    const uint32_t      field = column % 2 ? IDRSShadowFieldOdd(row, multiplier) : IDRSShadowFieldEven(row, multiplier);
-
-    p[i - begin] = (PetscReal)IDRSShadowInteger(field) * (PetscReal)IDRS_SHADOW_UNIT;
-  }
+  for (PetscInt i = begin; i < end; i++) p[i - begin] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, (uint64_t)i), multiplier, column % 2) * (PetscReal)IDRS_SHADOW_UNIT;
   PetscCall(VecRestoreArrayWrite(v, &p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

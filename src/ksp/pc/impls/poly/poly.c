@@ -37,11 +37,15 @@ static const char *const PCPolyRemarks[] = {
   [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
 };
 
-/* y = p(D^{-1}A) x, or p(D^{-1}A) D^{-1} x, or with A^T. The factors of single roots go to and fro between y and w */
+/*
+   y = p(D^{-1}A) x, or p(D^{-1}A) D^{-1} x, or with A^T; x may be y. The factors of single roots go to and fro between y and w. The first factor is multiplied
+   by p(0)
+*/
 static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
 {
   PC_Poly            *poly    = (PC_Poly *)pc->data;
   const PCPolynomial *p       = &poly->p;
+  PetscScalar         p0      = p->p0;
   PetscInt            singles = 0;
   Vec                 w = y, other = poly->w;
 
@@ -53,21 +57,22 @@ static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBo
   }
   if (scaled) PetscCall(PCPolyScale_Private(pc, x, w));
   else PetscCall(VecCopy(x, w));
-  PetscCall(VecScale(w, p->p0));
+  if (!p->nfactors) PetscCall(VecScale(w, p0));
   for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) {
     const PCPolyRoot nu      = p->factors[i];
     const PetscReal  modulus = PCPolyModulus(nu);
 
     if (PCPolyGroup(nu) == 2) {
-      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, 2.0 * nu.re / modulus, w, -1.0 / modulus, w, other));
-      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, 1.0, w, -1.0 / modulus, other, w));
+      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, p0, w, -1.0 / modulus, other, w));
     } else {
       Vec swap = w;
 
-      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, 1.0, w, -1.0 / PCPolyScalar(nu), w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, p0, w, -p0 / PCPolyScalar(nu), w, other));
       w     = other;
       other = swap;
     }
+    p0 = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -171,12 +176,12 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
   if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
   while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
-    PetscBool single = PETSC_FALSE;
+    const PCPolyPrecision precision = poly->copy ? poly->copy->precision : PC_POLY_PRECISION_DOUBLE;
+    const PetscBool       narrow    = (PetscBool)(precision < PC_POLY_PRECISION_DOUBLE);
 
-    if (poly->copy) PetscCall(PCPolyCopyGetInfo_Private(poly->copy, &single, NULL));
-    if (!single && p->degree == 1) break;
-    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT "%s: ||pi(A)v||/||v|| is %g instead of %g\n", p->degree, single ? " in single precision" : "", (double)poly->seen, (double)p->residual));
-    if (single) PetscCall(PCPolySetUpCopy_Private(pc, PC_POLY_PRECISION_DOUBLE));
+    if (!narrow && p->degree == 1) break;
+    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ", values in precision %s: ||pi(A)v||/||v|| is %g instead of %g\n", p->degree, PCPolyPrecisions[precision], (double)poly->seen, (double)p->residual));
+    if (narrow) PetscCall(PCPolySetUpCopy_Private(pc, (PCPolyPrecision)(precision + 1)));
     else {
       PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
       p->dimension = space.m;
@@ -211,37 +216,69 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether x is where the work vectors are */
+static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
+{
+  PC_Poly  *poly  = (PC_Poly *)pc->data;
+  PetscBool bound = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->w)->type_name, has));
+  PetscCall(VecBoundToCPU(x, &bound));
+  if (bound) *has = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The vectors of the solver need not be those that belong to the matrix: the matrix may be on the GPU, and the vectors on the host */
+static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool hasx, hasy;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolyHasVec_Private(pc, x, &hasx));
+  PetscCall(PCPolyHasVec_Private(pc, y, &hasy));
+  if (hasx && hasy) PetscCall(PCPolyEvaluate_Private(pc, transpose, PETSC_TRUE, x, y));
+  else {
+    if (!poly->staged) PetscCall(VecDuplicate(poly->w, &poly->staged));
+    PetscCall(VecCopy(x, poly->staged));
+    PetscCall(PCPolyEvaluate_Private(pc, transpose, PETSC_TRUE, poly->staged, poly->staged));
+    PetscCall(VecCopy(poly->staged, y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCApply_Poly(PC pc, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall(PCPolyEvaluate_Private(pc, PETSC_FALSE, PETSC_TRUE, x, y));
+  PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall(PCPolyEvaluate_Private(pc, PETSC_TRUE, PETSC_TRUE, x, y));
+  PetscCall(PCPolyApply_Private(pc, PETSC_TRUE, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Which products there are; the bytes are those of all processes */
 static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
-  PC_Poly       *poly = (PC_Poly *)pc->data;
-  PetscBool      single;
-  PetscLogDouble bytes;
+  PC_Poly        *poly = (PC_Poly *)pc->data;
+  PCPolyPrecision precision;
+  PetscLogDouble  bytes;
 
   PetscFunctionBegin;
   if (!poly->copy) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  products by MatMult(), no copy: %s\n", poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCPolyCopyGetInfo_Private(poly->copy, &single, &bytes));
+  precision = poly->copy->precision;
+  bytes     = poly->copy->bytes;
   IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s", bytes, PCPolyPrecisions[single ? PC_POLY_PRECISION_SINGLE : PC_POLY_PRECISION_DOUBLE]));
-  if (single && poly->precision == PC_POLY_PRECISION_HALF) PetscCall(PetscViewerASCIIPrintf(viewer, " (half is for GPUs)"));
-  if (!single && poly->precision != PC_POLY_PRECISION_DOUBLE) PetscCall(PetscViewerASCIIPrintf(viewer, " (a narrower one does not do)"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s", bytes, PCPolyPrecisions[precision]));
+  if (poly->precision < precision) PetscCall(PetscViewerASCIIPrintf(viewer, poly->precision < poly->copy->ops->narrowest && precision == poly->copy->ops->narrowest ? " (half is for GPUs)" : " (a narrower one does not do)"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -308,6 +345,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(VecDestroy(&poly->inverse));
   PetscCall(VecDestroy(&poly->w));
   PetscCall(VecDestroy(&poly->t));
+  PetscCall(VecDestroy(&poly->staged));
   PetscCall(PCPolyCopyDestroy_Private(&poly->copy));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   polyspace.c   { polyoperator.c, polyroots.c }   polypacked.c
+     poly.c   polyspace.c   { polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
 
    poly.c also calls polyset.c
 */
@@ -10,6 +10,7 @@
 #include <petsc/private/pcimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include "polycopy.h"
 
 #define PCPOLY_MAX_DEGREE 128
 
@@ -87,9 +88,6 @@ typedef struct {
   PetscScalar *H;
 } PCPolySpace;
 
-/* A copy of D^{-1}A for the products of the polynomial, in fewer bytes than A */
-typedef struct _n_PCPolyCopy *PCPolyCopy;
-
 typedef struct {
   /* Settings */
   PetscInt        degree;
@@ -103,6 +101,7 @@ typedef struct {
   Vec         inverse;  /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
   PetscInt    unscaled; /* rows whose diagonal entry is zero */
   Vec         w, t;     /* work vectors: of the factors, of the product */
+  Vec         staged;   /* takes the place of vectors that are elsewhere than these, or NULL */
   PCPolyCopy  copy;     /* NULL where the products are by MatMult() */
   const char *nocopy;   /* why there is no copy, or NULL */
   /* The polynomial */
@@ -125,10 +124,9 @@ PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
 
-/* polypacked.c */
-PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PetscBool, PCPolyCopy *, const char *[], PetscBool *);
+/* polycopy.c */
+PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
-PETSC_INTERN PetscErrorCode PCPolyCopyGetInfo_Private(PCPolyCopy, PetscBool *, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
 
 /* polyroots.c */

@@ -9,6 +9,7 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc)
 {
   PC_Poly     *poly = (PC_Poly *)pc->data;
   PetscBool    known, mffd;
+  PetscReal    least;
   PetscInt     n;
   PetscScalar *inverse;
 
@@ -25,6 +26,10 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc)
   if (!poly->inverse) PetscCall(VecDuplicate(poly->w, &poly->inverse));
   PetscCall(MatGetDiagonal(pc->pmat, poly->inverse));
   PetscCall(VecReciprocal(poly->inverse)); /* which leaves zeros alone */
+  PetscCall(VecCopy(poly->inverse, poly->t));
+  PetscCall(VecAbs(poly->t));
+  PetscCall(VecMin(poly->t, NULL, &least));
+  if (least > 0.0) PetscFunctionReturn(PETSC_SUCCESS); /* and nothing goes to the host */
   PetscCall(VecGetLocalSize(poly->inverse, &n));
   PetscCall(VecGetArray(poly->inverse, &inverse));
   for (PetscInt i = 0; i < n; i++) {
@@ -65,17 +70,14 @@ PetscErrorCode PCPolyMultiplyAdd_Private(PC pc, PetscBool transpose, PetscScalar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolySetUpCopy_Private - A copy in this precision, or in a wider one if not all values are finite in it. The processor has no arithmetic for half precision, so single is taken */
+/* PCPolySetUpCopy_Private - A copy in this precision, or in a wider one */
 PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
 {
-  PC_Poly        *poly   = (PC_Poly *)pc->data;
-  const PetscBool unit   = (PetscBool)(poly->inverse && !poly->unscaled);
-  PetscBool       single = (PetscBool)(precision != PC_POLY_PRECISION_DOUBLE), finite;
+  PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
   PetscCall(PCPolyCopyDestroy_Private(&poly->copy));
-  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->w, poly->inverse, unit, single, &poly->copy, &poly->nocopy, &finite));
-  if (!finite) PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->w, poly->inverse, unit, PETSC_FALSE, &poly->copy, &poly->nocopy, &finite));
+  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->w, poly->inverse, (PetscBool)(poly->inverse && !poly->unscaled), precision, &poly->copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

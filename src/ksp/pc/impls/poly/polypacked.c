@@ -1,6 +1,5 @@
 /*
-   A copy of D^{-1}A in the memory of the host for the products of the polynomial, in fewer bytes than A has, and with the vector operations of a factor in
-   the same loop over the rows:
+   The copy of D^{-1}A in the memory of the host, with the vector operations of a factor in the same loop over the rows:
 
      y = alpha u + beta D^{-1}A z
 
@@ -12,10 +11,9 @@
 */
 #include "polyimpl.h"
 
-#define PCPOLY_SLICE   8
-#define PCPOLY_WINDOW  1024
-#define PCPOLY_REACH   65536 /* columns that 16 bits can tell apart */
-#define PCPOLY_PADDING 1.5   /* largest share of stored to true entries */
+#define PCPOLY_SLICE  8
+#define PCPOLY_WINDOW 1024
+#define PCPOLY_REACH  65536 /* columns that 16 bits can tell apart */
 
 #if PetscDefined(USE_COMPLEX)
 typedef float _Complex PCPolySingle;
@@ -23,8 +21,8 @@ typedef float _Complex PCPolySingle;
 typedef float PCPolySingle;
 #endif
 
-struct _n_PCPolyCopy {
-  PetscBool      single; /* the values */
+typedef struct {
+  PetscBool      single; /* the values, else as PetscScalar */
   PetscLogDouble bytes;  /* on this process */
   PetscBool      unit;   /* the diagonal is 1 and not stored */
   PetscInt       n, slices, nslots;
@@ -38,7 +36,7 @@ struct _n_PCPolyCopy {
   void          *outervalues;
   VecScatter     scatter;
   Vec            ghosts;
-};
+} PCPolyPacked;
 
 /* The rows of a sequential matrix */
 typedef struct {
@@ -71,7 +69,7 @@ static PetscErrorCode PCPolyRowsRestore(PCPolyRows *rows)
 }
 
 /* Stores a value, and whether it is finite there */
-static inline void PCPolyStore(PCPolyCopy copy, void *values, PetscInt k, PetscScalar value, PetscBool *finite)
+static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, PetscScalar value, PetscBool *finite)
 {
   if (copy->single) {
     PCPolySingle *single = (PCPolySingle *)values + k;
@@ -82,7 +80,7 @@ static inline void PCPolyStore(PCPolyCopy copy, void *values, PetscInt k, PetscS
 }
 
 /* Sorts the rows of each window by their length, longest first; rows of one length keep their order, as the key has their place below the length */
-static PetscErrorCode PCPolySort(PCPolyCopy copy, const PCPolyRows *rows)
+static PetscErrorCode PCPolySort(PCPolyPacked *copy, const PCPolyRows *rows)
 {
   const PetscInt longest = 1048576; /* longer ones count as this long */
 
@@ -103,7 +101,7 @@ static PetscErrorCode PCPolySort(PCPolyCopy copy, const PCPolyRows *rows)
    The slots of a slice, from this one on, and the slot behind them. Without values in the copy they are counted only. A slot begins at the smallest column
    that is left in the slice
 */
-static PetscInt PCPolyFillSlice(PCPolyCopy copy, const PCPolyRows *rows, const PetscScalar inverse[], PetscInt slice, PetscInt slot, PetscBool *finite)
+static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const PCPolyRows *rows, const PetscScalar inverse[], PetscInt slice, PetscInt slot, PetscBool *finite)
 {
   const PetscInt *order = copy->order + slice * PCPOLY_SLICE;
   PetscInt        next[PCPOLY_SLICE], base;
@@ -131,7 +129,7 @@ static PetscInt PCPolyFillSlice(PCPolyCopy copy, const PCPolyRows *rows, const P
   }
 }
 
-static PetscErrorCode PCPolyPackInner(PCPolyCopy copy, Mat A, const PetscScalar inverse[], PetscBool *small, PetscBool *finite)
+static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScalar inverse[], const char *why[], PetscBool *finite)
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     entries;
@@ -147,8 +145,8 @@ static PetscErrorCode PCPolyPackInner(PCPolyCopy copy, Mat A, const PetscScalar 
   for (PetscInt slice = 0; slice < copy->slices; slice++) copy->first[slice + 1] = PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
   copy->nslots = copy->first[copy->slices];
   entries      = rows.i[rows.n] - (copy->unit ? rows.n : 0);
-  *small       = (PetscBool)((PetscReal)copy->nslots * PCPOLY_SLICE <= PCPOLY_PADDING * (PetscReal)entries + PCPOLY_WINDOW);
-  if (*small) {
+  *why         = PCPolyCopyTooLarge_Private((PetscLogDouble)copy->nslots * PCPOLY_SLICE, (PetscLogDouble)entries);
+  if (!*why) {
     PetscCall(PetscMalloc3(copy->nslots, &copy->base, copy->nslots * PCPOLY_SLICE, &copy->columns, copy->nslots * PCPOLY_SLICE * size, (char **)&copy->values));
     for (PetscInt slice = 0; slice < copy->slices; slice++) (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
     copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) + (PetscLogDouble)copy->slices * (PCPOLY_SLICE + 1) * sizeof(PetscInt);
@@ -158,19 +156,22 @@ static PetscErrorCode PCPolyPackInner(PCPolyCopy copy, Mat A, const PetscScalar 
 }
 
 /* The block outside the diagonal one, whose columns are those of garray in the vectors */
-static PetscErrorCode PCPolyPackOuter(PCPolyCopy copy, Vec like, Mat A, const PetscInt garray[], const PetscScalar inverse[], PetscBool *finite)
+static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, const PetscInt garray[], const PetscScalar inverse[], PetscBool *finite)
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     columns, row = 0;
   PCPolyRows   rows;
+  Vec          like;
   IS           is;
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, NULL, &columns));
+  PetscCall(MatCreateVecs(whole, &like, NULL));
   PetscCall(ISCreateGeneral(PETSC_COMM_SELF, columns, garray, PETSC_USE_POINTER, &is));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, columns, &copy->ghosts));
   PetscCall(VecScatterCreate(like, is, copy->ghosts, NULL, &copy->scatter));
   PetscCall(ISDestroy(&is));
+  PetscCall(VecDestroy(&like));
   PetscCall(PCPolyRowsGet(A, &rows));
   for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
   PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns, rows.i[rows.n] * size, (char **)&copy->outervalues));
@@ -189,66 +190,40 @@ static PetscErrorCode PCPolyPackOuter(PCPolyCopy copy, Vec like, Mat A, const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
+static PetscErrorCode PCPolyCopyDestroy_Host(PCPolyCopy copy)
 {
+  PCPolyPacked *packed = (PCPolyPacked *)copy->data;
+
   PetscFunctionBegin;
-  if (!*copy) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscFree2((*copy)->order, (*copy)->first));
-  PetscCall(PetscFree3((*copy)->base, (*copy)->columns, (*copy)->values));
-  PetscCall(PetscFree4((*copy)->outer, (*copy)->outerfirst, (*copy)->outercolumns, (*copy)->outervalues));
-  PetscCall(VecScatterDestroy(&(*copy)->scatter));
-  PetscCall(VecDestroy(&(*copy)->ghosts));
-  PetscCall(PetscFree(*copy));
+  PetscCall(PetscFree2(packed->order, packed->first));
+  PetscCall(PetscFree3(packed->base, packed->columns, packed->values));
+  PetscCall(PetscFree4(packed->outer, packed->outerfirst, packed->outercolumns, packed->outervalues));
+  PetscCall(VecScatterDestroy(&packed->scatter));
+  PetscCall(VecDestroy(&packed->ghosts));
+  PetscCall(PetscFree(copy->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   PCPolyCopyCreate_Private - A copy of D^{-1}A with values of this precision
-
-   Input Parameters:
-+  A       - the matrix
-.  like    - a vector of the kind that is multiplied
-.  inverse - the diagonal of D^{-1}, or NULL
-.  unit    - whether all rows are scaled by it
--  single  - values in single precision, else in that of PetscScalar
-
-   Output Parameters:
-+  newcopy - the copy, or NULL
-.  why     - why there is none for this matrix, or NULL
--  finite  - whether all values are finite in this precision, on all processes; else there is no copy
-*/
-PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool unit, PetscBool single, PCPolyCopy *newcopy, const char *why[], PetscBool *finite)
+static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
 {
-  PetscBool          sequential, parallel, host, small = PETSC_TRUE;
-  PetscInt           bad[2];
   const PetscInt    *garray = NULL;
   const PetscScalar *d      = NULL;
-  PCPolyCopy         copy;
+  PetscBool          parallel;
+  PCPolyPacked      *packed;
   Mat                inner = A, outer = NULL;
 
   PetscFunctionBegin;
-  *newcopy = NULL;
-  *finite  = PETSC_TRUE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJ, &sequential));
+  PetscCall(PetscNew(&packed));
+  copy->data     = packed;
+  packed->single = (PetscBool)(copy->precision == PC_POLY_PRECISION_SINGLE);
+  packed->unit   = unit;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &host, VECSEQ, VECMPI, ""));
-  *why = !host ? "the vectors are not of type standard" : (!sequential && !parallel ? "the matrix is not of type aij" : NULL);
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(&copy));
-  copy->single = single;
-  copy->unit   = unit;
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &inner, &outer, &garray));
   if (inverse) PetscCall(VecGetArrayRead(inverse, &d));
-  PetscCall(PCPolyPackInner(copy, inner, d, &small, finite));
-  if (parallel) PetscCall(PCPolyPackOuter(copy, like, outer, garray, d, finite));
+  PetscCall(PCPolyPackInner(packed, inner, d, why, finite));
+  if (parallel) PetscCall(PCPolyPackOuter(packed, A, outer, garray, d, finite));
   if (inverse) PetscCall(VecRestoreArrayRead(inverse, &d));
-  bad[0] = !small;
-  bad[1] = !*finite;
-  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-  if (bad[0]) *why = "its rows are too uneven in length, or too wide";
-  if (bad[1]) *finite = PETSC_FALSE;
-  if (bad[0] || bad[1]) PetscCall(PCPolyCopyDestroy_Private(&copy));
-  *newcopy = copy;
+  copy->bytes = packed->bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,22 +239,14 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
 #define PCPolyNumber PetscScalar
 #include "polyrows.h"
 
-PetscErrorCode PCPolyCopyGetInfo_Private(PCPolyCopy copy, PetscBool *single, PetscLogDouble *bytes)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
 {
-  PetscFunctionBegin;
-  if (single) *single = copy->single;
-  if (bytes) *bytes = copy->bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolyCopyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z; y may be u, and must not be z */
-PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
-{
-  const PetscScalar *zarray, *uarray, *ghosts;
-  PetscScalar       *yarray;
+  const PCPolyPacked *packed = (const PCPolyPacked *)copy->data;
+  const PetscScalar  *zarray, *uarray, *ghosts;
+  PetscScalar        *yarray;
 
   PetscFunctionBegin;
-  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecGetArrayRead(z, &zarray));
   if (y == u) {
     PetscCall(VecGetArray(y, &yarray));
@@ -288,21 +255,30 @@ PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha,
     PetscCall(VecGetArrayWrite(y, &yarray));
     PetscCall(VecGetArrayRead(u, &uarray));
   }
-  if (copy->single) PCPolyInnerSingle(copy, alpha, uarray, beta, zarray, yarray);
-  else PCPolyInnerScalar(copy, alpha, uarray, beta, zarray, yarray);
+  if (packed->single) PCPolyInnerSingle(packed, alpha, uarray, beta, zarray, yarray);
+  else PCPolyInnerScalar(packed, alpha, uarray, beta, zarray, yarray);
   PetscCall(VecRestoreArrayRead(z, &zarray));
-  if (copy->scatter) {
-    PetscCall(VecScatterEnd(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecGetArrayRead(copy->ghosts, &ghosts));
-    if (copy->single) PCPolyOuterSingle(copy, beta, ghosts, yarray);
-    else PCPolyOuterScalar(copy, beta, ghosts, yarray);
-    PetscCall(VecRestoreArrayRead(copy->ghosts, &ghosts));
+  if (packed->scatter) {
+    PetscCall(VecScatterEnd(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecGetArrayRead(packed->ghosts, &ghosts));
+    if (packed->single) PCPolyOuterSingle(packed, beta, ghosts, yarray);
+    else PCPolyOuterScalar(packed, beta, ghosts, yarray);
+    PetscCall(VecRestoreArrayRead(packed->ghosts, &ghosts));
   }
   if (y == u) PetscCall(VecRestoreArray(y, &yarray));
   else {
     PetscCall(VecRestoreArrayRead(u, &uarray));
     PetscCall(VecRestoreArrayWrite(y, &yarray));
   }
-  PetscCall(PetscLogFlops((copy->unit ? 6.0 : 5.0) * copy->n + 2.0 * copy->nslots * PCPOLY_SLICE));
+  PetscCall(PetscLogFlops((packed->unit ? 6.0 : 5.0) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+// clang-format off
+const PCPolyCopyOps PCPolyCopies_Host = {
+  PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_SINGLE), /* the processor has no arithmetic for half precision */
+  PetscDesignatedInitializer(create, PCPolyCopyCreate_Host),
+  PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Host),
+  PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Host),
+};
+// clang-format on

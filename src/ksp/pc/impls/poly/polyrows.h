@@ -3,7 +3,7 @@
 */
 
 /* y = alpha u + beta (z + sums), or alpha u + beta sums where the diagonal is stored */
-static void PCPolyInner(PCPolyCopy copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[], PetscScalar y[])
+static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[], PetscScalar y[])
 {
   const PCPolyNumber *values = (const PCPolyNumber *)copy->values;
 
@@ -28,7 +28,7 @@ static void PCPolyInner(PCPolyCopy copy, PetscScalar alpha, const PetscScalar u[
 }
 
 /* y += beta times the entries outside the diagonal block */
-static void PCPolyOuter(PCPolyCopy copy, PetscScalar beta, const PetscScalar ghosts[], PetscScalar y[])
+static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscScalar ghosts[], PetscScalar y[])
 {
   const PCPolyNumber *a = (const PCPolyNumber *)copy->outervalues;
 

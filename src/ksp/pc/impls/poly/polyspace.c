@@ -1,6 +1,6 @@
 /*
-   The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. A pass computes the vectors of a basis by
-   their recurrence, and the matrix of all inner products at once:
+   The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. The products are those that the polynomial will
+   take. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner products at once:
 
      D^{-1}A K_m = K_{m+1} T,   K^H K = R^H R,   so with Q = K R^{-1}:   D^{-1}A Q_m = Q_{m+1} H,   H = R T R_m^{-1}
 
@@ -42,7 +42,7 @@ static PetscErrorCode PCPolyBasis_Private(PC pc, PetscInt m, const PetscScalar T
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 
-    PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], K[j + 1]));
+    PetscCall(PCPolyMultiplyAddPacked_Private(pc, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], K[j + 1]));
     if (j && t[j - 1] != 0.0) PetscCall(VecAXPY(K[j + 1], -t[j - 1] / t[j + 1], K[j - 1]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -153,7 +153,7 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
   PetscCall(VecNormalize(v, NULL));
   PetscCall(VecCopy(v, K[0]));
   /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
-  PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, 0.0, v, 1.0, v, K[1]));
+  PetscCall(PCPolyMultiplyAddPacked_Private(pc, PETSC_FALSE, 0.0, v, 1.0, v, K[1]));
   PetscCall(VecNorm(K[1], NORM_2, &norm));
   scale = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
   for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {

@@ -1,0 +1,311 @@
+/*
+   The copy of D^{-1}A in the memory of the GPU, with the vector operations of a factor in the same kernel:
+
+     y = alpha u + beta D^{-1}A z
+
+   It is in the format of src/mat/cuda/sliced.cuh, with two rows a lane; values in half precision take 2 bytes, in single precision 4, each twice as many for complex
+   numbers. Vectors stay in the precision of PetscScalar: so p(A) is linear, and its matrix is perturbed, which costs hardly any iterations; if vectors were
+   rounded it would not be linear, and IDR(s) would take up to several times the iterations.
+
+   - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
+   - There are no columns where the entries of each slot are as far from the diagonal, as those of stencils are.
+   - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
+   - On several processes the slices have the entries of the diagonal block. The others are taken from the matrix, and added once their part of z has come.
+*/
+#include "../../../../vec/cuda/launch.cuh"
+#include "../../../../mat/cuda/offdiagonal.h"
+#include "../../../../mat/cuda/ring.cuh"
+#include "../../../../mat/cuda/rowsum.cuh"
+#include "../../../../mat/cuda/slicedcopy.cuh"
+#include "polycopy.h"
+
+typedef struct {
+  IDRSSlicedCopy  sliced;
+  bool            columns, unit;
+  PetscReal       scale; /* of the values */
+  int             multiprocessors;
+  Vec             inverse; /* the diagonal of D^{-1}, referenced, or NULL */
+  IDRSOffDiagonal off;     /* what is on other processes */
+} PCPolyCUDA;
+
+/* Calls launch with the form of the slots */
+template <typename L>
+static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L &&launch)
+{
+  auto choose = [&](auto value) {
+    typedef decltype(value) Value;
+
+    return columns ? launch(IDRSForm<Value, 2, true>()) : launch(IDRSForm<Value, 2, false>());
+  };
+
+  PetscFunctionBegin;
+  if (precision == PC_POLY_PRECISION_HALF) PetscCall(choose(IDRSNarrow<__half>()));
+  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(choose(IDRSNarrow<float>()));
+  else PetscCall(choose(PetscScalar()));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* largest = max |entry| of what is copied, as the bits of a double; NaN counts as more than all numbers. By a thread, for a row at a time */
+static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSlicedSource source, unsigned long long *largest)
+{
+  unsigned long long mine = 0;
+
+  for (size_t row = IDRSFirstRow<1>(); row < source.A.n; row += IDRSRowStride<1>()) {
+    for (PetscInt p = source.A.i[row]; p < source.A.i[row + 1]; p++) {
+      const PetscScalar entry = IDRSSourceEntry(source, p, (uint32_t)row);
+
+      if (source.unit && source.A.j[p] == row) continue;
+      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))));
+      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
+    }
+  }
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
+  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
+}
+
+/* The power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96 for single precision */
+static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSlicedSource *source, int multiprocessors, cudaStream_t stream, PetscBool *finite)
+{
+  unsigned long long *largest;
+  double              value;
+  int                 exponent;
+  PetscDeviceContext  dctx;
+
+  PetscFunctionBegin;
+  source->scale = 1.0;
+  if (precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &largest));
+  PCPolyLargestKernel<<<(unsigned int)(8 * multiprocessors), IDRS_THREADS, 0, stream>>>(*source, largest);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(cudaMemcpyAsync(&value, largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscDeviceFree(dctx, largest));
+  if (PetscIsInfOrNanReal((PetscReal)value)) *finite = PETSC_FALSE;
+  else if (value > 0.0) {
+    (void)frexp(value, &exponent); /* value < 2^exponent */
+    exponent      = (precision == PC_POLY_PRECISION_HALF ? 15 : (PetscDefined(USE_REAL_SINGLE) ? 15 : 97)) - exponent;
+    exponent      = PetscMax(PetscMin(exponent, 100), -100); /* of a number whose inverse a PetscReal holds */
+    source->scale = (PetscReal)ldexp(1.0, exponent);
+    if (value * ldexp(1.0, exponent) > (precision == PC_POLY_PRECISION_HALF ? 65504.0 : 3e38)) *finite = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The copy of the diagonal block: without columns if that takes less memory */
+static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSlicedSource *source, cudaStream_t stream, const char *why[])
+{
+  PCPolyCUDA        *packed = (PCPolyCUDA *)copy->data;
+  IDRSSlicedCopy    *sliced = &packed->sliced;
+  PetscLogDouble     nonzeros, entries;
+  unsigned long long slots;
+  size_t             units;
+  IDRSRowLengths     lengths;
+
+  PetscFunctionBegin;
+  if (source->A.n > 1 << 30) *why = "a process has more than 2^30 rows";
+  if (!source->A.n || *why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSGetNonzeros(block, &nonzeros));
+  PetscCall(IDRSGetRowLengths(&source->A, &lengths));
+  PetscCall(IDRSSlicedSort(&source->A, (PetscBool)((PetscLogDouble)lengths.places > 1.05 * nonzeros), sliced, stream, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  units           = sliced->units;
+  slots           = sliced->slots;
+  packed->columns = true;
+  if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  else packed->columns = false;
+  entries = nonzeros - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
+  if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
+  if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) { return IDRSSlicedFill<decltype(form)>(source, sliced, stream); }));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  copy->bytes = IDRSSlicedBytes(sliced);
+  PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sliced->once));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
+{
+  PCPolyCUDA      *packed;
+  IDRSSlicedSource source = {};
+  cudaStream_t     stream;
+  int              device;
+  Mat              block;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&packed));
+  copy->data   = packed;
+  packed->unit = unit;
+  PetscCall(PetscObjectReference((PetscObject)inverse));
+  packed->inverse = inverse;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(IDRSMatRuns_CUDA(A, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSGetBlocks(A, &block, NULL));
+  PetscCall(IDRSGetCSR(block, &source.A));
+  source.unit = unit;
+  if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
+  PetscCall(PCPolyScaleValues(copy->precision, &source, packed->multiprocessors, stream, finite));
+  packed->scale = source.scale;
+  if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
+  if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &source.inverse));
+  if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, &packed->off));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
+{
+  PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSSlicedDestroy(&packed->sliced));
+  PetscCall(IDRSOffDiagonalReset(&packed->off));
+  PetscCall(VecDestroy(&packed->inverse));
+  PetscCall(PetscFree(copy->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The chunks of a ring: as many as leave room for three blocks, or for wide values one or two */
+template <typename Form>
+using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
+
+/*
+   y = alpha u + beta D^{-1}A z, where beta is scaled for the entries of the copy. Reads A, u and z once, but for the entries of z that no cache holds until their
+   next use; writes y. pairs: the two rows of a lane are taken in one access
+*/
+template <typename Form>
+static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1) PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, PetscScalar alpha, const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, PetscScalar *y)
+{
+  extern __shared__ __align__(128) unsigned char rings[];
+  uint32_t                                       row[2] = {0, 0};
+  PetscScalar                                    sum[2] = {0.0, 0.0};
+  IDRSPack<2>                                    ui = IDRSZero<2>(), zi = IDRSZero<2>(); /* on their way while the sums are computed */
+  PCPolyRing<Form>                               ring;
+
+  ring.Begin(A, rings, once);
+  overlap.Begin();
+  while (ring.slots) {
+    if (ring.first) {
+      const uint32_t place = ring.slice * Form::slicerows + threadIdx.x % IDRS_WARP * 2;
+
+#pragma unroll
+      for (int q = 0; q < 2; q++) {
+        row[q] = IDRSSlicedRow(A.perm, place + q, A.n);
+        sum[q] = 0.0;
+      }
+      if (pairs) {
+        ui = IDRSLoad<2>(u, place, A.n);
+        if (unit) zi = IDRSLoad<2>(z, place, A.n);
+      } else {
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+          if (row[q] < A.n) ui.v[q] = u[row[q]];
+          if (unit && row[q] < A.n) zi.v[q] = z[row[q]];
+        }
+      }
+    }
+    IDRSChunkAdd<Form>(ring.Await(), ring.slots, z, row, A.n, sum);
+    ring.Next(A);
+    if (ring.first) {
+#pragma unroll
+      for (int q = 0; q < 2; q++) ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
+      if (pairs) IDRSStore<2>(y, row[0], A.n, ui);
+      else {
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+          if (row[q] < A.n) y[row[q]] = ui.v[q];
+        }
+      }
+    }
+  }
+}
+
+/* y += beta times the entries outside the diagonal block, a thread a row; these entries are those of A */
+static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t count, const PetscScalar *inverse, PetscScalar beta, const PetscScalar *ghosts, PetscScalar *y)
+{
+  overlap.Begin();
+  for (size_t place = IDRSFirstRow<1>(); place < count; place += IDRSRowStride<1>()) {
+    const PetscInt    i   = rows[place];
+    const PetscScalar sum = IDRSRowPart<4>(A, ghosts, i, 0, 1);
+
+    y[i] += beta * (inverse ? inverse[i] * sum : sum);
+  }
+}
+
+/* Adds what is on other processes */
+static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, cudaStream_t stream, PetscScalar beta, Vec z, PetscScalar *y)
+{
+  const IDRSOffDiagonal off     = packed->off;
+  const PetscScalar    *inverse = NULL, *ghosts;
+
+  PetscFunctionBegin;
+  PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
+  if (packed->inverse) PetscCall(IDRSGetArrayRead_CUDA(packed->inverse, &inverse));
+  (void)IDRSLaunchResident<PCPolyOffDiagonalKernel>(packed->multiprocessors, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, inverse, beta, ghosts, y);
+  PetscCallCUDA(cudaGetLastError());
+  if (packed->inverse) PetscCall(VecRestoreArrayReadAndMemType(packed->inverse, &inverse));
+  PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+{
+  const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
+  const IDRSSlicedCopy *sliced = &packed->sliced;
+  const PetscScalar    *zarray, *uarray;
+  PetscScalar          *yarray;
+  cudaStream_t          stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSOffDiagonalBegin(packed->off, z));
+  PetscCall(IDRSGetArrayRead_CUDA(z, &zarray));
+  if (y == u) {
+    PetscCall(IDRSGetArray_CUDA(y, VecGetArrayAndMemType, &yarray));
+    uarray = yarray;
+  } else {
+    PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
+    PetscCall(IDRSGetArrayRead_CUDA(u, &uarray));
+  }
+  PetscCall(PetscLogGpuTimeBegin());
+  if (sliced->A.n) {
+    const bool pairs = !sliced->A.perm && !((uintptr_t)zarray % IDRS_ACCESS_BYTES || (uintptr_t)uarray % IDRS_ACCESS_BYTES || (uintptr_t)yarray % IDRS_ACCESS_BYTES);
+
+    PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
+      typedef decltype(form) Form;
+
+      const size_t atonce = IDRSSlicesAtOnce<Form>(sliced->A), enough = (sliced->A.slices + atonce - 1) / atonce;
+
+      PetscFunctionBegin;
+      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, enough, PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, alpha, uarray, beta, beta / packed->scale, zarray, yarray);
+      PetscCallCUDA(cudaGetLastError());
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }));
+  }
+  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
+  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, stream, beta, z, yarray));
+  PetscCall(PetscLogGpuTimeEnd());
+  if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
+  else {
+    PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
+    PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
+  }
+  PetscCall(PetscLogGpuFlops((packed->unit ? 6.0 : 5.0) * sliced->A.n + 4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const PCPolyCopyOps PCPolyCopies_CUDA = {
+  PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
+  PetscDesignatedInitializer(create, PCPolyCopyCreate_CUDA),
+  PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_CUDA),
+  PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_CUDA),
+};
+// clang-format on

@@ -1,0 +1,180 @@
+/*
+   How a warp reads its slices: chunk by chunk, through a ring in shared memory, to which it copies chunks ahead of their use; and what a chunk adds to the
+   rows of a lane. No PETSc call.
+*/
+#pragma once
+
+#include "../../sys/device/bulk.cuh"
+#include "../../vec/cuda/rows.cuh"
+#include "sliced.cuh"
+#include "values.cuh"
+
+/* Slices that a block takes at a time: a window where rows are sorted, so that all its warps have as much to do, else one each */
+template <typename Form>
+static __host__ __device__ inline uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
+{
+  return A.perm && Form::windowsize > IDRS_WARPS ? Form::windowsize : IDRS_WARPS;
+}
+
+/*
+   The slices of a warp, chunk by chunk; those of a window up and down. What is to be known of a slice is read while the warp is busy with the one before it
+*/
+template <typename Form>
+struct IDRSChunk {
+  uint32_t slice, offset;         /* this slice, this chunk */
+  uint32_t left;                  /* slots of the slice from this chunk on; 0 after the last slice */
+  uint32_t nextwidth, nextoffset; /* of the next slice */
+  bool     first;                 /* chunk of its slice */
+
+  __device__ __forceinline__ uint32_t Slots() const { return left < IDRS_SLOTS ? left : IDRS_SLOTS; }
+  __device__ __forceinline__ uint32_t Bytes() const { return IDRS_BASES_BYTES + Slots() * Form::slotbytes; }
+
+  __device__ __forceinline__ uint32_t NextSlice(const IDRSSliced &A) const
+  {
+    const uint32_t atonce = IDRSSlicesAtOnce<Form>(A), begin = slice / atonce * atonce, step = slice % atonce / IDRS_WARPS + 1, warp = threadIdx.x / IDRS_WARP;
+
+    return step == atonce / IDRS_WARPS ? begin + gridDim.x * atonce + warp : begin + step * IDRS_WARPS + (step % 2 ? IDRS_WARPS - 1 - warp : warp);
+  }
+
+  __device__ __forceinline__ void Read(const IDRSSliced &A, uint32_t i)
+  {
+    nextwidth  = i < A.slices ? A.width[i] : 0;
+    nextoffset = i < A.slices ? A.offset[i] : 0;
+  }
+
+  __device__ __forceinline__ void Take(const IDRSSliced &A, uint32_t i)
+  {
+    slice  = i;
+    offset = nextoffset;
+    left   = nextwidth;
+    first  = true;
+    Read(A, NextSlice(A));
+  }
+
+  __device__ __forceinline__ void Begin(const IDRSSliced &A)
+  {
+    const uint32_t i = blockIdx.x * IDRSSlicesAtOnce<Form>(A) + threadIdx.x / IDRS_WARP;
+
+    Read(A, i);
+    Take(A, i);
+  }
+
+  __device__ __forceinline__ void Next(const IDRSSliced &A)
+  {
+    first = false;
+    offset += Bytes() / IDRS_UNIT;
+    left -= Slots();
+    if (!left) Take(A, NextSlice(A));
+  }
+};
+
+/* The ring of a warp, of so many chunks; rings is the shared memory of the block for those of all warps */
+template <typename Form, int STAGES>
+struct IDRSRing {
+  unsigned char  *ring;
+  uint64_t       *barriers, policy;
+  uint2          *notes; /* of each chunk in the ring: its slice, and its number of slots with a bit for the first chunk of a slice */
+  uint32_t        stage, parity;
+  IDRSChunk<Form> ahead; /* the next one to be copied */
+
+  /* The chunk in use; behind the last one there is a first one of no slots */
+  uint32_t slice, slots;
+  bool     first;
+
+  static constexpr size_t   bytes    = (size_t)IDRS_WARPS * STAGES * Form::chunkbytes;
+  static constexpr uint32_t firstbit = 0x80000000u;
+
+  __device__ __forceinline__ void Copy(const IDRSSliced &A)
+  {
+    if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots() | (ahead.first ? firstbit : 0));
+    if (!ahead.left) return;
+    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(), barriers + stage, policy);
+    ahead.Next(A);
+  }
+
+  __device__ __forceinline__ void Step()
+  {
+    stage = (stage + 1) % STAGES;
+    if (stage == 0) parity ^= 1;
+  }
+
+  __device__ __forceinline__ void Take()
+  {
+    const uint2 note = notes[stage];
+
+    slice = note.x;
+    slots = note.y & ~firstbit;
+    first = note.y & firstbit;
+  }
+
+  /* By all threads. The copies begin; once: the matrix is not read again before it has left the L2 cache */
+  __device__ __forceinline__ void Begin(const IDRSSliced &A, unsigned char *rings, bool once)
+  {
+    __shared__ uint64_t allbarriers[IDRS_WARPS * STAGES];
+    __shared__ uint2    allnotes[IDRS_WARPS * STAGES];
+
+    policy   = IDRSBulkPolicy(once);
+    ring     = rings + (size_t)(threadIdx.x / IDRS_WARP) * STAGES * Form::chunkbytes;
+    barriers = allbarriers + threadIdx.x / IDRS_WARP * STAGES;
+    notes    = allnotes + threadIdx.x / IDRS_WARP * STAGES;
+    if (threadIdx.x % IDRS_WARP == 0) {
+      for (int i = 0; i < STAGES; i++) IDRSBulkInit(barriers + i);
+    }
+    __syncwarp();
+    ahead.Begin(A);
+    stage = parity = 0;
+    for (int i = 0; i < STAGES; i++) {
+      Copy(A);
+      Step();
+    }
+    parity = 0;
+    __syncwarp();
+    Take();
+  }
+
+  /* The chunk in use, once it is there */
+  __device__ __forceinline__ const unsigned char *Await()
+  {
+    IDRSBulkAwait(barriers + stage, parity);
+    return ring + stage * Form::chunkbytes;
+  }
+
+  /* The chunk in use has been used by all lanes: another one is copied to its place */
+  __device__ __forceinline__ void Next(const IDRSSliced &A)
+  {
+    __syncwarp();
+    Copy(A);
+    Step();
+    Take();
+  }
+};
+
+/* sum += what the slots of a chunk contribute to the rows of this lane. All entries of u are on their way before one of them is used */
+template <typename Form>
+static __device__ __forceinline__ void IDRSChunkAdd(const unsigned char *chunk, uint32_t slots, const PetscScalar *u, const uint32_t row[], uint32_t n, PetscScalar sum[])
+{
+  typedef IDRSTuple<typename Form::Value, Form::rows> Values;
+  typedef IDRSTuple<uint16_t, Form::rows>             Columns;
+
+  const uint32_t *bases   = (const uint32_t *)chunk;
+  const Values   *values  = (const Values *)(chunk + IDRS_BASES_BYTES) + threadIdx.x % IDRS_WARP;
+  const Columns  *columns = (const Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(typename Form::Value)) + threadIdx.x % IDRS_WARP;
+  PetscScalar     entry[IDRS_SLOTS][Form::rows];
+
+#pragma unroll
+  for (int j = 0; j < IDRS_SLOTS; j++) {
+#pragma unroll
+    for (int q = 0; q < Form::rows; q++) {
+      /* where entries are as far from the diagonal, those beyond the first or the last column are zeros */
+      if (Form::columns) entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[j * IDRS_WARP].v[q]) : (PetscScalar)0.0;
+      else entry[j][q] = j < slots ? IDRSLoadConstant(u + (uint32_t)min(max((int)(row[q] + bases[j]), 0), (int)n - 1)) : (PetscScalar)0.0;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < IDRS_SLOTS; j++) {
+#pragma unroll
+    for (int q = 0; q < Form::rows; q++) {
+      if (j < slots) sum[q] += IDRSWiden(values[j * IDRS_WARP].v[q]) * entry[j][q];
+    }
+  }
+}

@@ -1,0 +1,159 @@
+/*
+   Makes the copy of a matrix in the sliced format, on the device: sorts rows where that saves padding, counts the slots of each slice, adds up where each begins,
+   and fills them.
+*/
+#pragma once
+
+#include "../../vec/cuda/rows.cuh"
+#include "csr.h"
+#include "sliced.cuh"
+#include "slicedcopy.h"
+#include "values.cuh"
+
+/* What is copied: D^{-1}A times a scale */
+typedef struct {
+  IDRSCSR            A;
+  const PetscScalar *inverse; /* diagonal of D^{-1}, or NULL where D is I */
+  bool               unit;    /* the diagonal of D^{-1}A is 1, and is left out */
+  PetscReal          scale;
+} IDRSSlicedSource;
+
+static __device__ __forceinline__ PetscScalar IDRSSourceEntry(const IDRSSlicedSource &source, PetscInt p, uint32_t row)
+{
+  return (source.inverse ? source.inverse[row] * source.A.a[p] : source.A.a[p]) * source.scale;
+}
+
+/*
+   Walks along the rows of a slice, slot by slot: next entry p of each row of this lane. Entries of a slot have keys, which are columns or distances from the
+   diagonal, from a base to what their 16 bits, or no bits, can tell apart from it
+*/
+template <typename Form>
+struct IDRSSlotWalk {
+  static constexpr uint32_t none = 0xffffffffu, sign = 0x80000000u, reach = Form::columns ? IDRS_COLUMN_SPAN : 0;
+
+  PetscInt p[Form::rows], end[Form::rows];
+  uint32_t row[Form::rows], base;
+  bool     taken[Form::rows]; /* entry p is in this slot */
+
+  __device__ __forceinline__ IDRSSlotWalk(const IDRSSlicedSource &source, const uint16_t *perm, uint32_t slice)
+  {
+    for (int q = 0; q < Form::rows; q++) {
+      row[q]   = IDRSSlicedRow(perm, slice * Form::slicerows + threadIdx.x % IDRS_WARP * Form::rows + q, (uint32_t)source.A.n);
+      p[q]     = row[q] < source.A.n ? source.A.i[row[q]] : 0;
+      end[q]   = row[q] < source.A.n ? source.A.i[row[q] + 1] : 0;
+      taken[q] = false;
+    }
+  }
+
+  /* By all lanes: whether there is a next slot */
+  __device__ __forceinline__ bool Next(const IDRSSlicedSource &source)
+  {
+    uint32_t key[Form::rows], least = none;
+
+#pragma unroll
+    for (int q = 0; q < Form::rows; q++) {
+      if (taken[q]) p[q]++;
+      if (source.unit && p[q] < end[q] && source.A.j[p[q]] == row[q]) p[q]++;
+      key[q] = none;
+      if (p[q] < end[q]) key[q] = Form::columns ? (uint32_t)source.A.j[p[q]] : ((uint32_t)source.A.j[p[q]] - row[q]) ^ sign;
+      least = min(least, key[q]);
+    }
+    least = IDRSWarpMin(least);
+    base  = Form::columns ? least : least ^ sign;
+#pragma unroll
+    for (int q = 0; q < Form::rows; q++) taken[q] = key[q] != none && key[q] - least <= reach;
+    return least != none;
+  }
+
+  __device__ __forceinline__ uint16_t Column(const IDRSSlicedSource &source, int q) const { return taken[q] ? (uint16_t)((uint32_t)source.A.j[p[q]] - base) : 0; }
+};
+
+/* By a warp, for a slice: slots, and units of memory */
+template <typename Form>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSlicedSource source, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units, unsigned long long *slots)
+{
+  const uint32_t slice = (uint32_t)(IDRSFirstRow<1>() / IDRS_WARP);
+  uint32_t       count = 0;
+
+  if (slice >= slices) return;
+  for (IDRSSlotWalk<Form> walk(source, perm, slice); walk.Next(source);) count++;
+  if (threadIdx.x % IDRS_WARP) return;
+  width[slice] = count ? count : 1;
+  units[slice] = Form::Units(count ? count : 1);
+  atomicAdd(slots, (unsigned long long)(count ? count : 1));
+}
+
+/* By a warp, for a slice: its chunks */
+template <typename Form>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSlicedSource source, IDRSSliced sliced, unsigned char *chunks)
+{
+  typedef typename Form::Value            Value;
+  typedef IDRSTuple<Value, Form::rows>    Values;
+  typedef IDRSTuple<uint16_t, Form::rows> Columns;
+
+  const uint32_t slice = (uint32_t)(IDRSFirstRow<1>() / IDRS_WARP), lane = threadIdx.x % IDRS_WARP;
+  unsigned char *chunk;
+  uint32_t       left;
+
+  if (slice >= sliced.slices) return;
+  chunk = chunks + (size_t)sliced.offset[slice] * IDRS_UNIT;
+  left  = sliced.width[slice];
+  for (IDRSSlotWalk<Form> walk(source, sliced.perm, slice); left > 0;) {
+    const uint32_t slots   = left < IDRS_SLOTS ? left : IDRS_SLOTS;
+    Values        *values  = (Values *)(chunk + IDRS_BASES_BYTES);
+    Columns       *columns = (Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(Value));
+
+    for (uint32_t j = 0; j < IDRS_SLOTS; j++) {
+      const bool more = j < slots && walk.Next(source);
+      Values     value;
+      Columns    column;
+
+      if (lane == 0) ((uint32_t *)chunk)[j] = more ? walk.base : 0;
+      if (j >= slots) continue;
+#pragma unroll
+      for (int q = 0; q < Form::rows; q++) {
+        IDRSNarrowValue(more && walk.taken[q] ? IDRSSourceEntry(source, walk.p[q], walk.row[q]) : (PetscScalar)0.0, &value.v[q]);
+        column.v[q] = more ? walk.Column(source, q) : 0;
+      }
+      values[j * IDRS_WARP + lane] = value;
+      if (Form::columns) columns[j * IDRS_WARP + lane] = column;
+    }
+    chunk += IDRS_BASES_BYTES + slots * Form::slotbytes;
+    left -= slots;
+  }
+}
+
+static inline unsigned int IDRSSliceBlocks(uint32_t slices)
+{
+  return (unsigned int)((slices + IDRS_WARPS - 1) / IDRS_WARPS);
+}
+
+/* Which slots there are in this form, and so how much memory the slices take. The rows have been sorted, or stay as they are */
+template <typename Form>
+static PetscErrorCode IDRSSlicedPlan(const IDRSSlicedSource *source, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
+{
+  const uint32_t slices = ((uint32_t)source->A.n + Form::slicerows - 1) / Form::slicerows;
+  IDRSSlicedScan scan;
+
+  PetscFunctionBegin;
+  copy->A.n      = (uint32_t)source->A.n;
+  copy->A.slices = slices;
+  copy->A.perm   = copy->perm;
+  PetscCall(IDRSSlicedScanBegin(slices, copy, &scan, stream, why));
+  if (!*why) {
+    IDRSWidthKernel<Form><<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->perm, slices, copy->slices + slices, scan.units, scan.slots);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  PetscCall(IDRSSlicedScanEnd(slices, copy, &scan, stream, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of a matrix whose copy is planned, or whose values have changed since */
+template <typename Form>
+static PetscErrorCode IDRSSlicedFill(const IDRSSlicedSource *source, IDRSSlicedCopy *copy, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (copy->A.slices) IDRSFillKernel<Form><<<IDRSSliceBlocks(copy->A.slices), IDRS_THREADS, 0, stream>>>(*source, copy->A, copy->chunks);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

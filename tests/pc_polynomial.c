@@ -458,7 +458,7 @@ static PetscErrorCode TestCopy(void)
       PetscCall(ComplainIf(copies && seen != PetscMax(precision, least), "%s: the values are %s", what, PCPolyPrecisions[seen]));
       for (PetscInt k = 0; k < 2; k++) PetscCall(PCApply(pc, x, k ? again : y));
       PetscCall(VecEqual(y, again, &same));
-      PetscCall(ComplainIf(!same, "%s: the second application is another", what));
+      if (aij || copies) PetscCall(ComplainIf(!same, "%s: the second application is another", what));
       PetscCall(CompareProduct(what, A, seen, x, y));
       PetscCall(PCDestroy(&pc));
     }

@@ -102,23 +102,22 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
 {
   const uint64_t key        = IDRSShadowKey(seed);
   const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
-  PetscBool      cuda, bound;
+  PetscBool      device     = PETSC_FALSE;
   PetscInt       begin, end;
   PetscScalar   *p;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(VecBoundToCPU(v, &bound));
-#if PetscDefined(HAVE_CUDA)
-  if (cuda && !bound) {
-    PetscCall(IDRSVecSetHashed_CUDA(v, key, column));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
   if (!v->petscnative && !v->ops->getarray) {
     PetscCall(IDRSVecSetRandom_Private(v, seed, column));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(IDRSOnDevice(v, &device));
+#if PetscDefined(HAVE_CUDA)
+  if (device) {
+    PetscCall(IDRSVecSetHashed_CUDA(v, key, column));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
   PetscCall(VecGetOwnershipRange(v, &begin, &end));
   PetscCall(VecGetArrayWrite(v, &p));
   for (PetscInt i = begin; i < end; i++) p[i - begin] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, (uint64_t)i), multiplier, column % 2) * (PetscReal)IDRS_SHADOW_UNIT;

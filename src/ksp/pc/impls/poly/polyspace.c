@@ -10,7 +10,7 @@
    Reference: Z. Bai, D. Hu and L. Reichel, A Newton basis GMRES implementation, IMA J. Numer. Anal. 14 (1994)
 */
 #include "polyimpl.h"
-#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsops.h>
 
 #define PCPOLY_POWERS 8 /* of the first pass */
 #define PCPOLY_PASSES 4 /* at most */
@@ -20,20 +20,6 @@
 
 /* Rounding errors of inner products of vectors of norm 1 */
 #define PCPOLY_ROUNDING (100 * PETSC_MACHINE_EPSILON)
-
-/* W(:,j) = K_j^H k_j, all of them in one reduction where the vectors allow it; a column has m + 1 entries */
-static PetscErrorCode PCPolyGram_Private(PetscInt n, Vec K[], PetscScalar W[])
-{
-  const PetscBool split = (PetscBool)(K[0]->ops->mdot_local != NULL);
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < n; j++) {
-    if (split) PetscCall(VecMDotBegin(K[j], j + 1, K, W + j * n));
-    else PetscCall(VecMDot(K[j], j + 1, K, W + j * n));
-  }
-  for (PetscInt j = 0; split && j < n; j++) PetscCall(VecMDotEnd(K[j], j + 1, K, W + j * n));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries above the subdiagonal */
 static PetscErrorCode PCPolyBasis_Private(PC pc, PetscInt m, const PetscScalar T[], Vec K[])
@@ -162,7 +148,7 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
     before = space->m;
     PCPolyNewtonBasis_Private(columns, shifts, scale, n, T);
     PetscCall(PCPolyBasis_Private(pc, columns, T, K));
-    PetscCall(PCPolyGram_Private(n, K, W));
+    PetscCall(IDRSVecGram(n, K, W));
     PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
     PetscCall(PetscInfo(pc, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank, n, dependent ? ", the space is invariant" : ""));
     if (pass && rank - 1 < before) break;

@@ -69,7 +69,7 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
     PetscCall(PetscNew(newcopy));
     (*newcopy)->ops       = ops;
     (*newcopy)->precision = precision;
-    PetscCall((*ops->create)(*newcopy, A, inverse, unit, why, &finite));
+    PetscCall(ops->create(*newcopy, A, inverse, unit, why, &finite));
     bad[0] = *why != NULL;
     bad[1] = !finite;
     IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
@@ -90,6 +90,6 @@ const char *PCPolyCopyTooLarge_Private(PetscLogDouble places, PetscLogDouble ent
 PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall((*copy->ops->multiplyadd)(copy, alpha, u, beta, z, y));
+  PetscCall(copy->ops->multiplyadd(copy, alpha, u, beta, z, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,6 +13,7 @@ Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8
 #include <petscksp.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
+#include "preconditioner.h"
 #include "problems.h"
 #include "progress.h"
 
@@ -104,25 +105,6 @@ static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
   PetscCall(KSPGetPC(ksp, &pc));
   if (!ierr) PetscCall(PCGetFailedReason(pc, &failed));
   *can = (PetscBool)(!ierr && !failed);
-  PetscFunctionReturn(0);
-}
-
-/* SetPC - Sets a preconditioner by its name, as in -pcs */
-static PetscErrorCode SetPC(PC pc, const char name[])
-{
-  char      **parts;
-  int         n;
-  PetscMPIInt size;
-  PetscBool   ilu;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscStrToArray(name, ':', &n, &parts));
-  PetscCheck(n > 0, PETSC_COMM_WORLD, PETSC_ERR_USER, "-pcs: an empty name");
-  PetscCall(PetscStrcmp(parts[0], PCILU, &ilu));
-  PetscCall(PCSetType(pc, ilu && size > 1 ? PCBJACOBI : parts[0])); /* of ILU */
-  if (n > 1) PetscCall(PetscOptionsSetValue(NULL, "-pc_poly_degree", parts[1]));
-  PetscCall(PetscStrToArrayDestroy(n, parts));
   PetscFunctionReturn(0);
 }
 

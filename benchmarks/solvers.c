@@ -12,6 +12,8 @@ a true residual of 1e-8. Prints the copy speed of the machine and a table with r
   -limit k     maximum number of iterations of the run to the tolerance (default 3000)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -others m,.. other methods (default bcgs,gmres)\n\
+  -pcs a,b:8   a table for each of these preconditioners, with the time of its set-up and of an application; poly with an optional degree\n\
+               (default: no such list; the options of PETSc choose the preconditioner)\n\
   -csv file    CSV file to append to\n\
   -label text  name of the problem in table and file\n\n";
 
@@ -19,11 +21,13 @@ a true residual of 1e-8. Prints the copy speed of the machine and a table with r
 #include <petscdevice.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
+#include "preconditioner.h"
 #include "progress.h"
 
 typedef struct {
   PetscInt    repeat, matvecs, limit;
   const char *label;
+  const char *pc; /* name in -pcs, or NULL */
   FILE       *csv;
 } Benchmark;
 
@@ -149,6 +153,22 @@ static PetscErrorCode MethodName(const char type[], PetscInt s, char name[], siz
   PetscFunctionReturn(0);
 }
 
+/* CreateSolver - A solver that is preconditioned from the right, so that all methods test the norm of the true residual */
+static PetscErrorCode CreateSolver(const Benchmark *bench, Mat A, const char type[], KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  if (bench->pc) PetscCall(SetPC(pc, bench->pc));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(0);
+}
+
 static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char type[], PetscInt s, Timing *timing)
 {
   KSP                      ksp;
@@ -171,11 +191,7 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
     PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, s));
     PetscCall(PetscOptionsSetValue(NULL, sizes[i], value));
   }
-  PetscCall(KSPCreate(comm, &ksp));
-  PetscCall(KSPSetType(ksp, type));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* all methods test the norm of the true residual */
-  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(CreateSolver(bench, A, type, &ksp));
   PetscCall(KSPSetUp(ksp));
 
   /* A fixed number of iterations without a test; an iteration of bcgs has two matvecs, so divide by the matvecs counted */
@@ -283,6 +299,49 @@ static PetscErrorCode MeasureMatvec(const Benchmark *bench, Mat A, Vec b, Timing
   PetscFunctionReturn(0);
 }
 
+/* MeasurePC - Times the set-up of the preconditioner, the second of two, and PCApply() alone */
+static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
+{
+  const PetscInt     count = PetscMax(bench->matvecs / 8, 1);
+  KSP                ksp;
+  PC                 pc;
+  Vec                y;
+  PetscReal          seconds[64];
+  PetscLogDouble     start, end, setup = 0.0;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(VecDuplicate(b, &y));
+  for (PetscInt i = 0; i < 2; i++) {
+    if (i) PetscCall(KSPDestroy(&ksp));
+    PetscCall(CreateSolver(bench, A, KSPPREONLY, &ksp));
+    PetscCall(KSPSetType(ksp, KSPPREONLY)); /* also with -ksp_type */
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&start));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PetscDeviceContextSynchronize(dctx));
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&end));
+    setup = end - start;
+  }
+  for (PetscInt i = 0; i < bench->repeat + 1; i++) {
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&start));
+    for (PetscInt k = 0; k < count; k++) PetscCall(PCApply(pc, b, y));
+    PetscCall(PetscDeviceContextSynchronize(dctx));
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&end));
+    seconds[i ? i - 1 : 0] = (PetscReal)(end - start) / count;
+  }
+  PetscCall(PetscSortReal(bench->repeat, seconds));
+  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "preconditioner %s: set-up %.2f ms, application %.1f us\n", bench->pc, 1e3 * setup, (double)(1e6 * seconds[bench->repeat / 2])));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(0);
+}
+
 /* Report - Prints a line of the table; the ratio is to PETSc's idr with the same s, and left out for methods without s */
 static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt rows, const char type[], PetscInt s, const Timing *t, const Timing *reference)
 {
@@ -297,24 +356,24 @@ static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt row
   if (!t->reason) PetscCall(PetscPrintf(comm, "%-10s %12.1f\n", name, (double)(1e6 * t->matvec)));
   else PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->matvec), ratio, t->matvecs, (double)t->solve, (double)t->residual, verdict));
   if (bench->csv)
-    PetscCall(PetscFPrintf(comm, bench->csv, "%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, rows, size, type, s, (double)(1e6 * t->matvec), ratio, t->its, t->matvecs, (double)t->solve,
+    PetscCall(PetscFPrintf(comm, bench->csv, "%s%s%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, bench->pc ? " " : "", bench->pc ? bench->pc : "", rows, size, type, s, (double)(1e6 * t->matvec), ratio, t->its, t->matvecs, (double)t->solve,
                            (double)t->residual, KSPConvergedReasons[t->reason]));
   PetscFunctionReturn(0);
 }
 
 int main(int argc, char **argv)
 {
-  Benchmark bench = {5, 90, 3000, NULL, NULL};
+  Benchmark bench = {5, 90, 3000, NULL, NULL, NULL};
   Mat       A;
   Vec       b, ones;
   Timing    timing, reference;
   char      file[PETSC_MAX_PATH_LEN], label[256] = "";
-  PetscInt  n = 100, nz, rows, irregular = 0, bs = 1, sizes[16] = {1, 4, 8}, count = 16, nothers = 16;
+  PetscInt  n = 100, nz, rows, irregular = 0, bs = 1, sizes[16] = {1, 4, 8}, count = 16, nothers = 16, npcs = 16;
   PetscReal peclet = 0.5;
   PetscBool set, isnew;
   MPI_Comm  comm;
   PetscErrorCode (*create)(KSP);
-  char *others[16];
+  char *others[16], *pcs[16];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -338,6 +397,9 @@ int main(int argc, char **argv)
     PetscCall(PetscStrallocpy(KSPBCGS, &others[0]));
     PetscCall(PetscStrallocpy(KSPGMRES, &others[1]));
   }
+
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-pcs", pcs, &npcs, &set));
+  if (!set) npcs = 0;
 
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), &set));
   if (set) {
@@ -377,19 +439,26 @@ int main(int argc, char **argv)
   PetscCall(Report(&bench, comm, rows, "MatMult", 0, &timing, NULL));
   PetscCall(KSPInitializePackage());
   PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
-  for (PetscInt i = 0; i < count; i++) {
-    if (create) {
-      PetscCall(Measure(&bench, A, b, "idr", sizes[i], &reference));
-      PetscCall(Report(&bench, comm, rows, "idr", sizes[i], &reference, NULL));
+  for (PetscInt ipc = 0; ipc < PetscMax(npcs, 1); ipc++) {
+    if (npcs) {
+      bench.pc = pcs[ipc];
+      PetscCall(MeasurePC(&bench, A, b));
     }
-    PetscCall(Measure(&bench, A, b, "idrs", sizes[i], &timing));
-    PetscCall(Report(&bench, comm, rows, "idrs", sizes[i], &timing, create ? &reference : NULL));
+    for (PetscInt i = 0; i < count; i++) {
+      if (create) {
+        PetscCall(Measure(&bench, A, b, "idr", sizes[i], &reference));
+        PetscCall(Report(&bench, comm, rows, "idr", sizes[i], &reference, NULL));
+      }
+      PetscCall(Measure(&bench, A, b, "idrs", sizes[i], &timing));
+      PetscCall(Report(&bench, comm, rows, "idrs", sizes[i], &timing, create ? &reference : NULL));
+    }
+    for (PetscInt i = 0; i < nothers; i++) {
+      PetscCall(Measure(&bench, A, b, others[i], 0, &timing));
+      PetscCall(Report(&bench, comm, rows, others[i], 0, &timing, NULL));
+    }
   }
-  for (PetscInt i = 0; i < nothers; i++) {
-    PetscCall(Measure(&bench, A, b, others[i], 0, &timing));
-    PetscCall(Report(&bench, comm, rows, others[i], 0, &timing, NULL));
-    PetscCall(PetscFree(others[i]));
-  }
+  for (PetscInt i = 0; i < npcs; i++) PetscCall(PetscFree(pcs[i]));
+  for (PetscInt i = 0; i < nothers; i++) PetscCall(PetscFree(others[i]));
   if (!create) PetscCall(PetscPrintf(comm, "No comparison with idr: KSPIDR needs PETSc 3.26\n"));
   if (bench.csv) PetscCall(PetscFClose(comm, bench.csv));
   PetscCall(VecDestroy(&b));

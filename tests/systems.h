@@ -64,7 +64,9 @@ static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBoo
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
   PetscCall(MatSetType(*A, MATAIJ));
   PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
+  /* without it, PETSc 3.26's MatSetValues() of complex MATMPIAIJCUSPARSE takes the value for one aligned to 16 bytes, and may end in a signal */
+  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n, NULL));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
     for (PetscInt j = 0; j < n; j++) {

@@ -14,6 +14,7 @@ PETSC_INTERN const IDRSPassOps  IDRSPasses_CUDA;                /* where PETSCID
 PETSC_INTERN const IDRSQueueOps IDRSQueue_CUDA, IDRSQueue_NCCL; /* for those passes */
 
 struct _n_IDRSWork {
+  PetscScalar         dots[IDRS_DOTS]; /* first, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   const IDRSPassOps  *passes;
   const IDRSQueueOps *queue;
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
@@ -40,7 +41,6 @@ struct _n_IDRSWork {
   PetscBool    failed;                    /* a solve has ended with an error: sums in flight are not waited for any more */
   PetscReal    rr;                        /* this process's part of r^H r after the last update or advance; in the memory of the host */
   PetscBool    deferred;                  /* dots[] are this process's parts, and to be added up with the next sums; else over all processes */
-  PetscScalar  dots[IDRS_DOTS];
 
   PetscLogDouble reductions; /* over processes */
   IDRSTraffic    traffic[IDRS_PASSES];

@@ -286,19 +286,21 @@ static PetscErrorCode TestTranspose(void)
 /* Matrices for the copy: how many rows, how many entries in a row beside the diagonal, and how far from it they are at most */
 typedef struct {
   const char *name;
-  PetscInt    n, shortest, longest, reach, dense; /* dense: entries of one row in the middle */
+  PetscInt    n, shortest, longest, reach, dense; /* dense: entries of some rows, side by side */
   PetscBool   zeros;                              /* some diagonal entries are zero */
-  PetscBool   copied;                             /* on one process there is a copy */
+  PetscBool   copied, copiedcuda;                 /* on one process there is a copy */
 } Pattern;
 
 static const Pattern patterns[] = {
-  {"even rows",      3000,   4, 4,  50,     0,    PETSC_FALSE, PETSC_TRUE },
-  {"uneven rows",    3000,   0, 30, 400,    0,    PETSC_FALSE, PETSC_TRUE },
-  {"zero diagonals", 3000,   2, 7,  300,    0,    PETSC_TRUE,  PETSC_TRUE },
-  {"far columns",    300000, 2, 3,  299999, 0,    PETSC_FALSE, PETSC_FALSE},
-  {"a dense row",    3000,   4, 4,  50,     2500, PETSC_FALSE, PETSC_TRUE },
-  {"one row",        1,      0, 0,  1,      0,    PETSC_FALSE, PETSC_TRUE },
-  {"seven rows",     7,      1, 3,  3,      0,    PETSC_FALSE, PETSC_TRUE }
+  {"even rows",      3000,   4, 4,  50,     0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE },
+  {"uneven rows",    3000,   0, 30, 400,    0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE },
+  {"zero diagonals", 3000,   2, 7,  300,    0,    PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
+  {"far columns",    300000, 2, 3,  299999, 0,    PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"long rows",      3000,   4, 4,  50,     600,  PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
+  {"uneven, long",   3000,   0, 12, 400,    300,  PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
+  {"dense rows",     3000,   4, 4,  50,     2500, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"one row",        1,      0, 0,  1,      0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE },
+  {"seven rows",     7,      1, 3,  3,      0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE }
 };
 
 static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
@@ -315,10 +317,11 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
   PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
-    const PetscInt count = pattern->dense && row == pattern->n / 2 ? pattern->dense : pattern->shortest + (row * 7) % (pattern->longest - pattern->shortest + 1);
+    const PetscBool dense = (PetscBool)(pattern->dense && row % 500 == 250);
+    const PetscInt  count = dense ? pattern->dense : pattern->shortest + (row * 7) % (pattern->longest - pattern->shortest + 1);
 
     for (PetscInt k = 0; k < count; k++) {
-      const PetscInt column = (row + 1 + (((row % 4096) * 7919 % 1009 + 3) * (k + 1) * 311) % pattern->reach) % pattern->n;
+      const PetscInt column = (row + 1 + (dense ? k : (((row % 4096) * 7919 % 1009 + 3) * (k + 1) * 311) % pattern->reach)) % pattern->n;
       PetscScalar    value  = PetscSinReal(0.3 + row + 5.0 * k);
 
 #if PetscDefined(USE_COMPLEX)
@@ -429,13 +432,14 @@ static PetscErrorCode TestCopy(void)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(patterns); i++) {
-    PetscBool aij;
+    PetscBool aij, cuda;
     Mat       A;
     Vec       x, y, again;
     PC        pc;
 
     PetscCall(MatCreatePattern(&patterns[i], &A));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &cuda));
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecDuplicate(y, &again));
     PetscCall(VecSetGeneral(x, 0.7));
@@ -454,12 +458,19 @@ static PetscErrorCode TestCopy(void)
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, precision %s", patterns[i].name, PCPolyPrecisions[precision]));
       PetscCall(GetCopy(pc, &copies, &seen));
       if (!aij) least = PC_POLY_PRECISION_HALF;
-      if (aij && size == 1) PetscCall(ComplainIf(copies != (patterns[i].copied ? 1 : 0), "%s: %s", what, copies ? "a copy" : "no copy"));
+      if ((aij || cuda) && size == 1) PetscCall(ComplainIf(copies != ((cuda ? patterns[i].copiedcuda : patterns[i].copied) ? 1 : 0), "%s: %s", what, copies ? "a copy" : "no copy"));
       PetscCall(ComplainIf(copies && seen != PetscMax(precision, least), "%s: the values are %s", what, PCPolyPrecisions[seen]));
       for (PetscInt k = 0; k < 2; k++) PetscCall(PCApply(pc, x, k ? again : y));
       PetscCall(VecEqual(y, again, &same));
       if (aij || copies) PetscCall(ComplainIf(!same, "%s: the second application is another", what));
       PetscCall(CompareProduct(what, A, seen, x, y));
+      /* a copy holds all that it needs */
+      PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+      PetscCall(MatScale(A, 2.0));
+      PetscCall(PCApply(pc, x, again));
+      PetscCall(VecEqual(y, again, &same));
+      if (copies) PetscCall(ComplainIf(!same, "%s: another matrix, and the preconditioner has changed", what));
+      PetscCall(MatScale(A, 0.5));
       PetscCall(PCDestroy(&pc));
     }
     PetscCall(VecDestroy(&x));

@@ -17,7 +17,7 @@ typedef struct {
 } IDRSProductCSR;
 
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, const uint32_t *unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSUnfinished unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
@@ -34,24 +34,29 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     if (Y) yi = IDRSLoad<1>(y, i, n);
     xi.v[0] = IDRSRowSum<atonce>(A, u, (IDRSIndex)row, lanes);
     IDRSStore<1>(x, i, n, xi);
-    if (!unfinished || !(unfinished[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    if (!unfinished.places || !(unfinished.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
-/* By a warp: places and longest of 32 rows */
-static __global__ void IDRSRowLengthsKernel(IDRSCSR A, IDRSRowLengths *lengths)
+/* By a warp, for 32 rows */
+static __global__ void IDRSRowLengthsKernel(IDRSCSR A, unsigned int limit, IDRSRowLengths *lengths)
 {
   const PetscInt row     = (PetscInt)IDRSFirstRow<1>();
-  const uint32_t longest = ~IDRSWarpMin(~(uint32_t)(row < A.n ? A.i[row + 1] - A.i[row] : 0));
+  const uint32_t length  = row < A.n ? (uint32_t)(A.i[row + 1] - A.i[row]) : 0;
+  const uint32_t longest = ~IDRSWarpMin(~length), width = ~IDRSWarpMin(~(length > limit ? 0 : length));
 
+  if (length > limit) {
+    atomicAdd(&lengths->longrows, 1);
+    atomicAdd(&lengths->longentries, (unsigned long long)length);
+  }
   if (threadIdx.x % IDRS_WARP) return;
-  atomicAdd(&lengths->places, (unsigned long long)longest * IDRS_WARP);
+  atomicAdd(&lengths->places, (unsigned long long)width * IDRS_WARP);
   atomicMax(&lengths->longest, longest);
 }
 
 /* The host waits */
-PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, IDRSRowLengths *lengths)
+PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLengths *lengths)
 {
   IDRSRowLengths    *counted;
   PetscDeviceContext dctx;
@@ -62,7 +67,7 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, IDRSRowLengths *lengths)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
   if (A->n) {
-    IDRSRowLengthsKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, counted);
+    IDRSRowLengthsKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, limit, counted);
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCallCUDA(cudaMemcpyAsync(lengths, counted, sizeof(*lengths), cudaMemcpyDeviceToHost, stream));
@@ -72,22 +77,29 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, IDRSRowLengths *lengths)
 }
 
 /*
-   Why the automatic choice is MatMult() with such rows, or NULL; lanes of a warp share a row. On an H200 a warp takes about 0.7 us for 8 entries of a row one after
-   the other, which is the time of 80 000 entries of all rows together. Entries of u are read as often as there are entries in rows without blocks, and where these
-   rows are long that decides: there cuSPARSE is faster.
+   Why MatMult() is faster, where a lane takes so many entries of the longest row one after the other, or NULL. On an H200 a warp takes about 0.7 us for 8 of them,
+   which is the time of 80 000 entries of all rows together
 */
-PetscErrorCode IDRSDeclineRows(Mat A, const IDRSRowLengths *lengths, PetscInt lanes, const char *why[])
+const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
+{
+  return (PetscLogDouble)entries > 32.0 + nonzeros / 80000.0 ? "a row is so long that the others would wait for it" : NULL;
+}
+
+/*
+   Why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of u are read as often as there are entries in rows
+   without blocks, and where these rows are long that decides: there cuSPARSE is faster.
+*/
+PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, PetscBool shared, const char *why[])
 {
   PetscLogDouble nonzeros = 0;
   PetscInt       n, bs;
 
   PetscFunctionBegin;
-  *why = NULL;
   PetscCall(IDRSGetNonzeros(A, &nonzeros));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatGetBlockSize(A, &bs));
-  if (lengths->longest > (32.0 + nonzeros / 80000.0) * (PetscLogDouble)lanes) *why = "a row is so long that the others would wait for it";
-  else if (nonzeros > 12.0 * (PetscLogDouble)n && (bs == 1 || lanes > 1)) *why = "rows have more than 12 entries, and no blocks";
+  *why = IDRSDeclineLongRow(nonzeros, entries);
+  if (!*why && nonzeros > 12.0 * (PetscLogDouble)n && (bs == 1 || shared)) *why = "rows have more than 12 entries, and no blocks";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,6 +122,20 @@ PetscErrorCode IDRSGetNonzeros(Mat A, PetscLogDouble *nonzeros)
   PetscFunctionBegin;
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   *nonzeros = info.nz_used;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory of the device; where there is none, NULL, and why */
+PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
+{
+  const cudaError_t error = cudaMalloc((void **)memory, PetscMax(bytes, 1));
+
+  PetscFunctionBegin;
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    *(void **)memory = NULL;
+    *why             = "the memory of the GPU does not hold a copy of the operator";
+  } else PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -213,15 +239,15 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
   if (!csr) {
     PetscCall(PetscNew(&csr));
     product->data = csr;
-    PetscCall(IDRSGetRowLengths(&now, &csr->lengths));
+    PetscCall(IDRSGetRowLengths(&now, UINT_MAX, &csr->lengths));
     PetscCall(IDRSGetNonzeros(block, &nonzeros));
     PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + now.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
     csr->lanes = 1;
     while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)now.n < nonzeros) csr->lanes *= 2;
   }
   csr->A = now;
-  PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, &product->offdiagonal));
-  if (product->kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(IDRSDeclineRows(block, &csr->lengths, csr->lanes, why));
+  PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));
+  if (!*why && product->kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(IDRSDeclineRows(block, csr->lengths.longest / csr->lanes, (PetscBool)(csr->lanes > 1), why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,17 +261,16 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSProductCSR *csr        = (const IDRSProductCSR *)product->data;
-  const uint32_t       *unfinished = product->offdiagonal ? product->offdiagonal->unfinished : NULL;
-  const size_t          enough     = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
-  unsigned int          blocks     = 0;
+  const IDRSProductCSR *csr    = (const IDRSProductCSR *)product->data;
+  const size_t          enough = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+  unsigned int          blocks = 0;
 
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalBegin(product->offdiagonal, projection->operand));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out,
-                                                             projection->algebra);
+    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, IDRSOffDiagonalUnfinished(product->offdiagonal), shadow, projection->u, projection->x,
+                                                             projection->y, projection->out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSOffDiagonalEnd(product->offdiagonal, projection, blocks));

@@ -2,8 +2,6 @@
    The block of the matrix outside the diagonal one: the rows that have entries there, the scatter, and the kernel that finishes these rows of a product with
    its projection
 */
-#include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
 #include <petscsf.h>
 #include "../../vec/cuda/project.cuh"
 #include "sliced.cuh"
@@ -12,7 +10,7 @@
 
 /* Finishes x and the sums: a thread a row, as there are few entries in most of them. Reads the entries of A, u, x and y in these rows; writes x */
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t count, IDRSShadow<S> P, const PetscScalar *ghosts, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, const PetscScalar *ghosts, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   IDRSDots<S, Y> dots;
   bool           stopped;
@@ -20,59 +18,36 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   overlap.Begin();
   stopped = IDRSProjectBegin<S>(P, algebra);
   IDRSDotsClear(dots);
-  for (size_t place = IDRSFirstRow<1>(); place < count; place += IDRSRowStride<1>()) {
-    const PetscInt i = rows[place];
+  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>()) {
+    const PetscInt i = rows[k];
     IDRSPack<1>    xi, yi = IDRSZero<1>();
 
     if (Y) yi.v[0] = y[i];
-    xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, i, 0, 1);
+    xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
     x[i]    = xi.v[0];
-    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, A.n, xi, yi);
+    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
 /* The bits of 32 places, by a warp */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRSCSR A, const uint16_t *perm, uint32_t *unfinished)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRSCSR A, const uint16_t *perm, uint32_t *places)
 {
-  const uint32_t place = (uint32_t)IDRSFirstRow<1>(), row = IDRSSlicedRow(perm, place, (uint32_t)A.n);
+  const uint32_t place = (uint32_t)IDRSFirstRow<1>(), row = IDRSSortedRow(perm, place, (uint32_t)A.n);
   const uint32_t bits = __ballot_sync(IDRS_ALL_LANES, row < A.n && A.i[row + 1] > A.i[row]);
 
-  if (place % IDRS_WARP == 0 && place < A.n) unfinished[place / IDRS_WARP] = bits;
+  if (place % IDRS_WARP == 0 && place < A.n) places[place / IDRS_WARP] = bits;
 }
 
-struct IDRSHasEntries {
-  const IDRSMatIndex *i;
-
-  __device__ __forceinline__ bool operator()(PetscInt row) const { return i[row + 1] > i[row]; }
-};
-
-/* The rows with entries, on the device; the host waits */
-static PetscErrorCode IDRSOffDiagonalRows(IDRSOffDiagonal off, cudaStream_t stream)
+/*
+   IDRSOffDiagonalSetUp - Takes the block of the matrix, if it has one, or its entries anew where it is taken; perm as in sliced.cuh, the diagonal of D^{-1} if
+   entries are to be those of D^{-1}A. why: the memory of the GPU does not hold them
+*/
+PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscScalar *inverse, IDRSOffDiagonal *newoff, const char *why[])
 {
-  const auto           all   = thrust::counting_iterator<PetscInt>(0);
-  const IDRSHasEntries has   = {off->A.i};
-  size_t               bytes = 0;
-  void                *work;
-  PetscInt            *count;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMalloc((void **)&off->rows, (size_t)PetscMax(off->A.n, 1) * sizeof(PetscInt)));
-  PetscCallCUDA(cudaMalloc((void **)&count, sizeof(*count)));
-  PetscCallCUDA(cub::DeviceSelect::If(NULL, bytes, all, off->rows, count, off->A.n, has, stream));
-  PetscCallCUDA(cudaMalloc(&work, PetscMax(bytes, 1)));
-  PetscCallCUDA(cub::DeviceSelect::If(work, bytes, all, off->rows, count, off->A.n, has, stream));
-  PetscCallCUDA(cudaMemcpyAsync(&off->count, count, sizeof(*count), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCallCUDA(cudaFree(work));
-  PetscCallCUDA(cudaFree(count));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSOffDiagonalSetUp - Takes the block of the matrix, if it has one; perm as in sliced.cuh */
-PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], IDRSOffDiagonal *newoff)
-{
-  IDRSOffDiagonal off = *newoff;
+  IDRSOffDiagonal off    = *newoff;
+  IDRSSource      source = {};
+  IDRSRowLengths  lengths;
   cudaStream_t    stream;
   Mat             block;
 
@@ -80,30 +55,42 @@ PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], IDRSOffDiagona
   PetscCall(IDRSGetBlocks(A, NULL, &block));
   if (!block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSGetCSR(block, &source.A));
+  source.inverse = inverse;
+  source.scale   = 1.0;
   if (!off) {
     PetscCall(PetscNew(&off));
     *newoff = off;
-    PetscCall(IDRSGetCSR(block, &off->A));
+    off->n  = source.A.n;
     PetscCall(MatCreateVecs(block, &off->ghosts, NULL));
     PetscCall(IDRSMatGetScatter(A, &off->scatter));
     PetscCall(PetscObjectReference((PetscObject)off->scatter));
-    PetscCall(IDRSOffDiagonalRows(off, stream));
-    PetscCallCUDA(cudaMalloc((void **)&off->unfinished, ((size_t)off->A.n / IDRS_WARP + 1) * sizeof(uint32_t)));
-    if (off->A.n) {
-      IDRSUnfinishedKernel<<<(unsigned int)((off->A.n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(off->A, perm, off->unfinished);
+    PetscCall(IDRSGetRowLengths(&source.A, 0, &lengths));
+    PetscCall(IDRSCompressedRowsSelect(&source.A, 0, &lengths, &off->some, stream, why));
+    if (!*why) PetscCall(IDRSMalloc_CUDA(((size_t)off->n / IDRS_WARP + 1) * sizeof(uint32_t), &off->places, why));
+    if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+    if (off->n) {
+      IDRSUnfinishedKernel<<<(unsigned int)((off->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(source.A, perm, off->places);
       PetscCallCUDA(cudaGetLastError());
     }
   }
-  PetscCall(IDRSGetCSR(block, &off->A)); /* its values may have moved */
+  off->unfinished.places = off->places;
+  off->unfinished.i      = source.A.i;
+  PetscCall(IDRSCompressedRowsFill(&source, &off->some, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+IDRSUnfinished IDRSOffDiagonalUnfinished(IDRSOffDiagonal off)
+{
+  return off ? off->unfinished : IDRSUnfinished();
 }
 
 PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 {
   PetscFunctionBegin;
   if (*off) {
-    PetscCallCUDA(cudaFree((*off)->rows));
-    PetscCallCUDA(cudaFree((*off)->unfinished));
+    PetscCall(IDRSCompressedRowsDestroy(&(*off)->some));
+    PetscCallCUDA(cudaFree((*off)->places));
     PetscCall(VecDestroy(&(*off)->ghosts));
     PetscCall(PetscSFDestroy(&(*off)->scatter));
   }
@@ -135,7 +122,7 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *pro
   PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, projection->stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, shadow, ghosts,
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, ((size_t)off->some.A.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, projection->stream, off->some.A, (const PetscInt *)off->some.rows, (size_t)off->n, shadow, ghosts,
                                                                   projection->x, projection->y, out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());

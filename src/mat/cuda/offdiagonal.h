@@ -4,17 +4,25 @@
 */
 #pragma once
 
-#include "csr.h"
+#include "compressedrows.h"
+
+/* Rows of the product with entries in this block, on the device; NULL on one process */
+typedef struct {
+  const uint32_t     *places; /* bit l of word i: the row in place 32 i + l is one of them */
+  const IDRSMatIndex *i;      /* of the block */
+} IDRSUnfinished;
 
 typedef struct _n_IDRSOffDiagonal {
-  IDRSCSR   A;
-  PetscSF   scatter;      /* of the matrix */
-  Vec       ghosts;       /* the entries of u that come from other processes */
-  PetscInt  count, *rows; /* with entries in this block, on the device */
-  uint32_t *unfinished;   /* bit l of word i: the row in place 32 i + l of the product is one of them */
+  IDRSCompressedRows some;    /* rows with entries, in this block */
+  PetscSF            scatter; /* of the matrix */
+  Vec                ghosts;  /* the entries of u that come from other processes */
+  PetscInt           n;       /* rows of the block */
+  uint32_t          *places;  /* as above */
+  IDRSUnfinished     unfinished;
 } *IDRSOffDiagonal;
 
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], IDRSOffDiagonal *);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], const PetscScalar *, IDRSOffDiagonal *, const char *[]);
+PETSC_INTERN IDRSUnfinished IDRSOffDiagonalUnfinished(IDRSOffDiagonal);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);

@@ -9,11 +9,23 @@
 #include "sliced.cuh"
 #include "values.cuh"
 
-/* Slices that a block takes at a time: a window where rows are sorted, so that all its warps have as much to do, else one each */
-template <typename Form>
-static __host__ __device__ inline uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
+/* Blocks for a slice or a long row each warp */
+static inline size_t IDRSSlicedBlocks(const IDRSSliced &A)
 {
-  return A.perm && Form::windowsize > IDRS_WARPS ? Form::windowsize : IDRS_WARPS;
+  return ((size_t)A.slices + IDRS_WARPS - 1) / IDRS_WARPS + ((size_t)A.longones.n + IDRS_WARPS - 1) / IDRS_WARPS;
+}
+
+/* The first long row of this warp: those blocks begin that have the fewest slices */
+static __device__ __forceinline__ uint32_t IDRSFirstLongRow()
+{
+  return (gridDim.x - 1 - blockIdx.x) * IDRS_WARPS + threadIdx.x / IDRS_WARP;
+}
+
+/* Slices that a block takes at a time: a window where rows are sorted and there are more slices than warps, so that all of these have as much to do, else one each */
+template <typename Form>
+static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
+{
+  return A.perm && Form::windowsize > IDRS_WARPS && gridDim.x * IDRS_WARPS < A.slices ? Form::windowsize : IDRS_WARPS;
 }
 
 /*

@@ -9,12 +9,13 @@
 #include "csr.h"
 #include "offdiagonal.h"
 #include "ring.cuh"
+#include "rowsum.cuh"
 #include "slicedcopy.h"
 
 typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
 
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, const uint32_t *unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSUnfinished unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane = threadIdx.x % IDRS_WARP;
@@ -34,7 +35,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
       sum = 0.0;
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
-      if (unfinished) finished = !(unfinished[ring.slice] >> lane & 1);
+      if (unfinished.places) finished = !(unfinished.places[ring.slice] >> lane & 1);
     }
     IDRSChunkAdd<IDRSProductForm>(ring.Await(), ring.slots, u, &row, A.n, &sum);
     ring.Next(A);
@@ -46,22 +47,31 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       if (finished) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
     }
   }
+  for (uint32_t k = IDRSFirstLongRow(); k < A.longones.n; k += gridDim.x * IDRS_WARPS) {
+    IDRSPack<1> xi;
+
+    xi.v[0] = IDRSWarpRowSum<4>(A.longones, u, k);
+    if (lane) continue;
+    row = (uint32_t)A.longrows[k];
+    yi  = IDRSZero<1>();
+    if (Y) yi = IDRSLoad<1>(y, row, A.n);
+    IDRSStore<1>(x, row, A.n, xi);
+    if (!unfinished.i || unfinished.i[row + 1] == unfinished.i[row]) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
+  }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
 static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSSlicedCopy *copy       = (const IDRSSlicedCopy *)product->data;
-  const uint32_t       *unfinished = product->offdiagonal ? product->offdiagonal->unfinished : NULL;
-  const size_t          atonce = IDRSSlicesAtOnce<IDRSProductForm>(copy->A), enough = (copy->A.slices + atonce - 1) / atonce;
+  const IDRSSlicedCopy *copy   = (const IDRSSlicedCopy *)product->data;
   unsigned int          blocks = 0;
 
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalBegin(product->offdiagonal, projection->operand));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, unfinished, shadow, projection->u, projection->x, projection->y,
-                                                                projection->out, projection->algebra);
+    blocks = IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, IDRSOffDiagonalUnfinished(product->offdiagonal), shadow,
+                                                                projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSOffDiagonalEnd(product->offdiagonal, projection, blocks));

@@ -11,16 +11,21 @@
      values    slots x rows of a slice
      columns   slots x rows of a slice x 16 bits, or nothing
 
+   Rows that are much longer than the others are in no slice, whose padding would be as long, and whose lane would take all their entries one after the other. They
+   are in CSR, and a warp takes one of them.
+
    Reference: A. Monakov, A. Lokhmotov and A. Avetisyan, Automatically tuning sparse matrix-vector multiplication for GPU architectures, HiPEAC (2010)
 */
 #pragma once
 
 #include <petscsys.h>
 #include "../../sys/device/target.cuh"
+#include "compressedrows.h"
 
 #define IDRS_SLOTS       8      /* of a chunk */
 #define IDRS_COLUMN_SPAN 65535u /* what 16 bits hold */
 #define IDRS_WINDOW      1024   /* rows that are sorted together */
+#define IDRS_LONG_ROW    0x8000 /* mark of a row that is in no slice */
 #define IDRS_UNIT        32     /* bytes: chunks are multiples of it */
 
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
@@ -45,12 +50,20 @@ typedef struct {
   const unsigned char *chunks;
   const uint32_t      *offset; /* of the first chunk of a slice, in units */
   const uint32_t      *width;  /* slots of a slice, at least 1 */
-  const uint16_t      *perm;   /* row i of the sorted ones is row perm[i] of its window; NULL where rows are not sorted */
+  const uint16_t      *perm;   /* row i of the sorted ones is row perm[i] of its window, but for a mark; NULL where rows are not sorted, and none is long */
   uint32_t             slices, n;
+  IDRSCSR              longones; /* long rows, which are in no slice, */
+  const PetscInt      *longrows; /* and which ones they are */
 } IDRSSliced;
 
 /* The row in place i of the sorted ones */
+static inline __device__ uint32_t IDRSSortedRow(const uint16_t *perm, uint32_t i, uint32_t n)
+{
+  return perm && i < n ? i / IDRS_WINDOW * IDRS_WINDOW + (perm[i] & ~IDRS_LONG_ROW) : i;
+}
+
+/* The same in slices: n where that row is a long one */
 static inline __device__ uint32_t IDRSSlicedRow(const uint16_t *perm, uint32_t i, uint32_t n)
 {
-  return perm && i < n ? i / IDRS_WINDOW * IDRS_WINDOW + perm[i] : i;
+  return perm && i < n && perm[i] & IDRS_LONG_ROW ? n : IDRSSortedRow(perm, i, n);
 }

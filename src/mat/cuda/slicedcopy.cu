@@ -6,25 +6,15 @@
 #include "offdiagonal.h"
 #include "slicedcopy.cuh"
 
-#define IDRS_MAX_PADDING 1.25 /* places for each nonzero, beyond which the automatic choice is another product */
+#define IDRS_LONG_ROW_LEAST 32   /* a long row has more entries, */
+#define IDRS_LONG_ROW_MEAN  4    /* and more than so many times the mean */
+#define IDRS_MAX_PADDING    1.25 /* places for each nonzero, beyond which the automatic choice is another product */
 
-static const char *const nomemory = "the memory of the GPU does not hold a copy of the operator";
-
-/* Memory of the device, or NULL where there is none */
-PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory)
-{
-  const cudaError_t error = cudaMalloc((void **)memory, PetscMax(bytes, 1));
-
-  PetscFunctionBegin;
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    *(void **)memory = NULL;
-  } else PetscCallCUDA(error);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* By a block, for a window: row i has place (number of rows that are longer, or as long and before it) */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A, uint16_t *perm)
+/*
+   By a block, for a window: row i has place (number of rows that are longer, or as long and before it). Long rows are marked, and in their place of a slice there is
+   a row without entries
+*/
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A, unsigned int limit, uint16_t *perm)
 {
   __shared__ uint32_t length[IDRS_WINDOW];
   const PetscInt      begin = (PetscInt)blockIdx.x * IDRS_WINDOW;
@@ -33,23 +23,33 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A,
   for (int i = threadIdx.x; i < rows; i += IDRS_THREADS) length[i] = (uint32_t)(A.i[begin + i + 1] - A.i[begin + i]);
   __syncthreads();
   for (int i = threadIdx.x; i < rows; i += IDRS_THREADS) {
-    int place = 0;
+    const uint32_t mine  = length[i] > limit ? 0 : length[i];
+    int            place = 0;
 
-    for (int j = 0; j < rows; j++) place += length[j] > length[i] || (length[j] == length[i] && j < i);
-    perm[begin + place] = (uint16_t)i;
+    for (int j = 0; j < rows; j++) {
+      const uint32_t other = length[j] > limit ? 0 : length[j];
+
+      place += other > mine || (other == mine && j < i);
+    }
+    perm[begin + place] = (uint16_t)(length[i] > limit ? i | IDRS_LONG_ROW : i);
   }
 }
 
-/* IDRSSlicedSort - Sorts the rows, if they are uneven */
-PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscBool uneven, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
+/* IDRSSlicedSort - Sorts the rows if they are uneven, and takes the long ones apart; lengths tells of all */
+PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSlicedCopy *copy, IDRSRowLengths *lengths, cudaStream_t stream, const char *why[])
 {
+  const unsigned int limit = (unsigned int)PetscMax(IDRS_LONG_ROW_LEAST, IDRS_LONG_ROW_MEAN * nonzeros / PetscMax(A->n, 1));
+
   PetscFunctionBegin;
-  if (!uneven || !A->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSMalloc_CUDA(A->n * sizeof(uint16_t), &copy->perm));
-  if (copy->perm) {
-    IDRSSortKernel<<<(unsigned int)((A->n + IDRS_WINDOW - 1) / IDRS_WINDOW), IDRS_THREADS, 0, stream>>>(*A, copy->perm);
-    PetscCallCUDA(cudaGetLastError());
-  } else *why = nomemory;
+  PetscCall(IDRSGetRowLengths(A, limit, lengths));
+  PetscCall(IDRSCompressedRowsSelect(A, limit, lengths, &copy->longrows, stream, why));
+  copy->A.longones = copy->longrows.A;
+  copy->A.longrows = copy->longrows.rows;
+  if (*why || (!lengths->longrows && (PetscLogDouble)lengths->places <= 1.05 * nonzeros)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSMalloc_CUDA(A->n * sizeof(uint16_t), &copy->perm, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSSortKernel<<<(unsigned int)((A->n + IDRS_WINDOW - 1) / IDRS_WINDOW), IDRS_THREADS, 0, stream>>>(*A, limit, copy->perm);
+  PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -59,13 +59,12 @@ PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSl
   PetscFunctionBegin;
   *scan = {};
   if (!slices) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!copy->slices) PetscCall(IDRSMalloc_CUDA(2 * slices * sizeof(uint32_t), &copy->slices));
+  if (!copy->slices) PetscCall(IDRSMalloc_CUDA(2 * slices * sizeof(uint32_t), &copy->slices, why));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, scan->bytes, (uint32_t *)NULL, (uint32_t *)NULL, (int)slices, stream));
-  PetscCall(IDRSMalloc_CUDA(slices * sizeof(uint32_t), &scan->units));
-  PetscCall(IDRSMalloc_CUDA(scan->bytes, &scan->work));
-  PetscCall(IDRSMalloc_CUDA(sizeof(*scan->slots), &scan->slots));
-  if (copy->slices && scan->units && scan->work && scan->slots) PetscCallCUDA(cudaMemsetAsync(scan->slots, 0, sizeof(*scan->slots), stream));
-  else *why = nomemory;
+  PetscCall(IDRSMalloc_CUDA(slices * sizeof(uint32_t), &scan->units, why));
+  PetscCall(IDRSMalloc_CUDA(scan->bytes, &scan->work, why));
+  PetscCall(IDRSMalloc_CUDA(sizeof(*scan->slots), &scan->slots, why));
+  if (!*why) PetscCallCUDA(cudaMemsetAsync(scan->slots, 0, sizeof(*scan->slots), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,12 +89,17 @@ PetscErrorCode IDRSSlicedScanEnd(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlic
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSSlicedTurns - How many entries of a row are taken one after the other, where that is most: a lane takes a row, a warp a long one */
+unsigned int IDRSSlicedTurns(const IDRSSlicedCopy *copy, const IDRSRowLengths *lengths)
+{
+  return copy->longrows.A.n ? PetscMax(lengths->longest / IDRS_WARP, IDRS_LONG_ROW_LEAST) : lengths->longest;
+}
+
 /* IDRSSlicedAllocate - Memory for the chunks of a planned copy */
 PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *copy, const char *why[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSMalloc_CUDA(copy->units * IDRS_UNIT, &copy->chunks));
-  if (!copy->chunks) *why = nomemory;
+  PetscCall(IDRSMalloc_CUDA(copy->units * IDRS_UNIT, &copy->chunks, why));
   copy->A.chunks = copy->chunks;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -106,12 +110,13 @@ PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *copy)
   PetscCallCUDA(cudaFree(copy->chunks));
   PetscCallCUDA(cudaFree(copy->slices));
   PetscCallCUDA(cudaFree(copy->perm));
+  PetscCall(IDRSCompressedRowsDestroy(&copy->longrows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *copy)
 {
-  return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) + (copy->perm ? copy->A.n * sizeof(uint16_t) : 0));
+  return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) + (copy->perm ? copy->A.n * sizeof(uint16_t) : 0) + copy->longrows.bytes);
 }
 
 PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
@@ -124,7 +129,7 @@ PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
 }
 
 /* Everything but the values, of a block with rows. The automatic choice declines where another product is faster, and leaves half of the free memory to others */
-static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSlicedSource *source, cudaStream_t stream, const char *why[])
+static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream, const char *why[])
 {
   IDRSSlicedCopy *copy      = (IDRSSlicedCopy *)product->data;
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
@@ -134,13 +139,12 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
 
   PetscFunctionBegin;
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSGetRowLengths(&source->A, &lengths));
-  if (automatic) PetscCall(IDRSDeclineRows(block, &lengths, 1, why));
-  if (!*why) PetscCall(IDRSSlicedSort(&source->A, (PetscBool)((PetscLogDouble)lengths.places > 1.05 * nonzeros), copy, stream, why));
+  PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
+  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), PETSC_FALSE, why));
   if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaMemGetInfo(&free, &total));
-  if (automatic && (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * nonzeros + IDRS_WARP * IDRS_SLOTS) *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";
+  if (automatic && (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS) *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";
   else if (automatic && copy->units * IDRS_UNIT > free / 2) *why = "a copy of the operator would take more than half of the free memory of the GPU";
   else PetscCall(IDRSSlicedAllocate(copy, why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -148,11 +152,11 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
 
 PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, const char *why[])
 {
-  IDRSSlicedCopy  *copy   = (IDRSSlicedCopy *)product->data;
-  IDRSSlicedSource source = {};
-  PetscLogDouble   begin, end;
-  cudaStream_t     stream;
-  Mat              block;
+  IDRSSlicedCopy *copy   = (IDRSSlicedCopy *)product->data;
+  IDRSSource      source = {};
+  PetscLogDouble  begin, end;
+  cudaStream_t    stream;
+  Mat             block;
 
   PetscFunctionBegin;
   *why         = NULL;
@@ -171,7 +175,8 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, c
     product->bytes = IDRSSlicedBytes(copy);
     PetscCall(IDRSExceedsCache(product->bytes + 2.0 * source.A.n * sizeof(PetscScalar), &copy->once));
   }
-  PetscCall(IDRSOffDiagonalSetUp(product->A, copy->perm, &product->offdiagonal));
+  PetscCall(IDRSOffDiagonalSetUp(product->A, copy->perm, NULL, &product->offdiagonal, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (!changed) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSSlicedFill<IDRSProductForm>(&source, copy, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));

@@ -5,23 +5,10 @@
 #pragma once
 
 #include "../../vec/cuda/rows.cuh"
-#include "csr.h"
 #include "sliced.cuh"
 #include "slicedcopy.h"
+#include "source.cuh"
 #include "values.cuh"
-
-/* What is copied: D^{-1}A times a scale */
-typedef struct {
-  IDRSCSR            A;
-  const PetscScalar *inverse; /* diagonal of D^{-1}, or NULL where D is I */
-  bool               unit;    /* the diagonal of D^{-1}A is 1, and is left out */
-  PetscReal          scale;
-} IDRSSlicedSource;
-
-static __device__ __forceinline__ PetscScalar IDRSSourceEntry(const IDRSSlicedSource &source, PetscInt p, uint32_t row)
-{
-  return (source.inverse ? source.inverse[row] * source.A.a[p] : source.A.a[p]) * source.scale;
-}
 
 /*
    Walks along the rows of a slice, slot by slot: next entry p of each row of this lane. Entries of a slot have keys, which are columns or distances from the
@@ -35,7 +22,7 @@ struct IDRSSlotWalk {
   uint32_t row[Form::rows], base;
   bool     taken[Form::rows]; /* entry p is in this slot */
 
-  __device__ __forceinline__ IDRSSlotWalk(const IDRSSlicedSource &source, const uint16_t *perm, uint32_t slice)
+  __device__ __forceinline__ IDRSSlotWalk(const IDRSSource &source, const uint16_t *perm, uint32_t slice)
   {
     for (int q = 0; q < Form::rows; q++) {
       row[q]   = IDRSSlicedRow(perm, slice * Form::slicerows + threadIdx.x % IDRS_WARP * Form::rows + q, (uint32_t)source.A.n);
@@ -46,7 +33,7 @@ struct IDRSSlotWalk {
   }
 
   /* By all lanes: whether there is a next slot */
-  __device__ __forceinline__ bool Next(const IDRSSlicedSource &source)
+  __device__ __forceinline__ bool Next(const IDRSSource &source)
   {
     uint32_t key[Form::rows], least = none;
 
@@ -65,12 +52,12 @@ struct IDRSSlotWalk {
     return least != none;
   }
 
-  __device__ __forceinline__ uint16_t Column(const IDRSSlicedSource &source, int q) const { return taken[q] ? (uint16_t)((uint32_t)source.A.j[p[q]] - base) : 0; }
+  __device__ __forceinline__ uint16_t Column(const IDRSSource &source, int q) const { return taken[q] ? (uint16_t)((uint32_t)source.A.j[p[q]] - base) : 0; }
 };
 
 /* By a warp, for a slice: slots, and units of memory */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSlicedSource source, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units, unsigned long long *slots)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSource source, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units, unsigned long long *slots)
 {
   const uint32_t slice = (uint32_t)(IDRSFirstRow<1>() / IDRS_WARP);
   uint32_t       count = 0;
@@ -85,7 +72,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSlice
 
 /* By a warp, for a slice: its chunks */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSlicedSource source, IDRSSliced sliced, unsigned char *chunks)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource source, IDRSSliced sliced, unsigned char *chunks)
 {
   typedef typename Form::Value            Value;
   typedef IDRSTuple<Value, Form::rows>    Values;
@@ -130,7 +117,7 @@ static inline unsigned int IDRSSliceBlocks(uint32_t slices)
 
 /* Which slots there are in this form, and so how much memory the slices take. The rows have been sorted, or stay as they are */
 template <typename Form>
-static PetscErrorCode IDRSSlicedPlan(const IDRSSlicedSource *source, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
+static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
 {
   const uint32_t slices = ((uint32_t)source->A.n + Form::slicerows - 1) / Form::slicerows;
   IDRSSlicedScan scan;
@@ -150,10 +137,11 @@ static PetscErrorCode IDRSSlicedPlan(const IDRSSlicedSource *source, IDRSSlicedC
 
 /* The entries of a matrix whose copy is planned, or whose values have changed since */
 template <typename Form>
-static PetscErrorCode IDRSSlicedFill(const IDRSSlicedSource *source, IDRSSlicedCopy *copy, cudaStream_t stream)
+static PetscErrorCode IDRSSlicedFill(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream)
 {
   PetscFunctionBegin;
   if (copy->A.slices) IDRSFillKernel<Form><<<IDRSSliceBlocks(copy->A.slices), IDRS_THREADS, 0, stream>>>(*source, copy->A, copy->chunks);
   PetscCallCUDA(cudaGetLastError());
+  PetscCall(IDRSCompressedRowsFill(source, &copy->longrows, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <petscidrs/private/idrsproduct.h>
-#include "csr.h"
 #include "sliced.cuh"
 
 typedef IDRSForm<PetscScalar, 1, true> IDRSProductForm;
@@ -14,6 +13,7 @@ typedef struct {
   unsigned char     *chunks;
   uint32_t          *slices; /* offset and width */
   uint16_t          *perm;
+  IDRSCompressedRows longrows;
   size_t             units; /* of the chunks */
   unsigned long long slots;
   PetscBool          once; /* A and the vectors of a matvec are more than the L2 cache holds */
@@ -27,10 +27,10 @@ typedef struct {
   size_t              bytes;
 } IDRSSlicedScan;
 
-PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *);
-PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscBool, IDRSSlicedCopy *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedScanBegin(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedScanEnd(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
+PETSC_INTERN unsigned int   IDRSSlicedTurns(const IDRSSlicedCopy *, const IDRSRowLengths *);
 PETSC_INTERN PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *);
 PETSC_INTERN PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *);

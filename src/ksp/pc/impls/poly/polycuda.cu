@@ -10,7 +10,8 @@
    - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
    - There are no columns where the entries of each slot are as far from the diagonal, as those of stencils are.
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
-   - On several processes the slices have the entries of the diagonal block. The others are taken from the matrix, and added once their part of z has come.
+   - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once their part of z has come.
+   - So are long rows, which are in no slice.
 */
 #include "../../../../vec/cuda/launch.cuh"
 #include "../../../../mat/cuda/offdiagonal.h"
@@ -24,8 +25,7 @@ typedef struct {
   bool            columns, unit;
   PetscReal       scale; /* of the values */
   int             multiprocessors;
-  Vec             inverse; /* the diagonal of D^{-1}, referenced, or NULL */
-  IDRSOffDiagonal off;     /* what is on other processes */
+  IDRSOffDiagonal off; /* what is on other processes */
 } PCPolyCUDA;
 
 /* Calls launch with the form of the slots */
@@ -46,7 +46,7 @@ static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L 
 }
 
 /* largest = max |entry| of what is copied, as the bits of a double; NaN counts as more than all numbers. By a thread, for a row at a time */
-static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSlicedSource source, unsigned long long *largest)
+static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSource source, unsigned long long *largest)
 {
   unsigned long long mine = 0;
 
@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
 }
 
 /* The power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96 for single precision */
-static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSlicedSource *source, int multiprocessors, cudaStream_t stream, PetscBool *finite)
+static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream, PetscBool *finite)
 {
   unsigned long long *largest;
   double              value;
@@ -94,7 +94,7 @@ static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSlicedSou
 }
 
 /* The copy of the diagonal block: without columns if that takes less memory */
-static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSlicedSource *source, cudaStream_t stream, const char *why[])
+static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream, const char *why[])
 {
   PCPolyCUDA        *packed = (PCPolyCUDA *)copy->data;
   IDRSSlicedCopy    *sliced = &packed->sliced;
@@ -107,8 +107,8 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   if (source->A.n > 1 << 30) *why = "a process has more than 2^30 rows";
   if (!source->A.n || *why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSGetRowLengths(&source->A, &lengths));
-  PetscCall(IDRSSlicedSort(&source->A, (PetscBool)((PetscLogDouble)lengths.places > 1.05 * nonzeros), sliced, stream, why));
+  PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
+  if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
   units           = sliced->units;
@@ -117,7 +117,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
   if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
   else packed->columns = false;
-  entries = nonzeros - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
+  entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
   if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -130,18 +130,16 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
 
 static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
 {
-  PCPolyCUDA      *packed;
-  IDRSSlicedSource source = {};
-  cudaStream_t     stream;
-  int              device;
-  Mat              block;
+  PCPolyCUDA  *packed;
+  IDRSSource   source = {};
+  cudaStream_t stream;
+  int          device;
+  Mat          block;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&packed));
   copy->data   = packed;
   packed->unit = unit;
-  PetscCall(PetscObjectReference((PetscObject)inverse));
-  packed->inverse = inverse;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
   PetscCall(IDRSMatRuns_CUDA(A, why));
@@ -154,8 +152,8 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscCall(PCPolyScaleValues(copy->precision, &source, packed->multiprocessors, stream, finite));
   packed->scale = source.scale;
   if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
+  if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &source.inverse));
-  if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, &packed->off));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,7 +164,6 @@ static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
   PetscFunctionBegin;
   PetscCall(IDRSSlicedDestroy(&packed->sliced));
   PetscCall(IDRSOffDiagonalReset(&packed->off));
-  PetscCall(VecDestroy(&packed->inverse));
   PetscCall(PetscFree(copy->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -224,33 +221,33 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
       }
     }
   }
+  for (uint32_t k = IDRSFirstLongRow(); k < A.longones.n; k += gridDim.x * IDRS_WARPS) {
+    const PetscInt    i       = A.longrows[k];
+    const PetscScalar entries = IDRSWarpRowSum<8>(A.longones, z, k);
+
+    if (threadIdx.x % IDRS_WARP == 0) y[i] = alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries;
+  }
 }
 
-/* y += beta times the entries outside the diagonal block, a thread a row; these entries are those of A */
-static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t count, const PetscScalar *inverse, PetscScalar beta, const PetscScalar *ghosts, PetscScalar *y)
+/* y += beta times the entries outside the diagonal block, a thread a row */
+static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, const PetscScalar *ghosts, PetscScalar *y)
 {
   overlap.Begin();
-  for (size_t place = IDRSFirstRow<1>(); place < count; place += IDRSRowStride<1>()) {
-    const PetscInt    i   = rows[place];
-    const PetscScalar sum = IDRSRowPart<4>(A, ghosts, i, 0, 1);
-
-    y[i] += beta * (inverse ? inverse[i] * sum : sum);
-  }
+  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>()) y[rows[k]] += beta * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
 }
 
 /* Adds what is on other processes */
 static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, cudaStream_t stream, PetscScalar beta, Vec z, PetscScalar *y)
 {
-  const IDRSOffDiagonal off     = packed->off;
-  const PetscScalar    *inverse = NULL, *ghosts;
+  const IDRSOffDiagonal     off  = packed->off;
+  const IDRSCompressedRows *some = &off->some;
+  const PetscScalar        *ghosts;
 
   PetscFunctionBegin;
   PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-  if (packed->inverse) PetscCall(IDRSGetArrayRead_CUDA(packed->inverse, &inverse));
-  (void)IDRSLaunchResident<PCPolyOffDiagonalKernel>(packed->multiprocessors, ((size_t)off->count + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, stream, off->A, (const PetscInt *)off->rows, (size_t)off->count, inverse, beta, ghosts, y);
+  (void)IDRSLaunchResident<PCPolyOffDiagonalKernel>(packed->multiprocessors, ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, stream, some->A, (const PetscInt *)some->rows, beta, ghosts, y);
   PetscCallCUDA(cudaGetLastError());
-  if (packed->inverse) PetscCall(VecRestoreArrayReadAndMemType(packed->inverse, &inverse));
   PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -281,10 +278,8 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
     PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
       typedef decltype(form) Form;
 
-      const size_t atonce = IDRSSlicesAtOnce<Form>(sliced->A), enough = (sliced->A.slices + atonce - 1) / atonce;
-
       PetscFunctionBegin;
-      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, enough, PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, alpha, uarray, beta, beta / packed->scale, zarray, yarray);
+      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, alpha, uarray, beta, beta / packed->scale, zarray, yarray);
       PetscCallCUDA(cudaGetLastError());
       PetscFunctionReturn(PETSC_SUCCESS);
     }));

@@ -356,8 +356,8 @@ static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt row
   if (!t->reason) PetscCall(PetscPrintf(comm, "%-10s %12.1f\n", name, (double)(1e6 * t->matvec)));
   else PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->matvec), ratio, t->matvecs, (double)t->solve, (double)t->residual, verdict));
   if (bench->csv)
-    PetscCall(PetscFPrintf(comm, bench->csv, "%s%s%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, bench->pc ? " " : "", bench->pc ? bench->pc : "", rows, size, type, s, (double)(1e6 * t->matvec), ratio, t->its, t->matvecs, (double)t->solve,
-                           (double)t->residual, KSPConvergedReasons[t->reason]));
+    PetscCall(PetscFPrintf(comm, bench->csv, "%s%s%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, bench->pc ? " " : "", bench->pc ? bench->pc : "", rows, size, type, s, (double)(1e6 * t->matvec), ratio, t->its, t->matvecs,
+                           (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
   PetscFunctionReturn(0);
 }
 

@@ -93,8 +93,7 @@ int main(int argc, char **argv)
 
       PetscCall(KSPIDRSSetShadowSize(ksp, s));
       PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
-      PetscCall(
-        ComplainIf(!(median <= bound) || wrong || failed, "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT " runs with a wrong residual, %" PetscInt_FMT " not converged", problem->matrix, s, median, expected, wrong, failed));
+      PetscCall(ComplainIf(!(median <= bound) || wrong || failed, "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT " runs with a wrong residual, %" PetscInt_FMT " not converged", problem->matrix, s, median, expected, wrong, failed));
     }
     PetscCall(Verdict(problem->matrix));
     PetscCall(KSPDestroy(&ksp));

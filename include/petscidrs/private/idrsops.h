@@ -176,6 +176,10 @@ PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
+PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);
+PETSC_INTERN PetscErrorCode    IDRSVecsDestroy(PetscInt, Vec *[], void **);
+PETSC_INTERN PetscErrorCode    IDRSVecsCreate_CUDA(Vec, PetscInt, Vec[], void **);
+PETSC_INTERN PetscErrorCode    IDRSVecsFree_CUDA(void **);
 PETSC_INTERN PetscErrorCode    IDRSVecGram(PetscInt, Vec[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode    IDRSVecGram_CUDA(PetscInt, Vec[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed_CUDA(Vec, uint64_t, PetscInt); /* with the key of the seed */

@@ -39,19 +39,25 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
-/* By a warp, for 32 rows */
-static __global__ void IDRSRowLengthsKernel(IDRSCSR A, unsigned int limit, IDRSRowLengths *lengths)
+/* By a warp, for 32 rows at a time */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSRowLengthsKernel(IDRSCSR A, unsigned int limit, IDRSRowLengths *lengths)
 {
-  const PetscInt row     = (PetscInt)IDRSFirstRow<1>();
-  const uint32_t length  = row < A.n ? (uint32_t)(A.i[row + 1] - A.i[row]) : 0;
-  const uint32_t longest = ~IDRSWarpMin(~length), width = ~IDRSWarpMin(~(length > limit ? 0 : length));
+  const size_t       lane    = threadIdx.x % IDRS_WARP;
+  unsigned long long places  = 0;
+  uint32_t           longest = 0;
 
-  if (length > limit) {
-    atomicAdd(&lengths->longrows, 1);
-    atomicAdd(&lengths->longentries, (unsigned long long)length);
+  for (size_t row = IDRSFirstRow<1>() - lane; row < A.n; row += IDRSRowStride<1>()) {
+    const uint32_t length = row + lane < A.n ? (uint32_t)(A.i[row + lane + 1] - A.i[row + lane]) : 0;
+
+    longest = max(longest, ~IDRSWarpMin(~length));
+    places += (unsigned long long)~IDRSWarpMin(~(length > limit ? 0 : length)) * IDRS_WARP;
+    if (length > limit) {
+      atomicAdd(&lengths->longrows, 1);
+      atomicAdd(&lengths->longentries, (unsigned long long)length);
+    }
   }
-  if (threadIdx.x % IDRS_WARP) return;
-  atomicAdd(&lengths->places, (unsigned long long)width * IDRS_WARP);
+  if (lane) return;
+  atomicAdd(&lengths->places, places);
   atomicMax(&lengths->longest, longest);
 }
 
@@ -66,10 +72,8 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLe
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
-  if (A->n) {
-    IDRSRowLengthsKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, limit, counted);
-    PetscCallCUDA(cudaGetLastError());
-  }
+  IDRSRowLengthsKernel<<<(unsigned int)PetscMin(PetscMax((A->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), 2048), IDRS_THREADS, 0, stream>>>(*A, limit, counted);
+  PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaMemcpyAsync(lengths, counted, sizeof(*lengths), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscDeviceFree(dctx, counted));

@@ -41,10 +41,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
 template <int ATONCE>
 static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const PetscScalar *u, IDRSIndex row)
 {
-  PetscScalar sum = IDRSRowPart<ATONCE>(A, u, row, threadIdx.x % IDRS_WARP, IDRS_WARP);
-
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) sum += IDRSShuffleDown(sum, offset);
-  return sum;
+  return IDRSWarpSum<IDRS_WARP>(IDRSRowPart<ATONCE>(A, u, row, threadIdx.x % IDRS_WARP, IDRS_WARP));
 }
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32 */

@@ -38,6 +38,15 @@ static __device__ __forceinline__ PetscScalar IDRSShuffle(PetscScalar x, int lan
 }
 #endif
 
+/* Sum over the lanes of a warp, or over each part of it of so many lanes; valid in the first of them */
+template <int lanes, typename T>
+static __device__ __forceinline__ T IDRSWarpSum(T x)
+{
+#pragma unroll
+  for (int offset = lanes / 2; offset > 0; offset /= 2) x += IDRSShuffleDown(x, offset);
+  return x;
+}
+
 /* The smallest x of the warp, in all lanes */
 static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
 {

@@ -10,15 +10,6 @@
 #include <petscidrs/private/idrsscalars.h>
 #include "dots.cuh"
 
-/* Sum over the lanes of a warp, or over each part of it of so many lanes; valid in the first of them */
-template <int lanes, typename T>
-static __device__ __forceinline__ T IDRSWarpSum(T x)
-{
-#pragma unroll
-  for (int offset = lanes / 2; offset > 0; offset /= 2) x += IDRSShuffleDown(x, offset);
-  return x;
-}
-
 /* By a warp: the sum of each value over its lanes goes to shared[i * IDRS_WARPS + warp] */
 template <int count, typename T>
 static __device__ __forceinline__ void IDRSWarpSums(const T values[count], T *shared)

@@ -1,15 +1,18 @@
 /*
    The inner products of a set of vectors with each other on the device, k_i^H k_j for i <= j.
 
-   Vectors are taken in groups. A block takes a chunk of rows of a pair of groups, and a thread adds up the products of all vectors of the one with all of the
-   other, row by row. The blocks of all pairs for the same rows run side by side, so that most of what they read is in the L2 cache. The sums of the chunks are added
-   up in a fixed order by a second kernel.
+   Vectors are taken in groups. A warp takes a chunk of rows of a pair of groups, and a lane adds up the products of all vectors of the one with all of the other, row
+   by row. The warps of a block have the same rows and other pairs, so that most of what they read is in the L1 cache; where there are more warps than pairs, they have
+   several chunks. The sums of the chunks are added up in a fixed order by a second kernel.
 */
 #include "launch.cuh"
 
-#define IDRS_GRAM_GROUP (PetscDefined(USE_COMPLEX) ? 4 : 8) /* vectors */
-#define IDRS_GRAM_MAX   136                                 /* vectors of one call */
-#define IDRS_GRAM_SUMS  (IDRS_GRAM_GROUP * IDRS_GRAM_GROUP)
+#define IDRS_GRAM_GROUP  (PetscDefined(USE_COMPLEX) ? 3 : 4) /* vectors */
+#define IDRS_GRAM_MAX    136                                 /* vectors of one call */
+#define IDRS_GRAM_SUMS   (IDRS_GRAM_GROUP * IDRS_GRAM_GROUP)
+#define IDRS_GRAM_WARPS  32  /* of a block */
+#define IDRS_GRAM_ROWS   256 /* of a chunk, at least */
+#define IDRS_GRAM_BLOCKS 256 /* that share the rows, at most: as many on every device, so that the sums are the same */
 
 typedef struct {
   const PetscScalar *a[IDRS_GRAM_MAX];
@@ -25,42 +28,47 @@ static __device__ __forceinline__ void IDRSGramPair(int number, int *first, int 
   *first = number;
 }
 
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSGramKernel(const __grid_constant__ IDRSGramVectors K, size_t chunk, PetscScalar *partials)
+/* a[i] = entry of vector first + i in a row, or 0 */
+static __device__ __forceinline__ void IDRSGramLoad(const IDRSGramVectors &K, int first, size_t row, PetscScalar a[IDRS_GRAM_GROUP])
 {
-  __shared__ PetscScalar shared[IDRS_WARPS];
-  const size_t           begin = blockIdx.y * chunk, end = begin + chunk < K.rows ? begin + chunk : K.rows;
-  PetscScalar            sum[IDRS_GRAM_GROUP][IDRS_GRAM_GROUP];
-  int                    first, second;
+#pragma unroll
+  for (int i = 0; i < IDRS_GRAM_GROUP; i++) a[i] = first + i < K.count ? IDRSLoadConstant(K.a[first + i] + row) : (PetscScalar)0.0;
+}
 
-  IDRSGramPair(blockIdx.x, &first, &second);
-  first *= IDRS_GRAM_GROUP;
-  second *= IDRS_GRAM_GROUP;
+/* chunks: of a block, whose first index tells which pairs it has */
+static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP) IDRSGramKernel(const __grid_constant__ IDRSGramVectors K, int pairs, int chunks, size_t rows, PetscScalar *partials)
+{
+  const int    warp = threadIdx.x / IDRS_WARP, lane = threadIdx.x % IDRS_WARP, here = chunks > 1 ? pairs : IDRS_GRAM_WARPS;
+  const int    pair  = blockIdx.x * IDRS_GRAM_WARPS + warp % here;
+  const size_t chunk = (size_t)blockIdx.y * chunks + warp / here, begin = chunk * rows, end = begin + rows < K.rows ? begin + rows : K.rows;
+  PetscScalar  sum[IDRS_GRAM_GROUP][IDRS_GRAM_GROUP];
+  int          first, second;
+
+  if (pair >= pairs || warp / here >= chunks) return;
+  IDRSGramPair(pair, &first, &second);
 #pragma unroll
   for (int i = 0; i < IDRS_GRAM_GROUP; i++) {
 #pragma unroll
     for (int j = 0; j < IDRS_GRAM_GROUP; j++) sum[i][j] = 0.0;
   }
-  for (size_t row = begin + threadIdx.x; row < end; row += IDRS_THREADS) {
+  for (size_t row = begin + lane; row < end; row += IDRS_WARP) {
     PetscScalar a[IDRS_GRAM_GROUP], b[IDRS_GRAM_GROUP];
 
-#pragma unroll
-    for (int i = 0; i < IDRS_GRAM_GROUP; i++) a[i] = first + i < K.count ? PetscConj(IDRSLoadConstant(K.a[first + i] + row)) : (PetscScalar)0.0;
-#pragma unroll
-    for (int j = 0; j < IDRS_GRAM_GROUP; j++) b[j] = second + j < K.count ? IDRSLoadConstant(K.a[second + j] + row) : (PetscScalar)0.0;
+    IDRSGramLoad(K, first * IDRS_GRAM_GROUP, row, a);
+    IDRSGramLoad(K, second * IDRS_GRAM_GROUP, row, b);
 #pragma unroll
     for (int i = 0; i < IDRS_GRAM_GROUP; i++) {
 #pragma unroll
-      for (int j = 0; j < IDRS_GRAM_GROUP; j++) sum[i][j] += a[i] * b[j];
+      for (int j = 0; j < IDRS_GRAM_GROUP; j++) sum[i][j] += PetscConj(a[i]) * b[j];
     }
   }
 #pragma unroll
   for (int i = 0; i < IDRS_GRAM_GROUP; i++) {
 #pragma unroll
     for (int j = 0; j < IDRS_GRAM_GROUP; j++) {
-      __syncthreads(); /* what was there before has been read */
-      IDRSWarpSums<1>(&sum[i][j], shared);
-      __syncthreads();
-      if (threadIdx.x == 0) partials[((size_t)blockIdx.y * gridDim.x + blockIdx.x) * IDRS_GRAM_SUMS + i * IDRS_GRAM_GROUP + j] = IDRSWarpsTotal(shared, 0);
+      const PetscScalar total = IDRSWarpSum<IDRS_WARP>(sum[i][j]);
+
+      if (lane == 0) partials[(chunk * pairs + pair) * IDRS_GRAM_SUMS + i * IDRS_GRAM_GROUP + j] = total;
     }
   }
 }
@@ -86,7 +94,7 @@ PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
 {
   IDRSGramVectors    K = {};
   size_t             chunk;
-  unsigned int       groups, pairs, chunks;
+  unsigned int       groups, pairs, chunks, blocks;
   PetscInt           rows;
   PetscScalar       *partials, *sums;
   PetscDeviceContext dctx;
@@ -99,16 +107,17 @@ PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
   K.count = (int)n;
   groups  = (unsigned int)(n + IDRS_GRAM_GROUP - 1) / IDRS_GRAM_GROUP;
   pairs   = groups * (groups + 1) / 2;
-  chunk   = PetscMax((K.rows + 255) / 256, (size_t)(4 * IDRS_THREADS));
-  chunks  = (unsigned int)PetscMax((K.rows + chunk - 1) / chunk, (size_t)1);
+  chunks  = pairs < IDRS_GRAM_WARPS ? IDRS_GRAM_WARPS / pairs : 1;
+  chunk   = PetscMax((K.rows + IDRS_GRAM_BLOCKS * chunks - 1) / (IDRS_GRAM_BLOCKS * chunks), (size_t)IDRS_GRAM_ROWS);
+  blocks  = (unsigned int)PetscMax((K.rows + chunk * chunks - 1) / (chunk * chunks), (size_t)1);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)pairs * chunks * IDRS_GRAM_SUMS, &partials));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)pairs * chunks * blocks * IDRS_GRAM_SUMS, &partials));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)(n * n), &sums));
   for (PetscInt i = 0; i < n; i++) PetscCall(IDRSGetArrayRead_CUDA(v[i], &K.a[i]));
-  IDRSGramKernel<<<dim3(pairs, chunks), IDRS_THREADS, 0, stream>>>(K, chunk, partials);
+  IDRSGramKernel<<<dim3((pairs + IDRS_GRAM_WARPS - 1) / IDRS_GRAM_WARPS, blocks), IDRS_GRAM_WARPS * IDRS_WARP, 0, stream>>>(K, (int)pairs, (int)chunks, chunk, partials);
   PetscCallCUDA(cudaGetLastError());
-  IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_THREADS - 1) / IDRS_THREADS, IDRS_THREADS, 0, stream>>>(K.count, (int)pairs, (int)chunks, partials, sums);
+  IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_THREADS - 1) / IDRS_THREADS, IDRS_THREADS, 0, stream>>>(K.count, (int)pairs, (int)(chunks * blocks), partials, sums);
   PetscCallCUDA(cudaGetLastError());
   for (PetscInt i = 0; i < n; i++) PetscCall(VecRestoreArrayReadAndMemType(v[i], &K.a[i]));
   PetscCallCUDA(cudaMemcpyAsync(W, sums, (size_t)(n * n) * sizeof(*W), cudaMemcpyDeviceToHost, stream));

@@ -59,19 +59,48 @@ static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSColumnCreate_CUDA(IDRSWork work, Vec like, PetscScalar *array, Vec *column)
+/* Entries from the beginning of a column to that of the next one: columns begin on 512 bytes */
+static size_t IDRSColumnStride(PetscInt n)
+{
+  return ((size_t)n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar);
+}
+
+static PetscErrorCode IDRSColumnCreate_CUDA(Vec like, PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
-  PetscInt       bs, N;
+  PetscInt       bs, n, N;
   PetscBool      seq;
 
   PetscFunctionBegin;
   PetscCall(VecGetBlockSize(like, &bs));
+  PetscCall(VecGetLocalSize(like, &n));
   PetscCall(VecGetSize(like, &N));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
-  if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, work->n, array, column));
-  else PetscCall(VecCreateMPICUDAWithArray(comm, bs, work->n, N, array, column));
+  if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, n, array, column));
+  else PetscCall(VecCreateMPICUDAWithArray(comm, bs, n, N, array, column));
   PetscCall(IDRSColumnInherit(like, *column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSVecsCreate_CUDA - For IDRSVecsCreate() */
+PetscErrorCode IDRSVecsCreate_CUDA(Vec like, PetscInt count, Vec vecs[], void **memory)
+{
+  size_t   ld;
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(like, &n));
+  ld = IDRSColumnStride(n);
+  PetscCallCUDA(cudaMalloc(memory, (size_t)count * ld * sizeof(PetscScalar)));
+  for (PetscInt j = 0; j < count; j++) PetscCall(IDRSColumnCreate_CUDA(like, (PetscScalar *)*memory + j * ld, &vecs[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSVecsFree_CUDA(void **memory)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaFree(*memory));
+  *memory = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +129,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   blocks          = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
   cuda->panels.n  = (size_t)work->n;
   cuda->panels.s  = (int)s;
-  cuda->panels.ld = ((size_t)work->n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar); /* columns begin on 512 bytes */
+  cuda->panels.ld = IDRSColumnStride(work->n);
   bytes           = (size_t)s * cuda->panels.ld * sizeof(PetscScalar);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.G, lacking));
@@ -120,8 +149,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   PetscCall(PetscCalloc1(s, &work->G));
   PetscCall(PetscCalloc1(s, &work->U));
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(IDRSColumnCreate_CUDA(work, like, cuda->panels.G + j * cuda->panels.ld, &work->G[j]));
-    PetscCall(IDRSColumnCreate_CUDA(work, like, cuda->panels.U + j * cuda->panels.ld, &work->U[j]));
+    PetscCall(IDRSColumnCreate_CUDA(like, cuda->panels.G + j * cuda->panels.ld, &work->G[j]));
+    PetscCall(IDRSColumnCreate_CUDA(like, cuda->panels.U + j * cuda->panels.ld, &work->U[j]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -112,7 +112,7 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(IDRSOnDevice(v, &device));
-#if PetscDefined(HAVE_CUDA)
+#if defined(PETSCIDRS_HAVE_CUDA)
   if (device) {
     PetscCall(IDRSVecSetHashed_CUDA(v, key, column));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -23,14 +23,14 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-#if PetscDefined(HAVE_CUDA)
+#if defined(PETSCIDRS_HAVE_CUDA)
   if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
 #endif
   *ops = NULL;
   *why = NULL;
   if (host && aij) *ops = &PCPolyCopies_Host;
   else if (bound) *why = "the matrix is bound to the CPU";
-#if PetscDefined(HAVE_CUDA)
+#if defined(PETSCIDRS_HAVE_CUDA)
   else if (cuda && cusparse) *ops = &PCPolyCopies_CUDA;
 #endif
   else *why = !host && !cuda ? "the vectors are not of type standard or cuda" : "the matrix is not of type aij, or its vectors are elsewhere";

@@ -130,12 +130,13 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
   PetscBool    dependent = PETSC_FALSE, found;
   PCPolyRoot  *ritz, *shifts;
   Vec         *K;
+  void        *memory;
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
   PetscCall(PetscMalloc4((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W, m, &ritz));
   PetscCall(PetscCalloc1(m, &shifts));
-  PetscCall(VecDuplicateVecs(v, m + 1, &K));
+  PetscCall(IDRSVecsCreate(v, m + 1, &K, &memory));
   PetscCall(VecNormalize(v, NULL));
   PetscCall(VecCopy(v, K[0]));
   /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
@@ -162,7 +163,7 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
     PetscCall(PCPolyLeja_Private(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);
   }
-  PetscCall(VecDestroyVecs(m + 1, &K));
+  PetscCall(IDRSVecsDestroy(m + 1, &K, &memory));
   PetscCall(PetscFree(shifts));
   PetscCall(PetscFree4(T, R, W, ritz));
   PetscFunctionReturn(PETSC_SUCCESS);

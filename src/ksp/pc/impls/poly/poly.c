@@ -389,8 +389,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   Rows whose diagonal entry is zero are not scaled, and no row of a matrix without `MatGetDiagonal()`. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
   `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
 
-  Matrices of type `MATAIJ` with vectors in the memory of the host are multiplied by a copy with values in single precision and columns of 16 bits, and vector operations
-  in the same loops. Its size is in `-ksp_view`. Other matrices, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the
+  Matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the memory of the host, has values in single precision and
+  columns of 16 bits. That of `MATAIJCUSPARSE`, with vectors on the GPU, has values in half precision, and no columns where its entries are on diagonals; the largest value is scaled to
+  the end of the range, and rows much longer than the others are in double precision. Its size is in `-ksp_view`. Other matrices, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the
   rounding of the values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
 
   The preconditioner keeps three vectors, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.

@@ -131,7 +131,7 @@ test: $(PLUGIN)
 	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc CFLAGS='$(ours)' LDFLAGS='$(LDFLAGS)' PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
 
 advise: $(PLUGIN) $(BUILD)/tutorials/advise
-	@$(petsc) MPIEXEC='$(MPIEXEC)' MATRIX='$(MATRIX)' RHS='$(RHS)' RANKS='$(RANKS)' OPTIONS='$(OPTIONS)' tools/advise $(BUILD)
+	@MPIEXEC='$(MPIEXEC)' ADVISE_PROGRAM='$(BUILD)/tutorials/advise' ADVISE_PLUGIN='$(PLUGIN)' ADVISE_USAGE='make advise MATRIX=file [RHS=file] [RANKS=processes] [OPTIONS="-ksp_rtol 1e-6 ..."]' tools/advise $(if $(MATRIX),'$(MATRIX)') $(if $(RHS),'$(RHS)') $(if $(RANKS),-n '$(RANKS)') $(OPTIONS)
 
 bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
@@ -157,7 +157,7 @@ sanitize valgrind:
 memcheck racecheck:
 	@$(petsc) tools/sanitize $@ $(BUILD) '$(TESTS)'
 
-install: $(PLUGIN)
+install: $(PLUGIN) $(BUILD)/tutorials/advise
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 

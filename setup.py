@@ -79,9 +79,11 @@ class BuildPlugin(build_py):
         make(*settings)
         plugin = pathlib.Path(make('-s', 'plugin-path', *settings).split()[-1]).resolve()
         package = pathlib.Path(self.build_lib, 'petscidrs')
-        for directory, source in (('lib', plugin), ('include', root / 'include/petscidrs.h')):
-            (package / directory).mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, package / directory / ('libpetscidrs.so' if directory == 'lib' else source.name))
+        adviser = plugin.parent / 'tutorials/advise'
+        make(*settings, str(adviser))
+        for source, name in ((plugin, 'lib/libpetscidrs.so'), (root / 'include/petscidrs.h', 'include/petscidrs.h'), (adviser, 'lib/advise'), (root / 'tools/advise', 'lib/petscidrs-advise')):
+            (package / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, package / name)
         (package / 'build.json').write_text(json.dumps(facts(plugin, settings), indent=1))
 
 

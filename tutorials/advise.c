@@ -1,14 +1,14 @@
-static char help[] = "Tries Krylov methods on a linear system with one preconditioner. make advise calls it for each preconditioner.\n\
+static char help[] = "Tries Krylov methods on a linear system with one preconditioner. petscidrs-advise and make advise call it for each preconditioner.\n\
   -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
   -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, and idr:4 where PETSc has it)\n\
-  -preconditioners a,b,...  types of preconditioners, read by make advise (default none,jacobi,poly,bjacobi,sor,asm,gamg)\n\
+  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default none,jacobi,poly,bjacobi,sor,asm,gamg)\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds is killed\n\
-  -total seconds            no run begins after this time (default 300)\n\
+  -total seconds            no run begins after this time (default 60)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
-On a GPU: -mat_type aijcusparse -vec_type cuda. Also runs on several processes.\n\n";
+Where there is a GPU that PETSc can use, it runs there, unless -mat_type aij -vec_type standard say otherwise. Also runs on several processes.\n\n";
 
 /*
-   make advise MATRIX=file [RHS=file] calls tools/advise, which starts this program once for each preconditioner and prints the
+   petscidrs-advise, and make advise MATRIX=file [RHS=file], are the script tools/advise, which starts this program once for each preconditioner and prints the
    results as a table. So a preconditioner that crashes, or hangs because one process has failed, does not stop the others.
 
    All methods are preconditioned from the right and so test the norm of the same residual. The preconditioner is set up once and
@@ -256,7 +256,7 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
 /* PrintOptions - Prints the options to paste: those of the run, and those that the user gave for all runs */
 static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
 {
-  const char *const given[] = {"-mat_type", "-vec_type", "-ksp_gmres_restart"};
+  const char *const given[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi", "-ksp_gmres_restart"};
   char              value[PETSC_MAX_PATH_LEN], *idrs, *poly;
   PetscBool         set;
 
@@ -383,6 +383,20 @@ static PetscErrorCode OptionsCheck(MPI_Comm comm, PetscBool *usable)
   PetscFunctionReturn(0);
 }
 
+/* The types for the GPU, where there is one that PETSc can use, and the options name no types. An MPI that cannot read its memory does */
+static PetscErrorCode ChooseDevice(void)
+{
+  PetscBool vec, mat;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-vec_type", &vec));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_type", &mat));
+  if (!PetscDefined(HAVE_CUDA) || vec || mat || access("/dev/nvidiactl", R_OK | W_OK)) PetscFunctionReturn(0);
+  PetscCall(PetscOptionsSetValue(NULL, "-vec_type", "cuda"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_type", MATAIJCUSPARSE));
+  PetscFunctionReturn(0);
+}
+
 static PetscErrorCode PrintSystem(const Advice *advice, int count)
 {
   char        file[PETSC_MAX_PATH_LEN];
@@ -417,14 +431,16 @@ static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
 
 int main(int argc, char **argv)
 {
-  Advice    advice        = {.limit = 10.0, .total = 300.0, .rtol = 1e-8, .pctype = PCNONE};
+  Advice    advice        = {.limit = 10.0, .total = 60.0, .rtol = 1e-8, .pctype = PCNONE};
   char      defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", **solvers;
   int       count;
   PetscBool usable;
 
   PetscFunctionBeginUser;
+  if (PetscDefined(HAVE_CUDA)) PetscCall(PetscOptionsSetValue(NULL, "-use_gpu_aware_mpi", "0"));
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscLogDefaultBegin()); /* counts matvecs */
+  PetscCall(ChooseDevice());
   PetscCall(PetscTime(&advice.begin));
   advice.comm = PETSC_COMM_WORLD;
   PetscCall(SolverExists("idr", &usable)); /* came with 3.26 */

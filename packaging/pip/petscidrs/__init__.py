@@ -13,7 +13,9 @@ that the plugin was not compiled for is a RuntimeError."""
 import collections
 import ctypes
 import json
+import os
 import pathlib
+import sys
 
 _here = pathlib.Path(__file__).resolve().parent
 _built = json.loads((_here / 'build.json').read_text())
@@ -25,6 +27,13 @@ Counts = collections.namedtuple('Counts', 'matvecs reductions updates restarts')
 def plugin():
     """Path of the plugin, for the option -dll_append"""
     return str(_here / 'lib' / 'libpetscidrs.so')
+
+
+def _advise():
+    """The command petscidrs-advise"""
+    script = str(_here / 'lib/petscidrs-advise')
+    os.environ.update(ADVISE_PROGRAM=str(_here / 'lib/advise'), ADVISE_PLUGIN=plugin())
+    os.execv(script, [script, *sys.argv[1:]])
 
 
 def include():

@@ -21,6 +21,7 @@ Where there is a GPU that PETSc can use, it runs there, unless -mat_type aij -ve
      begin   options of the run or set-up that begins
      run     0 if correct, 1 if not, 2 if there is no solution; seconds or residual norm; options; all options to paste; the other
              columns of the table
+     history options; seconds of the solve; residual norms relative to that of b, at most SAMPLES of them at equal distances
      ended   why the last run or set-up was killed
      left    the number of runs that were left out for want of time
 */
@@ -32,7 +33,9 @@ Where there is a GPU that PETSc can use, it runs there, unless -mat_type aij -ve
 #include "linearsystem.h"
 #include "solvers.h"
 
-#define TRIAL 30 /* iterations that are not counted; GMRES restarts after as many */
+#define TRIAL   30    /* iterations that are not counted; GMRES restarts after as many */
+#define SAMPLES 200   /* of a history */
+#define HISTORY 20000 /* longest history */
 
 typedef struct {
   char      options[256], reason[sizeof(attempt.text) + 32];
@@ -230,6 +233,7 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
     allowed = run->solve > 0.0 ? advice->limit / run->solve * PetscMax(its, 1) : maxits;
     limited = (PetscBool)(allowed < maxits);
     PetscCall(KSPSetTolerances(ksp, rtol, atol, dtol, limited ? PetscMax((PetscInt)allowed, 1) : maxits));
+    PetscCall(KSPSetResidualHistory(ksp, NULL, HISTORY, PETSC_TRUE));
     PetscCall(EventsCount(&before));
     PetscCall(TimedSolve(advice, ksp, &run->solve, failed));
     PetscCall(EventsSince(&before, &events));
@@ -294,6 +298,21 @@ static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
   PetscFunctionReturn(0);
 }
 
+static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run)
+{
+  const PetscReal *norms;
+  PetscInt         n, count;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &n));
+  count = PetscMin(n, SAMPLES);
+  if (count < 2) PetscFunctionReturn(0);
+  PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->options, (double)run->solve));
+  for (PetscInt k = 0; k < count; k++) PetscCall(PetscPrintf(advice->comm, "%s%.3g", k ? " " : "", (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] / (advice->bnorm > 0.0 ? advice->bnorm : (PetscReal)1.0))));
+  PetscCall(PetscPrintf(advice->comm, "\n"));
+  PetscFunctionReturn(0);
+}
+
 /* One method with the preconditioner, which has been set up */
 static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, const Events *usage)
 {
@@ -328,6 +347,7 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
   PetscCall(WorkVectors(ksp, parts[0], s, &run.vectors));
   PetscCall(LimitedSolve(advice, ksp, usage, &run, &failed));
   PetscCall(PrintRun(advice, &run));
+  if (!failed) PetscCall(PrintHistory(advice, ksp, &run));
   if (!failed) PetscCall(KSPDestroy(&ksp)); /* else the preconditioner may hold work vectors of the method, which it would free */
   if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
   PetscCall(PetscStrToArrayDestroy(count, parts));

@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSLengthsKernel(IDRSCSR
 /* IDRSCompressedRowsSelect - Memory for the rows with more entries than limit, of which lengths tells how many there are, and all but their entries */
 PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths, IDRSCompressedRows *some, cudaStream_t stream, const char *why[])
 {
-  const size_t        rows = lengths->longrows, entries = lengths->longentries;
+  const size_t        rows = lengths->longrows, entries = lengths->longentries, values = (entries * sizeof(PetscScalar) + sizeof(PetscInt) - 1) / sizeof(PetscInt) * sizeof(PetscInt);
   const auto          all     = thrust::counting_iterator<PetscInt>(0);
   const IDRSLongerRow longer  = {A->i, limit};
   size_t              selects = 0, scans = 0;
@@ -35,7 +35,7 @@ PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, co
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  some->bytes = entries * (sizeof(PetscScalar) + sizeof(IDRSMatIndex)) + rows * sizeof(PetscInt) + (rows + 1) * sizeof(IDRSMatIndex);
+  some->bytes = values + rows * sizeof(PetscInt) + (rows + 1 + entries) * sizeof(IDRSMatIndex);
   PetscCallCUDA(cub::DeviceSelect::If(NULL, selects, all, (PetscInt *)NULL, (PetscInt *)NULL, A->n, longer, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, scans, (IDRSMatIndex *)NULL, (IDRSMatIndex *)NULL, (int)(rows + 1), stream));
   PetscCall(IDRSMalloc_CUDA(some->bytes, &some->memory, why));
@@ -43,7 +43,7 @@ PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, co
   PetscCall(IDRSMalloc_CUDA(sizeof(*count), &count, why));
   if (!*why) {
     some->A.a  = (const PetscScalar *)some->memory;
-    some->rows = (PetscInt *)(some->A.a + entries);
+    some->rows = (PetscInt *)((char *)some->memory + values);
     i          = (IDRSMatIndex *)(some->rows + rows);
     some->A.i  = i;
     some->A.j  = i + rows + 1;

@@ -10,6 +10,10 @@
   #error "libpetscidrs needs PETSc 3.18 or newer"
 #endif
 
+#if !PetscDefined(USE_SHARED_LIBRARIES)
+  #error "libpetscidrs is loaded by programs, and needs a PETSc with shared libraries: configure it with --with-shared-libraries"
+#endif
+
 /* Back end cuda is compiled in. It needs PetscDeviceContextGetStreamHandle(), which is public from 3.20 on; the makefile leaves out the same */
 #if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
   #define PETSCIDRS_HAVE_CUDA 1

@@ -35,6 +35,8 @@ Where there is a GPU that PETSc can use, it runs there, unless -mat_type aij -ve
 
 #define TRIAL   30    /* iterations that are not counted; GMRES restarts after as many */
 #define SAMPLES 200   /* of a history */
+#define SHORT   0.05  /* seconds: solves that are repeated, */
+#define AGAIN   4     /* so often */
 #define HISTORY 20000 /* longest history */
 
 typedef struct {
@@ -237,6 +239,13 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
     PetscCall(EventsCount(&before));
     PetscCall(TimedSolve(advice, ksp, &run->solve, failed));
     PetscCall(EventsSince(&before, &events));
+    /* of short solves the shortest, as the others were disturbed */
+    for (int k = 0; k < AGAIN && !*failed && run->solve < SHORT; k++) {
+      PetscReal seconds;
+
+      PetscCall(TimedSolve(advice, ksp, &seconds, failed));
+      run->solve = PetscMin(run->solve, seconds);
+    }
   }
   if (*failed) {
     PetscCall(PetscSNPrintf(run->reason, sizeof(run->reason), "failed: %s", attempt.text));
@@ -292,7 +301,7 @@ static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
     char work[16] = "?";
 
     if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", 1e-6 * (double)n * sizeof(PetscScalar) * (double)run->vectors));
-    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.4f %9.4f %11.2e %9s  ", run->its, (double)run->matvecs, (double)run->setup, (double)run->solve, (double)run->residual, work));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.5f %9.5f %11.2e %9s  ", run->its, (double)run->matvecs, (double)run->setup, (double)run->solve, (double)run->residual, work));
   }
   PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
   PetscFunctionReturn(0);

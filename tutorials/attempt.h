@@ -9,6 +9,7 @@
 */
 #pragma once
 
+#include <string.h>
 #include <petscsys.h>
 
 static struct {
@@ -16,11 +17,14 @@ static struct {
   char           text[1024];
 } attempt;
 
-/* An error passes through the functions that return it; the first to report it says why */
+/* An error passes through the functions that return it; the first to report it says why. That of PetscMallocAlign() has another code and text in PETSc 3.18 */
 static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
 {
+  const PetscBool memory = (PetscBool)(code == PETSC_ERR_MEM || (function && !strcmp(function, "PetscMallocAlign")));
+
   if (type == PETSC_ERROR_INITIAL || !attempt.code) {
     attempt.code = code;
+    if (memory) text = "there is not enough memory: take more processes on more machines";
     (void)PetscStrncpy(attempt.text, text && text[0] ? text : "unknown reason", sizeof(attempt.text));
     for (char *c = attempt.text; *c; c++) {
       if (*c == '\n' || *c == '\r') *c = c[1] ? ' ' : '\0';

@@ -12,7 +12,7 @@
 /* Blocks for a slice or a long row each warp */
 static inline size_t IDRSSlicedBlocks(const IDRSSliced &A)
 {
-  return ((size_t)A.slices + IDRS_WARPS - 1) / IDRS_WARPS + ((size_t)A.longones.n + IDRS_WARPS - 1) / IDRS_WARPS;
+  return ((size_t)A.slices + IDRS_WARPS - 1) / IDRS_WARPS + ((size_t)A.longrows.n + IDRS_WARPS - 1) / IDRS_WARPS;
 }
 
 /* The first long row of this warp: those blocks begin that have the fewest slices */

@@ -1,7 +1,7 @@
 /*
    Product "sliced": x = A u, and the sums of its projection, from a copy of A in the format of sliced.cuh.
 
-   A warp computes a slice at a time, a lane a row. Its chunks come through a ring in shared memory, and the warp copies them ahead of their use, from before
+   A warp computes a slice at a time, a lane a row, and then long rows with all its lanes. Its chunks come through a ring in shared memory, and the warp copies them ahead of their use, from before
    the kernel ahead of this one in the stream has ended: nothing but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds
    until their next use; writes x.
 */
@@ -47,12 +47,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       if (finished) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
     }
   }
-  for (uint32_t k = IDRSFirstLongRow(); k < A.longones.n; k += gridDim.x * IDRS_WARPS) {
+  for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     IDRSPack<1> xi;
 
-    xi.v[0] = IDRSWarpRowSum<4>(A.longones, u, k);
+    xi.v[0] = IDRSWarpRowSum<4>(A.longrows, u, k);
     if (lane) continue;
-    row = (uint32_t)A.longrows[k];
+    row = (uint32_t)A.longindices[k];
     yi  = IDRSZero<1>();
     if (Y) yi = IDRSLoad<1>(y, row, A.n);
     IDRSStore<1>(x, row, A.n, xi);

@@ -52,8 +52,8 @@ typedef struct {
   const uint32_t      *width;  /* slots of a slice, at least 1 */
   const uint16_t      *perm;   /* row i of the sorted ones is row perm[i] of its window, but for a mark; NULL where rows are not sorted, and none is long */
   uint32_t             slices, n;
-  IDRSCSR              longones; /* long rows, which are in no slice, */
-  const PetscInt      *longrows; /* and which ones they are */
+  IDRSCSR              longrows;    /* long rows, which are in no slice, */
+  const PetscInt      *longindices; /* and which ones they are */
 } IDRSSliced;
 
 /* The row in place i of the sorted ones */

@@ -43,8 +43,8 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
   PetscFunctionBegin;
   PetscCall(IDRSGetRowLengths(A, limit, lengths));
   PetscCall(IDRSCompressedRowsSelect(A, limit, lengths, &copy->longrows, stream, why));
-  copy->A.longones = copy->longrows.A;
-  copy->A.longrows = copy->longrows.rows;
+  copy->A.longrows    = copy->longrows.A;
+  copy->A.longindices = copy->longrows.rows;
   if (*why || (!lengths->longrows && (PetscLogDouble)lengths->places <= 1.05 * nonzeros)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSMalloc_CUDA(A->n * sizeof(uint16_t), &copy->perm, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);

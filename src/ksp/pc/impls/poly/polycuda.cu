@@ -221,9 +221,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
       }
     }
   }
-  for (uint32_t k = IDRSFirstLongRow(); k < A.longones.n; k += gridDim.x * IDRS_WARPS) {
-    const PetscInt    i       = A.longrows[k];
-    const PetscScalar entries = IDRSWarpRowSum<8>(A.longones, z, k);
+  for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
+    const PetscInt    i       = A.longindices[k];
+    const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);
 
     if (threadIdx.x % IDRS_WARP == 0) y[i] = alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries;
   }

@@ -75,6 +75,25 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSProducts[];
 
 /*E
+  KSPIDRSRun - What runs the iterations of `KSPIDRS`
+
+  Values:
++ `KSP_IDRS_RUN_AUTO`  - `KSP_IDRS_RUN_WHOLE` where it can run and is expected to be faster, else `KSP_IDRS_RUN_STEPS`, the default
+. `KSP_IDRS_RUN_STEPS` - step by step, with one or more kernels for each on a GPU
+- `KSP_IDRS_RUN_WHOLE` - many steps in one kernel, for small systems on one GPU
+
+  Level: intermediate
+
+.seealso: `KSPIDRS`, `KSPIDRSSetRun()`, `KSPIDRSGetRun()`
+E*/
+typedef enum {
+  KSP_IDRS_RUN_AUTO,
+  KSP_IDRS_RUN_STEPS,
+  KSP_IDRS_RUN_WHOLE
+} KSPIDRSRun;
+PETSC_EXTERN const char *const KSPIDRSRuns[];
+
+/*E
   PCPolyRootsType - Where the roots of the residual polynomial of `PCPOLY` come from
 
   Values:
@@ -141,6 +160,8 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication(KSP, KSPIDRSCommunication);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCommunication(KSP, KSPIDRSCommunication *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetRun(KSP, KSPIDRSRun);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetRun(KSP, KSPIDRSRun *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);

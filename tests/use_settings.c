@@ -5,7 +5,7 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO};
+static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO};
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -14,6 +14,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   KSPIDRSImplementation back;
   KSPIDRSCommunication  communication;
   KSPIDRSProduct        product;
+  KSPIDRSRun            run;
 
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
@@ -24,12 +25,14 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetImplementation(ksp, &back));
   PetscCall(KSPIDRSGetCommunication(ksp, &communication));
   PetscCall(KSPIDRSGetProduct(ksp, &product));
+  PetscCall(KSPIDRSGetRun(ksp, &run));
   values[0] = (PetscReal)s;
   values[1] = (PetscReal)seed;
   values[2] = (PetscReal)restarts;
   values[5] = (PetscReal)back;
   values[6] = (PetscReal)communication;
   values[7] = (PetscReal)product;
+  values[8] = (PetscReal)run;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -55,6 +58,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
   PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
+  PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

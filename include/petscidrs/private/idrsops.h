@@ -37,6 +37,9 @@
    after that do nothing, where a norm is outside its bounds, a sum is not finite or the algebra fails: the scalars then return to the host, and the
    outcome is that the host continues. Without bounds, or with the queue of the host, it is always the host that continues.
 
+   IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step. The device stops where the host is to continue, as
+   above, before the last iteration, and in an omega step where r may be due to be computed afresh. G_k, or t, of that step is there then.
+
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 */
 #pragma once
@@ -65,6 +68,14 @@ typedef struct {
   PetscReal low, high;
   PetscReal cosine; /* for omega */
 } IDRSBounds;
+
+/* Until when a device may go on by itself, step after step: within the bounds, and until a reliable update may be due in an omega step */
+typedef struct {
+  IDRSBounds bounds;
+  PetscInt   its, maxits;      /* iterations that have been made, and that may be made: the host makes the last one */
+  PetscReal  fall, anchornorm; /* an update may be due where ||r|| < fall peak and ||r|| < anchornorm; fall = 0: never */
+  PetscReal  peak;             /* largest ||r|| since the last update */
+} IDRSLimits;
 
 /* What became of a step */
 typedef enum {
@@ -96,6 +107,7 @@ typedef enum {
   IDRS_PROJECT,
   IDRS_UPDATE,
   IDRS_ADVANCE,
+  IDRS_WHOLE, /* steps in one kernel, with all their passes and matvecs */
   IDRS_PASSES
 } IDRSPass;
 
@@ -112,6 +124,9 @@ typedef struct {
   PetscErrorCode (*launch)(IDRSWork, const IDRSStep *, Vec, Vec, const IDRSBounds *);   /* a projection, and what follows from it */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
   PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
+  /* many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such thing */
+  PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, const char *[]);
+  PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *completed, const PetscReal *norms[]);
 } IDRSQueueOps;
 
 /* Back ends of the passes */
@@ -167,6 +182,8 @@ PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(IDRSWork, const IDRSStep *, const ID
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(IDRSWork);
+PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, const char *[]);
+PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, PetscInt *, const PetscReal *[], IDRSOutcome *);
 PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
 PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
 

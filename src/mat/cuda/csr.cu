@@ -129,6 +129,20 @@ PetscErrorCode IDRSGetNonzeros(Mat A, PetscLogDouble *nonzeros)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Lanes of a warp that are to share a row: a power of 2, for a dozen entries each */
+PetscErrorCode IDRSGetRowLanes(Mat A, int *lanes)
+{
+  PetscLogDouble nonzeros = 0;
+  PetscInt       n;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetNonzeros(A, &nonzeros));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  *lanes = 1;
+  while (*lanes < IDRS_WARP && 12.0 * *lanes * (PetscLogDouble)n < nonzeros) *lanes *= 2;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Memory of the device; where there is none, NULL, and why */
 PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
 {
@@ -231,10 +245,10 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
 /* The arrays are where they are now, though nothing may have changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
 {
-  IDRSProductCSR *csr = (IDRSProductCSR *)product->data;
-  PetscLogDouble  nonzeros;
+  IDRSProductCSR *csr      = (IDRSProductCSR *)product->data;
+  PetscLogDouble  nonzeros = 0;
   IDRSCSR         now;
-  Mat             block;
+  Mat             block = NULL;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -246,8 +260,7 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
     PetscCall(IDRSGetRowLengths(&now, UINT_MAX, &csr->lengths));
     PetscCall(IDRSGetNonzeros(block, &nonzeros));
     PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + now.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
-    csr->lanes = 1;
-    while (csr->lanes < IDRS_WARP && 12.0 * csr->lanes * (PetscLogDouble)now.n < nonzeros) csr->lanes *= 2;
+    PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   }
   csr->A = now;
   PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));

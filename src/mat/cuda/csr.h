@@ -29,4 +29,5 @@ PETSC_INTERN const char    *IDRSDeclineLongRow(PetscLogDouble, unsigned int);
 PETSC_INTERN PetscErrorCode IDRSDeclineRows(Mat, unsigned int, PetscBool, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSExceedsCache(PetscLogDouble, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSGetNonzeros(Mat, PetscLogDouble *);
+PETSC_INTERN PetscErrorCode IDRSGetRowLanes(Mat, int *);
 PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *, const char *[]);

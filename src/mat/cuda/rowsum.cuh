@@ -10,9 +10,17 @@
 /* Indices that do not overflow beyond the last one */
 typedef std::make_unsigned<PetscInt>::type IDRSIndex;
 
-/* By lane of so many: the part of this lane of (A u)_row. A lane reads ATONCE entries before it uses one of them */
+/* Entries of a vector that nothing writes in this kernel; of column -1 there is none */
 template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const PetscScalar *u, IDRSIndex row, int lane, int lanes)
+static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
+{
+#pragma unroll
+  for (int l = 0; l < ATONCE; l++) entry[l] = column[l] >= 0 ? IDRSLoadConstant(u + column[l]) : (PetscScalar)0.0;
+}
+
+/* By lane of so many: the part of this lane of (A u)_row. A lane reads ATONCE entries before it uses one of them, and takes those of u with IDRSGather() */
+template <int ATONCE, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const Operand &u, IDRSIndex row, int lane, int lanes)
 {
   const bool      there = row < (IDRSIndex)A.n;
   const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
@@ -20,7 +28,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
 
   for (IDRSIndex p = begin + lane; p < end; p += ATONCE * lanes) {
     PetscInt    column[ATONCE];
-    PetscScalar value[ATONCE];
+    PetscScalar value[ATONCE], entry[ATONCE];
 
 #pragma unroll
     for (int l = 0; l < ATONCE; l++) {
@@ -29,24 +37,25 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
       column[l] = q < end ? A.j[q] : -1;
       value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
     }
+    IDRSGather<ATONCE>(u, column, entry);
 #pragma unroll
     for (int l = 0; l < ATONCE; l++) {
-      if (column[l] >= 0) sum += value[l] * IDRSLoadConstant(u + column[l]);
+      if (column[l] >= 0) sum += value[l] * entry[l];
     }
   }
   return sum;
 }
 
 /* By a warp: (A u)_row, for its first lane */
-template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const PetscScalar *u, IDRSIndex row)
+template <int ATONCE, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row)
 {
   return IDRSWarpSum<IDRS_WARP>(IDRSRowPart<ATONCE>(A, u, row, threadIdx.x % IDRS_WARP, IDRS_WARP));
 }
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
-template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const PetscScalar *u, IDRSIndex row, int lanes)
+template <int ATONCE, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row, int lanes)
 {
   const int   lane = threadIdx.x % IDRS_WARP, rows = IDRS_WARP / lanes; /* rows at a time */
   PetscScalar mine = 0.0;

@@ -46,26 +46,26 @@ struct IDRSShadow {
   __device__ __forceinline__ int Columns() const { return s - first < S ? s - first : S; }
 };
 
-/* Sums of a thread, later of a block: P^H x, then P^H y and x^H y; x^H x, then y^H y */
-template <int S, bool Y>
+/* Sums of a thread, later of a block: P^H x, then P^H y and x^H y; x^H x, then y^H y, and with RR the r^H r of the last update or advance */
+template <int S, bool Y, bool RR = false>
 struct IDRSDots {
-  static constexpr int count = Y ? 2 * S + 1 : S, squares = Y ? 2 : 1;
+  static constexpr int count = Y ? 2 * S + 1 : S, squares = (Y ? 2 : 1) + (RR ? 1 : 0);
   PetscScalar          dot[count];
   PetscReal            square[squares];
 };
 
-template <int S, bool Y>
-static __device__ __forceinline__ void IDRSDotsClear(IDRSDots<S, Y> &sums)
+template <int S, bool Y, bool RR>
+static __device__ __forceinline__ void IDRSDotsClear(IDRSDots<S, Y, RR> &sums)
 {
 #pragma unroll
-  for (int j = 0; j < IDRSDots<S, Y>::count; j++) sums.dot[j] = 0.0;
+  for (int j = 0; j < IDRSDots<S, Y, RR>::count; j++) sums.dot[j] = 0.0;
 #pragma unroll
-  for (int j = 0; j < IDRSDots<S, Y>::squares; j++) sums.square[j] = 0.0;
+  for (int j = 0; j < IDRSDots<S, Y, RR>::squares; j++) sums.square[j] = 0.0;
 }
 
 /* Adds the products of rows [i, i+W) of n, where y is zero without a y */
-template <int S, int W, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y> &sums, const IDRSShadow<S> &P, size_t i, size_t n, const IDRSPack<W> &x, const IDRSPack<W> &y)
+template <int S, int W, bool Y, bool HASHED, bool RR>
+static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y, RR> &sums, const IDRSShadow<S> &P, size_t i, size_t n, const IDRSPack<W> &x, const IDRSPack<W> &y)
 {
 #pragma unroll
   for (int l = 0; l < W; l++) {

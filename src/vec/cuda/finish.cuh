@@ -93,17 +93,22 @@ typedef struct {
 
 /* Real numbers in a scalar, and in the sums of up to IDRS_COLUMNS_AT_ONCE columns */
 #define IDRS_PARTS    ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
-#define IDRS_MESSAGES ((2 * IDRS_COLUMNS_AT_ONCE + 1) * IDRS_PARTS + 2)
+#define IDRS_MESSAGES ((2 * IDRS_COLUMNS_AT_ONCE + 1) * IDRS_PARTS + 3)
 
 /* Messages or numbers that a lane asks for at once */
 #define IDRS_TAKES 8
+
+/* How often a message is asked for: as often as it takes, where it is sure to come */
+struct IDRSPatience {
+  __device__ __forceinline__ bool Ends() { return false; }
+};
 
 /*
    Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None of the loads is in a branch,
    so that all are under way at once
 */
-template <int lanes>
-static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks)
+template <int lanes, typename Patience>
+static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks, Patience &patience)
 {
   const unsigned int lane = threadIdx.x % lanes;
   PetscReal          sum  = 0.0;
@@ -118,7 +123,7 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
       all = true;
 #pragma unroll
       for (int i = 0; i < IDRS_TAKES; i++) all = all & IDRSMessageHasCome(message[i], launch);
-    } while (!IDRSWarpAll(all));
+    } while (!IDRSWarpAll(all || patience.Ends()));
 #pragma unroll
     for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * lanes < blocks ? IDRSMessageValue(message[i]) : (PetscReal)0.0;
   }
@@ -126,10 +131,10 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
 }
 
 /* Leaves the sums of this block; true in the block that adds up those of all blocks. The others go on meanwhile: it is one that is sure to run */
-template <int S, bool Y>
-static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y> &block, const IDRSPartials &partials)
+template <int S, bool Y, bool RR>
+static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block, const IDRSPartials &partials)
 {
-  using Dots = IDRSDots<S, Y>;
+  using Dots = IDRSDots<S, Y, RR>;
   __shared__ PetscScalar dots[Dots::count * IDRS_WARPS];
   __shared__ PetscReal   squares[Dots::squares * IDRS_WARPS];
   IDRSBlockMessage      *mine = partials.messages + blockIdx.x;
@@ -163,16 +168,16 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
 
 /*
    The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has left it, and
-   r^H r is y^H y. Some lanes make a sum, of a real number. Sums of columns that are not there are dropped.
+   r^H r is y^H y. With RR it is among the sums. Some lanes make a sum, of a real number. Sums of columns that are not there are dropped.
 */
-template <int S, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr, PetscScalar *sums)
+template <int S, bool Y, bool HASHED, bool RR, typename Patience>
+static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr, PetscScalar *sums, Patience &patience)
 {
-  constexpr int dots = IDRSDots<S, Y>::count * IDRS_PARTS, count = dots + IDRSDots<S, Y>::squares;
+  constexpr int dots = IDRSDots<S, Y, RR>::count * IDRS_PARTS, count = dots + IDRSDots<S, Y, RR>::squares;
   constexpr int lanes = count <= IDRS_WARPS ? IDRS_WARP : IDRS_WARP / 2, atonce = IDRS_THREADS / lanes;
   const int     s = P.s, columns = P.Columns();
 
-  if (!yisr && threadIdx.x / IDRS_WARP == IDRS_WARPS - 1) {
+  if (!RR && !yisr && threadIdx.x / IDRS_WARP == IDRS_WARPS - 1) {
     const PetscReal rr = IDRSLastSquare(partials);
 
     if (threadIdx.x % IDRS_WARP == 0) sums[IDRS_SUM_RR(s)] = rr;
@@ -181,12 +186,13 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
     const int       i = min(begin + (int)threadIdx.x / lanes, count - 1), j = i / IDRS_PARTS;
     const bool      mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
     const PetscReal scale = HASHED && i < dots && j < 2 * S ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
-    PetscReal       total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x);
+    PetscReal       total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, patience);
 
-    if (partials.earlier) total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier);
+    if (partials.earlier) total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, patience);
     total *= scale;
     if (!mine) continue;
-    if (i >= dots) sums[i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s)] = total;
+    if (RR && i == count - 1) sums[IDRS_SUM_RR(s)] = total;
+    else if (i >= dots) sums[i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s)] = total;
     else if (Y && j == 2 * S) ((PetscReal *)(sums + IDRS_SUM_XY(s)))[i % IDRS_PARTS] = total;
     else if (j % S < columns) ((PetscReal *)(sums + (j < S ? IDRS_SUM_PX(s) : IDRS_SUM_PY(s)) + P.first + j % S))[i % IDRS_PARTS] = total;
     if (yisr && i == dots + 1) sums[IDRS_SUM_RR(s)] = total;

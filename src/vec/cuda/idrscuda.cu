@@ -15,9 +15,6 @@
 #include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
-/* Blocks that a multiprocessor may hold of any kernel */
-#define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
-
 static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 {
   PetscBool cuda, device, ghosted;
@@ -171,6 +168,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
   if (cuda) {
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
+    PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));

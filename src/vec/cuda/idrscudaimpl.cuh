@@ -12,7 +12,12 @@
 #include "../../sys/device/stream.h"
 #include "algebra.cuh"
 #include "finish.cuh"
-#include "tail.cuh"
+#include "passes.cuh"
+
+/* Blocks that a multiprocessor may hold of any kernel */
+#define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
+
+typedef struct _n_IDRSWhole *IDRSWhole;
 
 typedef struct {
   IDRSPanels   panels;
@@ -25,6 +30,7 @@ typedef struct {
   IDRSResult  *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
   uint64_t    *arrived;     /* pinned: the last projection whose sums or result have come */
   uint64_t     sequence;    /* of the last projection launched */
+  IDRSWhole    whole;       /* for steps in one kernel; NULL until there were some */
 } IDRS_CUDA;
 
 /* The scalars for a pass; copies: it is the one that copies the result of the last projection to the host */
@@ -42,6 +48,9 @@ PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(IDRSWork, const IDRSStep *);
 PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(IDRSWork, const IDRSStep *);
 
 PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork, Vec, Vec, const IDRSAlgebra *);
+PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *, const PetscReal *[]);
+PETSC_INTERN PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *);
 PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);

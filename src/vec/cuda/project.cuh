@@ -65,13 +65,14 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
 {
   const bool   yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
   PetscScalar *storage = NULL, *sums = out.sums;
+  IDRSPatience patience;
 
   if (!IDRSDotsFinish<S, Y>(dots, out.partials) || !out.ends) return;
   if (algebra.storage) {
     storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
-  IDRSDotsTotal<S, Y, HASHED>(out.partials, P, yisr, sums);
+  IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, patience);
   if (algebra.result) {
     if (algebra.storage && out.sequence) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
     return;

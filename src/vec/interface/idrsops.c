@@ -5,7 +5,7 @@
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-const char *const    IDRSPassNames[] = {"combine", "project", "update", "advance"};
+const char *const    IDRSPassNames[] = {"combine", "project", "update", "advance", "whole"};
 static PetscLogEvent IDRS_Events[IDRS_PASSES];
 PetscLogEvent        IDRS_Reduce;
 
@@ -16,6 +16,7 @@ PetscErrorCode IDRSRegisterEvents(void)
   PetscCall(PetscLogEventRegister("IDRSProject", KSP_CLASSID, &IDRS_Events[IDRS_PROJECT]));
   PetscCall(PetscLogEventRegister("IDRSUpdate", KSP_CLASSID, &IDRS_Events[IDRS_UPDATE]));
   PetscCall(PetscLogEventRegister("IDRSAdvance", KSP_CLASSID, &IDRS_Events[IDRS_ADVANCE]));
+  PetscCall(PetscLogEventRegister("IDRSWhole", KSP_CLASSID, &IDRS_Events[IDRS_WHOLE]));
   PetscCall(PetscLogEventRegister("IDRSReduce", KSP_CLASSID, &IDRS_Reduce));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

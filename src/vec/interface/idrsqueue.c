@@ -6,6 +6,7 @@
    Without bounds:  launch -> sums of this process;   collect -> reduction;   continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
+#include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
@@ -85,14 +86,22 @@ PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The outcome of a step whose sums are on the host */
+static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
+{
+  const IDRSScalars *scalars = &work->scalars;
+
+  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported) ? IDRS_CONTINUE : IDRS_NOT_FINITE;
+  outcome->rnorm   = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, &outcome->step)]));
+}
+
 /*
    IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the host has the queue, the scalars and the sums
    are on the host now, and nothing is in flight any more
 */
 PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 {
-  const IDRSQueueOps *queue   = work->ondevice ? work->queue : &IDRSQueue_Host;
-  IDRSScalars        *scalars = &work->scalars;
+  const IDRSQueueOps *queue = work->ondevice ? work->queue : &IDRSQueue_Host;
   PetscBool           stopped;
 
   PetscFunctionBegin;
@@ -108,8 +117,51 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(IDRSQueueEnd(work));
-  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported) ? IDRS_CONTINUE : IDRS_NOT_FINITE;
-  outcome->rnorm   = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, &outcome->step)]));
+  IDRSQueueContinues(work, outcome);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot make many steps at once */
+PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  if (!work->queue->whole) *why = "the scalars are not on one GPU";
+  else if (!work->product) *why = "MatMult() computes the matvecs";
+  else PetscCall((*work->queue->wholeruns)(work, work->product, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSQueueWhole - Makes steps on the device, from this one, whose direction is there, until the host is to continue
+
+   Input Parameters:
++  work   - the work, whose scalars are on the host
+.  step   - the first step
+-  limits - until when the device may go on
+
+   Output Parameters:
++  completed - steps that the device has completed
+.  norms     - norm of r at the begin of each of them, until the next call
+-  outcome   - the step in which the host continues
+*/
+PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, PetscInt *completed, const PetscReal *norms[], IDRSOutcome *outcome)
+{
+  PetscFunctionBegin;
+  PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER, "The device cannot make many steps at once here");
+  outcome->step    = *step;
+  outcome->stopped = PETSC_TRUE;
+  PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
+  PetscCall((*work->queue->whole)(work, limits, &outcome->step, completed, norms));
+  PetscCall(IDRSPassEnd(work, IDRS_WHOLE, 0, 0));
+  for (PetscInt i = 0; i <= *completed; i++) { /* so that the log counts them */
+    PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
+    PetscCall(PetscLogEventEnd(MAT_Mult, work->product->A, 0, 0, 0));
+  }
+  work->product->matvecs += *completed + 1;
+  work->reductions += (PetscLogDouble)*completed + 1;
+  PetscCall(PetscLogGpuFlops(work->product->flops * ((PetscLogDouble)*completed + 1)));
+  IDRSQueueContinues(work, outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -192,7 +192,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   PetscInt  s, seed, restarts;
   PetscReal cosine, tolerance;
   PetscBool set, smoothing;
-  PetscEnum implementation, communication, product;
+  PetscEnum implementation, communication, product, run;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
@@ -214,6 +214,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
   PetscCall(PetscOptionsEnum("-ksp_idrs_product", "What computes the matvecs of the iterations", "KSPIDRSSetProduct", KSPIDRSProducts, (PetscEnum)idrs->set.product, &product, &set));
   if (set) PetscCall(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)product));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_run", "What runs the iterations", "KSPIDRSSetRun", KSPIDRSRuns, (PetscEnum)idrs->set.run, &run, &set));
+  if (set) PetscCall(KSPIDRSSetRun(ksp, (KSPIDRSRun)run));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -231,7 +233,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
 . -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
-- -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
+. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
+- -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
 
   Level: beginner
 
@@ -245,6 +248,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
   On a GPU a matvec and its inner products are computed by one kernel where the operator allows it, see `KSPIDRSSetProduct()`. The preconditioner `PCJACOBI` from the right is
   applied by the vector operations.
+
+  On one GPU many iterations on a small system are made by one kernel, see `KSPIDRSSetRun()`.
 
   A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
   than the number of iterations.
@@ -286,7 +291,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
           `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`,
-          `KSPIDRSSetProduct()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

@@ -105,22 +105,38 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the convergence test may end the solve with the norm of the present iteration */
+static PetscBool KSPIDRSTestsNorm(KSP ksp)
+{
+  const PetscInt its = ((KSP_IDRS *)ksp->data)->rec.its;
+
+  return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
+}
+
+/* Norms at which the convergence test may end the solve, or r has grown too much, are left to the host */
+static IDRSBounds KSPIDRSGetBounds(KSP ksp)
+{
+  const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
+  IDRSBounds      bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->trust.anchornorm), .cosine = idrs->set.cosine};
+
+  if (KSPIDRSTestsNorm(ksp)) {
+    bounds.low  = ksp->ttol;
+    bounds.high = PetscMin(bounds.high, ksp->divtol * ksp->rnorm0);
+  }
+  return bounds;
+}
+
 /*
-   KSPIDRSLaunch_Private - Launches the projection of the step. Norms at which the convergence test may end the solve, or r has grown too much, are left to
-   the host, and so are projections of an r that has been replaced
+   KSPIDRSLaunch_Private - Launches the projection of the step. Those of an r that has been replaced are left to the host
 */
 PetscErrorCode KSPIDRSLaunch_Private(KSP ksp)
 {
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec    = &idrs->rec;
   const IDRSStep     step   = KSPIDRSGetStep(idrs);
-  IDRSBounds         bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->trust.anchornorm), .cosine = idrs->set.cosine};
+  const IDRSBounds   bounds = KSPIDRSGetBounds(ksp);
 
   PetscFunctionBegin;
-  if (ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && rec->its > ksp->chknorm && rec->its >= IDRSMinimumIterations(ksp)) {
-    bounds.low  = ksp->ttol;
-    bounds.high = PetscMin(bounds.high, ksp->divtol * ksp->rnorm0);
-  }
   PetscCall(IDRSQueueLaunch(idrs->work, &step, idrs->depth && rec->residual == KSPIDRS_RECURRED && !rec->again ? &bounds : NULL));
   rec->stage = KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -148,6 +164,45 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
     rec->stage      = rec->again ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
     rec->projectedr = (PetscBool)(step->start && rec->again);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSCanBeWhole - Whether the next steps may be made by one kernel: r is that of the recurrence, in whose omega step after the start nothing has been done, and the convergence
+   test, which does not look at the first norms, does so from now on
+*/
+PetscBool KSPIDRSCanBeWhole(KSP ksp)
+{
+  const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec  = &idrs->rec;
+
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->failure && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+}
+
+/*
+   KSPIDRSWhole_Private - Makes steps in one kernel, from one whose direction is there. Tells how many have been completed, the norm of r at the begin of each of them, and
+   the outcome of the step after them, which the host is to finish
+*/
+PetscErrorCode KSPIDRSWhole_Private(KSP ksp, PetscInt *completed, const PetscReal *norms[], IDRSOutcome *outcome)
+{
+  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec    = &idrs->rec;
+  const IDRSStep     step   = KSPIDRSGetStep(idrs);
+  const IDRSLimits   limits = {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->trust.anchornorm, .peak = idrs->trust.peak};
+
+  PetscFunctionBegin;
+  PetscAssert(rec->stage == KSPIDRS_HAVE_U, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
+  PetscCall(IDRSQueueWhole(idrs->work, &step, &limits, completed, norms, outcome));
+  idrs->counts.wholes++;
+  idrs->counts.wholematvecs += *completed + 1;
+  idrs->counts.matvecs += *completed + 1;
+  rec->its += *completed;
+  rec->k          = outcome->step.k;
+  rec->columns    = outcome->step.k;
+  rec->start      = outcome->step.start;
+  rec->unreported = outcome->step.unreported;
+  rec->projectedr = (PetscBool)(rec->start && rec->k == idrs->set.s);
+  rec->stage      = KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

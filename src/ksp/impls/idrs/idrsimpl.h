@@ -34,6 +34,7 @@ typedef struct {
   KSPIDRSImplementation implementation; /* of the passes */
   KSPIDRSCommunication  communication;  /* of the reductions */
   KSPIDRSProduct        product;        /* what computes the matvecs */
+  KSPIDRSRun            run;            /* what runs the recurrence */
   PetscBool             smoothing;      /* of the residual */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 } KSPIDRSSettings;
@@ -103,6 +104,7 @@ typedef struct {
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
 typedef struct {
   PetscInt       matvecs, preconditions, updates, verifications, restarts;
+  PetscInt       wholes, wholematvecs;     /* kernels that made many steps, and their matvecs */
   PetscLogDouble norms, before;            /* norms of b - A x; reductions of the work before this solve */
   PetscLogDouble matvecseconds, pcseconds; /* on a GPU, where PETSc measures them */
 } KSPIDRSCounts;
@@ -140,6 +142,7 @@ typedef struct {
   PetscBool            scatters;       /* the scatter of the operator goes from GPU to GPU */
   const char          *lockstep;       /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
   const KSPIDRSRunOps *run;            /* what runs the recurrence */
+  const char          *slowerrun;      /* why nothing faster does, or NULL */
   PetscScalar          sigma;          /* of the smoothed iterate */
   PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
   KSPIDRSRecurrence    rec;
@@ -149,6 +152,7 @@ typedef struct {
 
 /* What runs the recurrence until something has to be decided, or ksp->reason is set: step by step, or a whole solve at once */
 struct _KSPIDRSRunOps {
+  KSPIDRSRun kind;
   PetscErrorCode (*runs)(KSP, const char *[]); /* sets the string to NULL, or to the reason why it cannot run this solve */
   PetscErrorCode (*run)(KSP);
 };
@@ -211,6 +215,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSP, IDRSOutcome *);
+PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, PetscInt *, const PetscReal *[], IDRSOutcome *);
+PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, KSPIDRSNorm *, PetscReal *);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, IDRSOutcome *);
 

@@ -155,13 +155,71 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Runs: "whole", many steps in one kernel. With more rows than this the work of a step takes longer than its launches */
+#define IDRS_WHOLE_ROWS 131072
+
+static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  *why = NULL;
+  if (!info.device) *why = "the vector operations do not run on a GPU";
+  else if (idrs->lockstep) *why = idrs->lockstep;
+  else if (info.size > 1) *why = "there are several processes";
+  else if (idrs->preconditioned || ksp->pc_side == PC_LEFT) *why = "the preconditioner is not PCNONE or PCJACOBI from the right";
+  else if (idrs->set.run == KSP_IDRS_RUN_AUTO && info.n > IDRS_WHOLE_ROWS) *why = "with so many rows it would not be faster";
+  else PetscCall(IDRSQueueWholeRuns(idrs->work, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Steps in one kernel, the norms of their iterations, and the step in which the host continues; those that no kernel can begin with, one by one */
+static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
+{
+  const KSP_IDRS  *idrs = (const KSP_IDRS *)ksp->data;
+  const PetscReal *norms;
+  PetscInt         completed;
+  IDRSOutcome      outcome;
+
+  PetscFunctionBegin;
+  do {
+    if (KSPIDRSCanBeWhole(ksp)) {
+      IDRSOutcome passed = {
+        .step = {.start = idrs->rec.start, .unreported = idrs->rec.unreported}
+      };
+
+      PetscCall(KSPIDRSDirection_Private(ksp));
+      PetscCall(KSPIDRSWhole_Private(ksp, &completed, &norms, &outcome));
+      for (PetscInt i = 0; i < completed && !ksp->reason; i++) {
+        passed.rnorm = norms[i];
+        PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
+        passed.step.unreported = PETSC_TRUE;
+      }
+      if (!ksp->reason) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
+    }
+    if (!ksp->reason) PetscCall(KSPIDRSStep_Private(ksp));
+  } while (!ksp->reason && !idrs->rec.failure && idrs->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const KSPIDRSRunOps KSPIDRSRun_Stepwise = {
+  .kind = KSP_IDRS_RUN_STEPS,
   .runs = KSPIDRSRuns_Steps,
   .run  = KSPIDRSRun_Steps,
 };
 
+static const KSPIDRSRunOps KSPIDRSRun_AtOnce = {
+  .kind = KSP_IDRS_RUN_WHOLE,
+  .runs = KSPIDRSRuns_Whole,
+  .run  = KSPIDRSRun_Whole,
+};
+
 /* Back ends, the fastest first; the last one runs every solve */
-static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_Stepwise};
+static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_AtOnce, &KSPIDRSRun_Stepwise};
+
+const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
 /* Whether this is a monitor of PETSc that looks at the norm only */
 static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
@@ -195,12 +253,16 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
     if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
     else idrs->depth = info.depth;
   }
-  idrs->run = NULL;
+  idrs->run       = NULL;
+  idrs->slowerrun = NULL;
   for (size_t i = 0; !idrs->run; i++) {
     const char *why;
 
+    if (idrs->set.run != KSP_IDRS_RUN_AUTO && idrs->set.run != KSPIDRSRunList[i]->kind) continue;
     PetscCall((*KSPIDRSRunList[i]->runs)(ksp, &why));
+    PetscCheck(!why || idrs->set.run == KSP_IDRS_RUN_AUTO, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_idrs_run %s cannot be used here: %s", KSPIDRSRuns[idrs->set.run], why);
     if (!why) idrs->run = KSPIDRSRunList[i];
+    else idrs->slowerrun = why;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

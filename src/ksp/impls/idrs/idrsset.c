@@ -176,6 +176,21 @@ static PetscErrorCode KSPIDRSGetProduct_IDRS(KSP ksp, KSPIDRSProduct *product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPIDRSSetRun_IDRS(KSP ksp, KSPIDRSRun run)
+{
+  PetscFunctionBegin;
+  PetscCheck(run >= KSP_IDRS_RUN_AUTO && run <= KSP_IDRS_RUN_WHOLE, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetRun(): %d is not a KSPIDRSRun, 0 to %d", (int)run, (int)KSP_IDRS_RUN_WHOLE);
+  ((KSP_IDRS *)ksp->data)->set.run = run;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetRun_IDRS(KSP ksp, KSPIDRSRun *run)
+{
+  PetscFunctionBegin;
+  *run = ((KSP_IDRS *)ksp->data)->set.run;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPIDRSCountReductions_Private - Counts the reductions of this solve so far: of the work, and norms of b - A x */
 PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 {
@@ -226,6 +241,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetCommunication);
   IDRSCompose(KSPIDRSSetProduct);
   IDRSCompose(KSPIDRSGetProduct);
+  IDRSCompose(KSPIDRSSetRun);
+  IDRSCompose(KSPIDRSGetRun);
   IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -756,6 +773,65 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetProduct_C", (KSP, KSPIDRSProduct *), (ksp, product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetRun - Sets what runs the iterations of `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp - the Krylov solver context
+- run - step by step, many steps in one kernel, or automatic choice (default `KSP_IDRS_RUN_AUTO`)
+
+  Options Database Key:
+. -ksp_idrs_run (auto|steps|whole) - what runs the iterations
+
+  Level: intermediate
+
+  Notes:
+  On small systems a GPU takes longer for the launches of kernels than for their work. With `KSP_IDRS_RUN_WHOLE` one kernel makes the matvecs, inner products and vector operations of
+  many iterations, until the convergence test may end the solve, a reliable update may be due, or something fails; then the host continues as always.
+  Norms of all iterations go to history and monitors, but later than they are made. The residuals differ from those of single steps by rounding errors, and are the same bits run after run.
+
+  It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the right, at most 16 shadow vectors, one of the products of
+  `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`, and monitors that do not ask for the solution.
+
+  `KSP_IDRS_RUN_AUTO` takes it for systems of up to 131072 rows, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice and the reason. With
+  `KSP_IDRS_RUN_WHOLE` a system on which it cannot run is an error.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`
+@*/
+PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(ksp, run, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetRun_C", (KSP, KSPIDRSRun), (ksp, run));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetRun - Gets what runs the iterations of `KSPIDRS`, as set with `KSPIDRSSetRun()`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. run - what runs the iterations
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRun()`
+@*/
+PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetRun_C", (KSP, KSPIDRSRun *), (ksp, run));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,11 +3,12 @@
 */
 #include "idrsimpl.h"
 
-/* Bytes and time of a pass, per matvec */
+/* Bytes and time of a pass, per matvec of those that are made step by step */
 static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscInt n)
 {
-  const PetscReal matvecs = (PetscReal)((KSP_IDRS *)ksp->data)->counts.matvecs;
-  const PetscReal bytes   = (PetscReal)traffic->vectors * (PetscReal)n * (PetscReal)sizeof(PetscScalar);
+  const KSPIDRSCounts *counts  = &((KSP_IDRS *)ksp->data)->counts;
+  const PetscReal      matvecs = (PetscReal)PetscMax(counts->matvecs - counts->wholematvecs, 1);
+  const PetscReal      bytes   = (PetscReal)traffic->vectors * (PetscReal)n * (PetscReal)sizeof(PetscScalar);
 
   PetscFunctionBegin;
   if (!traffic->calls) PetscFunctionReturn(PETSC_SUCCESS);
@@ -27,15 +28,16 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   KSP_IDRS         *idrs   = (KSP_IDRS *)ksp->data;
   IDRSTraffic       all    = {0};
   const IDRSTraffic matvec = {.calls = (PetscLogDouble)idrs->counts.matvecs, .seconds = idrs->counts.matvecseconds}, pc = {.calls = (PetscLogDouble)idrs->counts.preconditions, .seconds = idrs->counts.pcseconds};
+  const PetscInt    stepwise = idrs->counts.matvecs - idrs->counts.wholematvecs;
   PetscViewerFormat format;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < IDRS_PASSES; i++) {
+  for (PetscInt i = 0; i < IDRS_WHOLE; i++) {
     all.calls += info->traffic[i].calls;
     all.vectors += info->traffic[i].vectors;
     all.seconds += info->traffic[i].seconds;
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec: %.1f%s\n", (double)(all.vectors / idrs->counts.matvecs), idrs->d ? ", smoothing not counted" : ""));
+  if (stepwise) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec%s: %.1f%s\n", idrs->counts.wholes ? " outside of these kernels" : "", (double)(all.vectors / stepwise), idrs->d ? ", smoothing not counted" : ""));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per matvec:\n"));
@@ -57,6 +59,19 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "    product %s (%s)\n", product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT], idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for"));
   if (product->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", product->slower));
   if (product->bytes > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n", product->bytes, 1e3 * product->seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What runs the iterations, with passes on a device */
+static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
+  const KSPIDRSCounts *counts = &idrs->counts;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n", KSPIDRSRuns[idrs->run->kind], idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for"));
+  if (idrs->slowerrun) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", idrs->slowerrun));
+  if (counts->wholes) PetscCall(PetscViewerASCIIPrintf(viewer, "      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT " kernels\n", counts->wholematvecs, counts->wholes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,6 +125,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     if (idrs->diagonal) PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
+    if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));

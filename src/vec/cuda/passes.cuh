@@ -1,0 +1,156 @@
+/*
+   The rows of combine, update and advance, as a kernel of one pass and a kernel of many steps call them. One thread owns a pack of rows, and takes
+   the same rows in all passes.
+
+   All of them end with the next direction, from r - G c and U c of a row in registers:
+
+     v = r - G c,   or   U_column = omega (r - G c) + U c,
+
+   where B^{-1}(r - G c) takes the place of r - G c if B^{-1} is diagonal. What is to be done with it besides comes as a function of row and entries.
+
+   The columns come in a loop unrolled for S >= s columns (S = 0: not unrolled), whose loads are all under way at once. No PETSc call.
+*/
+#pragma once
+
+#include "coefficients.cuh"
+#include "rows.cuh"
+
+/* Both panels; column j of G starts at G + j ld */
+typedef struct {
+  PetscScalar *G, *U;
+  size_t       ld, n;
+  int          s;
+} IDRSPanels;
+
+/* The direction that a pass computes besides what it is named after: v, or column U_column; neither: d = r - G c is the direction that is told */
+typedef struct {
+  bool               wantv, wantu;
+  const PetscScalar *diagonal; /* of B^{-1}, or NULL */
+  PetscScalar       *v;
+} IDRSDirection;
+
+/* Nobody else is told of the direction */
+struct IDRSTellNobody {
+  template <int W>
+  __device__ __forceinline__ void operator()(size_t, const IDRSPack<W> &) const
+  {
+  }
+};
+
+template <int W, typename Tell>
+static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, const IDRSDirection &direction, int column, PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc, const Tell &tell)
+{
+  if (direction.diagonal && (direction.wantv || direction.wantu)) IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
+  if (direction.wantu) {
+    IDRSAdd<W>(Uc, omega, d);
+    IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);
+    tell(i, Uc);
+  } else {
+    if (direction.wantv) IDRSStore<W>(direction.v, i, panels.n, d);
+    tell(i, d);
+  }
+}
+
+/* Columns k ... end - 1. x is r, or B^{-1}v where direction.wantv is false */
+template <int S, int W, typename Tell>
+static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int k, int end, const PetscScalar *x, const Tell &tell)
+{
+  const size_t  n = panels.n, ld = panels.ld;
+  IDRSDirection written = direction;
+
+  written.wantv = true;
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+    const int   zero = IDRSOpaqueZero(i);
+    IDRSPack<W> d = IDRSLoad<W>(x, i, n), Uc = IDRSZero<W>();
+
+#pragma unroll
+    for (int j = 0; j < (S ? S : end); j++) {
+      if (j >= k && j < end) {
+        if (direction.wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
+      }
+    }
+    IDRSDirect<W>(panels, written, k, c.omega, i, d, Uc, tell);
+  }
+}
+
+/* The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread */
+template <int S, int W, bool START, typename Tell>
+static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int k, int end, PetscScalar *r, const Tell &tell)
+{
+  const size_t n = panels.n, ld = panels.ld;
+  PetscReal    sum = 0.0;
+
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+    const int   zero = IDRSOpaqueZero(i);
+    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), rr = IDRSLoad<W>(r, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
+
+    if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
+    if (START) IDRSAdd<W>(rr, -c.b[k], g);
+    /* one sweep over the columns: those before k for this step, those after it for the next */
+#pragma unroll
+    for (int j = 0; j < (S ? S : panels.s); j++) {
+      if (j < k) {
+        const IDRSPack<W> gj = IDRSLoad<W>(panels.G + j * ld, i, n);
+
+        IDRSAdd<W>(g, -c.a[zero + j], gj);
+        IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
+        if (START) IDRSAdd<W>(Gc, c.b[zero + j], gj);
+      } else if (j > k && j < end) {
+        if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+        if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
+      }
+    }
+    if (START) IDRSAdd<W>(Gc, c.a[k], g);
+    else IDRSAdd<W>(rr, -c.b[k], g);
+    sum += IDRSSquare<W>(rr);
+    if (k > 0) {
+      IDRSStore<W>(panels.G + k * ld, i, n, g);
+      IDRSStore<W>(panels.U + k * ld, i, n, u);
+    }
+    IDRSStore<W>(r, i, n, rr);
+    IDRSAdd<W>(rr, -1.0, Gc);
+    IDRSDirect<W>(panels, direction, k + 1, START ? (PetscScalar)1.0 : c.omega, i, rr, Uc, tell);
+  }
+  return sum;
+}
+
+/* p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none. Returns the part of r^H r of this thread */
+template <int S, int W, typename Tell>
+static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, const Tell &tell)
+{
+  const size_t n = panels.n, ld = panels.ld;
+  PetscReal    sum = 0.0;
+
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+    const int   zero = IDRSOpaqueZero(i);
+    IDRSPack<W> rr = IDRSLoad<W>(r, i, n), zz = IDRSLoad<W>(z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
+
+    if (p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(p, i, n));
+    else {
+      IDRSPack<W> pp = rr;
+
+      if (direction.diagonal) IDRSScaleEntries<W>(pp, IDRSLoad<W>(direction.diagonal, i, n));
+      IDRSAdd<W>(zz, c.omega, pp);
+    }
+#pragma unroll
+    for (int j = 0; j < (S ? S : panels.s); j++) {
+      if (j < panels.s) {
+        const IDRSPack<W> uj = IDRSLoad<W>(panels.U + j * ld, i, n);
+
+        IDRSAdd<W>(zz, c.b[zero + j], uj);
+        if (j < end) {
+          if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+          if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], uj);
+        }
+      }
+    }
+    IDRSStore<W>(z, i, n, zz);
+    IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(t, i, n));
+    sum += IDRSSquare<W>(rr);
+    IDRSStore<W>(r, i, n, rr);
+    IDRSAdd<W>(rr, -1.0, Gc);
+    IDRSDirect<W>(panels, direction, 0, c.omega, i, rr, Uc, tell);
+  }
+  return sum;
+}

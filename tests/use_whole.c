@@ -1,0 +1,323 @@
+static char help[] = "What runs the iterations of KSPIDRS: many of them in one kernel of a GPU, beside step by step. Without a GPU, or on several processes, the choice is\n\
+step by step, and the same must come of it.\n\n";
+
+#include "systems.h"
+
+/* Whether many steps can run in one kernel on such a matrix */
+static PetscErrorCode WholeRuns(Mat A, PetscBool *runs)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, runs));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size > 1) *runs = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KSPIDRSRun run, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPIDRSSetRun(*ksp, run));
+  PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_AUTO));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve; all solutions are right */
+static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  const PetscInt    sizes[]   = {1, 2, 3, 4, 8, 16};
+  PetscInt          begin, end;
+  PetscBool         runs;
+  Mat               A;
+  Vec               b, x, again;
+  History          *history;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(3, &history));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, m, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 5.0 + i % 7, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &again));
+  PetscCall(WholeRuns(A, &runs));
+  for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      const PetscInt s = sizes[is];
+      PetscBool      equal;
+      Vec           *P = NULL;
+
+      if (explicit) {
+        PetscCall(VecDuplicateVecs(b, s, &P));
+        for (PetscInt j = 0; j < s; j++) PetscCall(VecSetGeneral(P[j], 0.37 + j));
+      }
+      for (PetscInt turn = 0; turn < 3; turn++) {
+        KSP ksp;
+
+        PetscCall(SolverCreateRun(A, s, pctypes[ipc], turn ? (runs ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+        if (explicit) PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
+        PetscCall(SolveHistory(ksp, b, turn == 2 ? again : x, &history[turn]));
+        PetscCall(CheckSolved(turn ? "whole" : "steps", ksp, A, b, turn == 2 ? again : x));
+        PetscCall(KSPDestroy(&ksp));
+      }
+      for (PetscInt i = 0; i < PetscMin(12, PetscMin(history[0].length, history[1].length)); i++) {
+        const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
+
+        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]), "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g step by step, %g in one kernel", pctypes[ipc], s, i, (double)history[0].norms[i],
+                             (double)history[1].norms[i]));
+      }
+      PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations step by step, %" PetscInt_FMT " in one kernel", pctypes[ipc], s, history[0].length,
+                           history[1].length));
+      PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
+      PetscCall(ComplainIf(history[1].length != history[2].length || !equal, "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+      PetscCall(VecEqual(x, again, &equal));
+      PetscCall(ComplainIf(!equal, "%s, s = %" PetscInt_FMT ": another solution in a second solve", pctypes[ipc], s));
+      if (explicit) PetscCall(VecDestroyVecs(s, &P));
+    }
+  }
+  PetscCall(PetscFree(history));
+  PetscCall(VecDestroy(&again));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Counts reports, and adds to its wrong ones those that do not come one after the other */
+typedef struct {
+  PetscInt reports, wrong;
+} Reports;
+
+static PetscErrorCode CountReport(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  Reports *reports = (Reports *)ctx;
+
+  PetscFunctionBeginUser;
+  if (its != reports->reports++) reports->wrong++;
+  if (!(norm >= 0.0)) reports->wrong++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every number of iterations to stop at: as many are made, and the norm reported last is the one of b - A x */
+static PetscErrorCode TestLimits(void)
+{
+  const PetscInt sizes[] = {1, 4, 8};
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    for (PetscInt limit = 0; limit <= 2 * sizes[is] + 4; limit++) {
+      for (PetscInt none = 0; none < 2; none++) {
+        KSP                ksp;
+        KSPConvergedReason reason;
+        PetscInt           its;
+        PetscReal          norm, rnorm, bnorm;
+
+        PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, none ? KSP_NORM_NONE : KSP_NORM_UNPRECONDITIONED, limit, PCJACOBI, &ksp));
+        PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+        PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        PetscCall(KSPGetResidualNorm(ksp, &norm));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+        PetscCall(ComplainIf(its != limit, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " (%s)", sizes[is], its, limit, KSPConvergedReasons[reason]));
+        if (!none) PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g reported, b - A x has %g", sizes[is], limit, (double)norm, (double)rnorm));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("limits"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Tolerances down to the attainable accuracy, with a monitor, guesses, and one solver for all; then more iterations than one kernel makes */
+static PetscErrorCode TestTolerances(void)
+{
+  const PetscReal tolerances[] = {1e-1, 1e-3, 1e-5, 1e-8, 1e-11, 1e-15};
+  Mat             A;
+  Vec             b, x;
+  KSP             ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(tolerances); i++) {
+    for (PetscInt guess = 0; guess < 2; guess++) {
+      Reports            reports = {0, 0};
+      KSPConvergedReason reason;
+      PetscReal          rnorm, bnorm;
+      PetscInt           its;
+
+      PetscCall(KSPSetTolerances(ksp, tolerances[i], 0.0, 1e30, 500));
+      PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)guess));
+      PetscCall(KSPMonitorSet(ksp, CountReport, &reports, NULL));
+      PetscCall(VecSetGeneral(x, 1.0 + (PetscReal)i));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPMonitorCancel(ksp));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+      PetscCall(ComplainIf(reports.reports != its + 1 || reports.wrong, "tolerance %g: %" PetscInt_FMT " reports of %" PetscInt_FMT " iterations, %" PetscInt_FMT " out of order", (double)tolerances[i], reports.reports, its, reports.wrong));
+      if (tolerances[i] >= rtol) PetscCall(ComplainIf(reason <= 0, "tolerance %g: %s", (double)tolerances[i], KSPConvergedReasons[reason]));
+      if (reason > 0) PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerances[i] * bnorm), "tolerance %g is said to be met, b - A x has %g of ||b||", (double)tolerances[i], (double)(rnorm / bnorm)));
+    }
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(SolverCreateLimited(A, 4, PC_RIGHT, KSP_NORM_UNPRECONDITIONED, 5000, PCNONE, &ksp));
+  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+  PetscCall(KSPSolve(ksp, b, x));
+  {
+    KSPConvergedReason reason;
+    PetscReal          rnorm, bnorm;
+
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+    PetscCall(ComplainIf(!(rnorm <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "5000 iterations leave b - A x at %g of ||b|| (%s)", (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("tolerances"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From one row on; rows of very different lengths, and a matrix that changes between solves in values and in pattern */
+static PetscErrorCode TestSizes(void)
+{
+  const PetscInt rows[] = {1, 2, 31, 32, 33, 255, 256, 257, 1000, 5000};
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) {
+    const PetscInt N = rows[i];
+    PetscInt       begin, end;
+    KSP            ksp;
+
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+    PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, N, N));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSetUp(A));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    for (PetscInt row = begin; row < end; row++) {
+      PetscCall(MatSetValue(A, row, row, 30.0 + row % 5, ADD_VALUES));
+      for (PetscInt j = 1; j < 1 + (row % 97 == 0 ? 60 : row % 7); j++) PetscCall(MatSetValue(A, row, (row + j * j * 17) % N, j % 2 ? 0.4 : -0.3, ADD_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSetGeneral(b, 0.7));
+    PetscCall(SolverCreateRun(A, 4, i % 2 ? PCJACOBI : PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("first", ksp, A, b, x));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("scaled", ksp, A, b, x));
+    if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, ADD_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("another pattern", ksp, A, b, x));
+    PetscCall(VecSet(b, 0.0));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("nothing on the right", ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("sizes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What cannot run in one kernel is an error that names the option, and the solver goes on with another setting. A NaN ends the solve */
+static PetscErrorCode TestRefused(void)
+{
+  const char *const  pctypes[] = {PCBJACOBI, PCSOR};
+  PetscErrorCode     ierr;
+  KSPConvergedReason reason;
+  KSPIDRSRun         run;
+  PetscInt           begin, end;
+  Mat                A, S;
+  Vec                b, x;
+  KSP                ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(ShellCreate(A, PassMult, A, &S));
+  for (PetscInt i = 0; i < 4; i++) {
+    PetscCall(SolverCreateRun(i == 2 ? S : A, i == 3 ? 17 : 4, i < 2 ? pctypes[i] : PCNONE, KSP_IDRS_RUN_WHOLE, &ksp));
+    PetscCall(Listen());
+    ierr = KSPSolve(ksp, b, x);
+    PetscCall(Heard());
+    PetscCall(Unlock(b));
+    PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", "whole"));
+    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
+    PetscCall(KSPIDRSGetRun(ksp, &run));
+    PetscCall(ComplainIf(run != KSP_IDRS_RUN_AUTO, "KSPIDRSGetRun() gives %s", KSPIDRSRuns[run]));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("after an error", ksp, A, b, x));
+    PetscCall(Listen());
+    ierr = KSPIDRSSetRun(ksp, (KSPIDRSRun)3);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, "a run that there is not", "KSPIDRSSetRun()", "3"));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(SolverCreateRun(A, 4, PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN: %s", KSPConvergedReasons[reason]));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("what cannot run"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestHistories(30, 0));
+  PetscCall(TestHistories(190, 0)); /* several rows a thread */
+  PetscCall(TestHistories(30, 1));
+  PetscCall(Verdict("histories"));
+  PetscCall(TestLimits());
+  PetscCall(TestTolerances());
+  PetscCall(TestSizes());
+  PetscCall(TestRefused());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2}}
+     args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

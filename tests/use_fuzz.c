@@ -473,6 +473,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
   if (all || Once(4)) PetscCall(KSPIDRSSetCommunication(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
   if (all || Once(4)) PetscCall(KSPIDRSSetProduct(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));
+  if (all || Once(4)) PetscCall(KSPIDRSSetRun(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_WHOLE)));
   if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
   if (all || Once(4)) PetscCall(SetEnd(solver));
   if (all || Once(6)) {

@@ -264,6 +264,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
     if (!why) idrs->run = KSPIDRSRunList[i];
     else idrs->slowerrun = why;
   }
+  if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) idrs->depth = 0; /* the host finishes a step between two kernels */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,6 +18,12 @@ static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const Pe
   for (int l = 0; l < ATONCE; l++) entry[l] = column[l] >= 0 ? IDRSLoadConstant(u + column[l]) : (PetscScalar)0.0;
 }
 
+/* Whether this lane goes on, where it has entries left: each by itself */
+static __device__ __forceinline__ bool IDRSGoesOn(const PetscScalar *, bool left)
+{
+  return left;
+}
+
 /* By lane of so many: the part of this lane of (A u)_row. A lane reads ATONCE entries before it uses one of them, and takes those of u with IDRSGather() */
 template <int ATONCE, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const Operand &u, IDRSIndex row, int lane, int lanes)
@@ -26,7 +32,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
   const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
   PetscScalar     sum = 0.0;
 
-  for (IDRSIndex p = begin + lane; p < end; p += ATONCE * lanes) {
+  for (IDRSIndex p = begin + lane; IDRSGoesOn(u, p < end); p += ATONCE * lanes) {
     PetscInt    column[ATONCE];
     PetscScalar value[ATONCE], entry[ATONCE];
 

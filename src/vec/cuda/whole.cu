@@ -84,7 +84,13 @@ struct IDRSEntries {
   }
 };
 
-/* All entries are on their way before one is looked at */
+/* The lanes of a warp go on together: one that waits by itself leaves a warp whose shuffles each take hundreds of cycles, until the next barrier */
+static __device__ __forceinline__ bool IDRSGoesOn(const IDRSEntries &, bool left)
+{
+  return !IDRSWarpAll(!left);
+}
+
+/* By a warp. All entries are on their way before one is looked at */
 template <int ATONCE>
 static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
 {
@@ -97,7 +103,7 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
     all = true;
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
-  } while (!all && !u.patience->Ends());
+  } while (!IDRSWarpAll(all || u.patience->Ends()));
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) {
 #if PetscDefined(USE_COMPLEX)

@@ -61,6 +61,7 @@ def facts(plugin, settings):
     configuration = next(d / 'petscconf.h' for d in headers if (d / 'petscconf.h').is_file()).read_text()
     needed = subprocess.run(['readelf', '-d', plugin], check=True, stdout=subprocess.PIPE, text=True).stdout
     return {
+        'version': version((root / 'include/petscidrs.h').read_text(), 'PETSCIDRS_VERSION'),
         'petsc': version(next(d / 'petscversion.h' for d in headers if (d / 'petscversion.h').is_file()).read_text(), 'PETSC_VERSION'),
         'petsc_dir': names['PETSC_DIR'],
         'petsc_arch': names['PETSC_ARCH'],

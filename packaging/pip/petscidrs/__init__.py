@@ -21,6 +21,8 @@ _here = pathlib.Path(__file__).resolve().parent
 _built = json.loads((_here / 'build.json').read_text())
 _library = None
 
+__version__ = _built.pop('version')
+
 Counts = collections.namedtuple('Counts', 'matvecs reductions updates restarts')
 
 

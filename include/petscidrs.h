@@ -40,7 +40,8 @@ PETSC_EXTERN const char *const KSPIDRSImplementations[];
   Values:
 + `KSP_IDRS_COMMUNICATION_AUTO` - by NCCL if the scatter of the operator does and NCCL can be used, else by MPI, the default
 . `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
-- `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
+. `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
+- `KSP_IDRS_COMMUNICATION_PEER` - from GPU to GPU on one node, inside the kernels of the projections
 
   Level: intermediate
 
@@ -49,7 +50,8 @@ E*/
 typedef enum {
   KSP_IDRS_COMMUNICATION_AUTO,
   KSP_IDRS_COMMUNICATION_MPI,
-  KSP_IDRS_COMMUNICATION_NCCL
+  KSP_IDRS_COMMUNICATION_NCCL,
+  KSP_IDRS_COMMUNICATION_PEER
 } KSPIDRSCommunication;
 PETSC_EXTERN const char *const KSPIDRSCommunications[];
 

@@ -132,6 +132,7 @@ static PetscErrorCode QueueEnd(IDRSWork work)
 }
 
 static const IDRSQueueOps queue = {
+  .name    = "emulated",
   .depth   = 2,
   .runs    = QueueRuns,
   .begin   = QueueBegin,
@@ -146,14 +147,14 @@ static PetscErrorCode Attach(KSP ksp)
   IDRSWork work = ((KSP_IDRS *)ksp->data)->work;
 
   PetscFunctionBeginUser;
-  host            = work->passes;
-  passes          = *host;
-  passes.device   = PETSC_TRUE;
-  passes.combine  = Combine;
-  passes.update   = Update;
-  passes.advance  = Advance;
-  passes.queue[0] = passes.queue[1] = &queue;
-  work->passes                      = &passes;
+  host           = work->passes;
+  passes         = *host;
+  passes.device  = PETSC_TRUE;
+  passes.combine = Combine;
+  passes.update  = Update;
+  passes.advance = Advance;
+  for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
+  work->passes = &passes;
   PetscCall(PetscFree(device.storage));
   PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device.storage));
   device.stops = 0;

@@ -118,7 +118,8 @@ typedef struct {
 
 /* Back ends of the queue: where the sums of a projection are reduced, and the algebra is done */
 typedef struct {
-  PetscInt depth;                                                                       /* projections in flight that the host does not wait for */
+  const char *name;
+  PetscInt    depth;                                                                    /* projections in flight that the host does not wait for */
   PetscErrorCode (*runs)(IDRSWork, const char *[]);                                     /* sets the string to NULL, or to the reason why not between these processes. Collective, at the begin of every solve */
   PetscErrorCode (*begin)(IDRSWork);                                                    /* the scalars go to where the algebra is done */
   PetscErrorCode (*launch)(IDRSWork, const IDRSStep *, Vec, Vec, const IDRSBounds *);   /* a projection, and what follows from it */
@@ -129,12 +130,20 @@ typedef struct {
   PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *completed, const PetscReal *norms[]);
 } IDRSQueueOps;
 
+/* Where a device may have the queue */
+enum {
+  IDRS_QUEUE_ONE,
+  IDRS_QUEUE_NCCL,
+  IDRS_QUEUE_PEER,
+  IDRS_QUEUES
+};
+
 /* Back ends of the passes */
 typedef struct {
   const char         *name;
   PetscBool           composed;                            /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
   PetscBool           device;                              /* runs on a device: r^H r of an update stays there until the next projection */
-  const IDRSQueueOps *queue[2];                            /* for one process, and for several */
+  const IDRSQueueOps *queue[IDRS_QUEUES];                  /* for one process; for several, with each way of the reductions between devices */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
   PetscErrorCode (*destroy)(IDRSWork);                     /* projections may still be in flight after an error */
@@ -150,6 +159,7 @@ typedef struct {
   const char    *slower;      /* why no faster one runs; NULL when none is faster */
   const char    *throughhost; /* why the host has the queue although the passes run on a device; NULL where it does not, or there is no device */
   PetscBool      composed, device;
+  const char    *queue;
   PetscInt       depth; /* of the queue */
   PetscInt       n;     /* local rows */
   PetscMPIInt    size;  /* processes */

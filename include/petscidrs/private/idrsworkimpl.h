@@ -10,8 +10,8 @@
 
 PETSC_INTERN const IDRSPassOps  IDRSPasses_Vec, IDRSPasses_Host;
 PETSC_INTERN const IDRSQueueOps IDRSQueue_Host;
-PETSC_INTERN const IDRSPassOps  IDRSPasses_CUDA;                /* where PETSCIDRS_HAVE_CUDA says so */
-PETSC_INTERN const IDRSQueueOps IDRSQueue_CUDA, IDRSQueue_NCCL; /* for those passes */
+PETSC_INTERN const IDRSPassOps  IDRSPasses_CUDA;                                /* where PETSCIDRS_HAVE_CUDA says so */
+PETSC_INTERN const IDRSQueueOps IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
 
 struct _n_IDRSWork {
   PetscScalar         dots[IDRS_DOTS]; /* first, as C and CUDA do not agree on how a complex number is aligned inside a struct */

@@ -5,7 +5,7 @@
 #include "../impls/idrs/idrsimpl.h"
 #include "../pc/impls/poly/poly.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../sys/nccl/idrsnccl.h"
+  #include "../../sys/device/stream.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 
@@ -16,7 +16,7 @@
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Scatters from GPU to GPU, and how long this library waits for NCCL, in scatters and reductions: an option of the library, read once */
+/* Scatters from GPU to GPU, and how long the host waits for those and for reductions from GPU to GPU: an option of the library, read once */
 static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
 {
   PetscReal seconds;
@@ -25,7 +25,7 @@ static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-petscidrs_nccl_timeout", &seconds, &set));
   PetscCheck(!set || seconds > 0.0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-petscidrs_nccl_timeout %g: must be positive", (double)seconds);
-  if (set) PetscCall(IDRSNCCLSetTimeout(seconds));
+  if (set) PetscCall(IDRSSetTimeout(seconds));
   PetscCall(PetscSFRegister(PETSCSFNCCL, PetscSFCreate_NCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -65,7 +65,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   Not Collective
 
   Options Database Key:
-. -petscidrs_nccl_timeout seconds - maximum time that the host waits for NCCL, in reductions and in scatters (default 600)
+. -petscidrs_nccl_timeout seconds - maximum time that the host waits for reductions and scatters from GPU to GPU (default 600)
 
   Level: beginner
 
@@ -76,8 +76,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with. With others this
   function reports an error.
 
-  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait for NCCL ends with an error;
-  then call `KSPReset()` on all processes.
+  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
 
 .seealso: `KSPIDRS`, `PCPOLY`, `PETSCSFNCCL`, `KSPRegister()`
 @*/

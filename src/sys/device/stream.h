@@ -1,11 +1,14 @@
 /*
-   The stream that PETSc works on at this moment, its order with the legacy stream, and whether a stream has done its work
+   The stream that PETSc works on at this moment, its order with the legacy stream, whether a stream has done its work, and how long the host waits for one that depends on
+   other processes
 */
 #pragma once
 
 #include <petscdevice_cuda.h>
 
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
+PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
+PETSC_INTERN PetscReal      IDRSGetTimeout(void);
 
 static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
 {

@@ -69,6 +69,20 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadRelaxed(const ulonglong2 *f
   return words;
 }
 
+/* The same, which kernels on other devices see */
+static __device__ __forceinline__ void IDRSStoreSystem(ulonglong2 *to, ulonglong2 words)
+{
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.x), "l"(words.y) : "memory");
+}
+
+static __device__ __forceinline__ ulonglong2 IDRSLoadSystem(const ulonglong2 *from)
+{
+  ulonglong2 words;
+
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(words.x), "=l"(words.y) : "l"(from) : "memory");
+  return words;
+}
+
 /* An entry that nothing writes in this kernel, through the cache for such data */
 static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar *x)
 {

@@ -18,22 +18,11 @@ typedef struct {
     #define IDRS_NCCL_REAL ncclDouble
   #endif
 
-/* Seconds that the host waits for other processes, at most */
-static PetscReal IDRSNCCLTimeout = 600.0;
-
 /* Under which communicators are kept with those of MPI */
 static PetscMPIInt IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
 
 /* PETSc's own communicator of PETSC_COMM_WORLD, once it has one of NCCL: without this reference it would go whenever no PETSc object is left on it */
 static MPI_Comm IDRSNCCLWorld = MPI_COMM_NULL;
-
-/* IDRSNCCLSetTimeout - Sets how long the host waits for the sums and messages of other processes before it gives up, for all communicators */
-PetscErrorCode IDRSNCCLSetTimeout(PetscReal seconds)
-{
-  PetscFunctionBegin;
-  IDRSNCCLTimeout = seconds;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Called by MPI when the communicator goes */
 static int MPIAPI IDRSNCCLFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
@@ -243,7 +232,7 @@ PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
   if (!nccl || !nccl->comm) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSNCCLResult_Private(nccl, ncclCommGetAsyncError(nccl->comm, &result)));
   PetscCall(IDRSNCCLResult_Private(nccl, result));
-  if (seconds > IDRSNCCLTimeout) {
+  if (seconds > IDRSGetTimeout()) {
     PetscCall(IDRSNCCLAbort_Private(nccl));
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
   }
@@ -265,18 +254,12 @@ PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool fail
   while (nccl && nccl->comm && !idle) {
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
     if (idle) PetscCall(IDRSStreamIdle_CUDA(nccl->stream, &idle));
-    if (!idle && (failed || MPI_Wtime() - began > IDRSNCCLTimeout)) PetscCall(IDRSNCCLAbort_Private(nccl));
+    if (!idle && (failed || MPI_Wtime() - began > IDRSGetTimeout())) PetscCall(IDRSNCCLAbort_Private(nccl));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #else
-
-PetscErrorCode IDRSNCCLSetTimeout(PetscReal seconds)
-{
-  PetscFunctionBegin;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {

@@ -1,7 +1,6 @@
 /*
    Sums over the devices of several processes, and messages between them, from device to device, by NCCL where the library was built with it. A communicator of
-   NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and scatters alike, and so does the timeout: no
-   wait of this library for either is longer.
+   NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and scatters alike.
 */
 #pragma once
 
@@ -15,7 +14,6 @@ typedef struct {
   size_t       bytes;
 } IDRSMessage;
 
-PETSC_INTERN PetscErrorCode IDRSNCCLSetTimeout(PetscReal);
 PETSC_INTERN PetscErrorCode IDRSNCCLConnect(MPI_Comm, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSNCCLAllreduce(MPI_Comm, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, cudaEvent_t, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[], cudaEvent_t);

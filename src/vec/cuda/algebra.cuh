@@ -6,16 +6,21 @@
 #pragma once
 
 #include <petscidrs/private/idrsops.h>
+#include "../../sys/peers/idrspeers.h"
 #include "coefficients.cuh"
 #include "rows.cuh"
 
-/* Where the scalars are, and what follows from the sums of a step. result = NULL: the host does the algebra; storage = NULL: another kernel does */
+/*
+   Where the scalars are, and what follows from the sums of a step. result = NULL: the host does the algebra; storage = NULL: another kernel does. With an
+   exchange the kernel adds the sums of other processes first
+*/
 typedef struct {
-  PetscScalar *storage;
-  IDRSResult  *result;
-  IDRSStep     step;
-  IDRSBounds   bounds;
-  PetscReal    shadownorm;
+  PetscScalar     *storage;
+  IDRSResult      *result;
+  IDRSStep         step;
+  IDRSBounds       bounds;
+  PetscReal        shadownorm;
+  IDRSPeerExchange exchange;
 } IDRSAlgebra;
 
 /* By a warp: whether the recurrence goes on, with coefficients for the passes that follow. Only a projection with a y may be one of the start */

@@ -47,16 +47,21 @@ static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *
 */
 typedef ulonglong2 IDRSBlockMessage;
 
-static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message, PetscReal value, uint32_t launch)
+static __device__ __forceinline__ IDRSBlockMessage IDRSMakeMessage(PetscReal value, uint32_t launch)
 {
   const unsigned long long tag = (unsigned long long)launch << 32;
 #if PetscDefined(USE_REAL_SINGLE)
   const unsigned int bits = __float_as_uint(value);
 
-  IDRSStoreRelaxed(message, make_ulonglong2(tag | bits, tag | bits));
+  return make_ulonglong2(tag | bits, tag | bits);
 #else
-  IDRSStoreRelaxed(message, make_ulonglong2(tag | (unsigned int)__double2loint(value), tag | (unsigned int)__double2hiint(value)));
+  return make_ulonglong2(tag | (unsigned int)__double2loint(value), tag | (unsigned int)__double2hiint(value));
 #endif
+}
+
+static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message, PetscReal value, uint32_t launch)
+{
+  IDRSStoreRelaxed(message, IDRSMakeMessage(value, launch));
 }
 
 #if PetscDefined(USE_COMPLEX)
@@ -98,8 +103,10 @@ typedef struct {
 /* Messages or numbers that a lane asks for at once */
 #define IDRS_TAKES 8
 
-/* How often a message is asked for: as often as it takes, where it is sure to come */
+/* How a message is asked for, and how often: as often as it takes, where it is sure to come */
 struct IDRSPatience {
+  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
+
   __device__ __forceinline__ bool Ends() { return false; }
 };
 
@@ -119,7 +126,7 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
 
     do {
 #pragma unroll
-      for (int i = 0; i < IDRS_TAKES; i++) message[i] = IDRSLoadRelaxed(messages + min(begin + i * lanes, blocks - 1));
+      for (int i = 0; i < IDRS_TAKES; i++) message[i] = Patience::Load(messages + min(begin + i * lanes, blocks - 1));
       all = true;
 #pragma unroll
       for (int i = 0; i < IDRS_TAKES; i++) all = all & IDRSMessageHasCome(message[i], launch);

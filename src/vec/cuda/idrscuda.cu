@@ -120,7 +120,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
     PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j, ((PetscObject)work->P[j])->type_name);
   }
   PetscCall(PetscNew(&cuda));
-  work->data = cuda;
+  work->data    = cuda;
+  cuda->channel = -1;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, device));
   blocks          = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
@@ -161,6 +162,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
   PetscFunctionBegin;
   if (cuda) {
     PetscCall(IDRSStream_CUDA(&stream));
+    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, stream, work->failed));
     PetscCall(IDRSNCCLFinish(work->comm, stream, (PetscBool)(work->failed && work->queue == &IDRSQueue_NCCL)));
   }
   PetscCall(IDRSColumnsDestroy(work->s, &work->G));
@@ -246,6 +248,15 @@ PetscErrorCode IDRSColumnWritten_CUDA(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSCheckOthers_CUDA - Called while the host has waited so long for what may depend on other processes: an error once they are not to be waited for any more */
+PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
+{
+  PetscFunctionBegin;
+  if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
+  PetscCall(IDRSNCCLCheck(work->comm, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSWait_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is known much later */
 PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
 {
@@ -258,7 +269,7 @@ PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
   for (unsigned int polls = 1; *(volatile uint64_t *)cuda->arrived < sequence; polls++) {
     if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
       if (began == 0) began = MPI_Wtime();
-      PetscCall(IDRSNCCLCheck(work->comm, MPI_Wtime() - began));
+      PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
       PetscCall(IDRSStream_CUDA(&stream));
       PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
       PetscCheck(!idle || *(volatile uint64_t *)cuda->arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
@@ -273,7 +284,7 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(composed, PETSC_FALSE),
   PetscDesignatedInitializer(device, PETSC_TRUE),
-  PetscDesignatedInitializer(queue, {&IDRSQueue_CUDA, &IDRSQueue_NCCL}),
+  PetscDesignatedInitializer(queue, {&IDRSQueue_CUDA, &IDRSQueue_NCCL, &IDRSQueue_Peer}),
   PetscDesignatedInitializer(runs, IDRSRuns_CUDA),
   PetscDesignatedInitializer(create, IDRSCreate_CUDA),
   PetscDesignatedInitializer(destroy, IDRSDestroy_CUDA),

@@ -30,6 +30,7 @@ typedef struct {
   IDRSResult  *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
   uint64_t    *arrived;     /* pinned: the last projection whose sums or result have come */
   uint64_t     sequence;    /* of the last projection launched */
+  PetscInt     channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
   IDRSWhole    whole;       /* for steps in one kernel; NULL until there were some */
 } IDRS_CUDA;
 
@@ -52,6 +53,7 @@ PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, const char
 PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *, const PetscReal *[]);
 PETSC_INTERN PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *);
 PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
+PETSC_INTERN PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);

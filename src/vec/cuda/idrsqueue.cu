@@ -1,6 +1,6 @@
 /*
-   The queues on the device: one process, where the projection does the algebra itself; or several, whose sums NCCL adds up before a kernel does the
-   algebra. The host waits for results only when it collects them. Where the device has stopped, the kernels return at once.
+   The queues on the device. One process: the projection does the algebra itself. Several: it also adds up the sums of all processes before; or it leaves that to NCCL, and a
+   kernel does the algebra. The host waits for results only when it collects them. Where the device has stopped, the kernels return at once.
 */
 #include "launch.cuh"
 #include "../../sys/nccl/idrsnccl.h"
@@ -34,6 +34,15 @@ static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IDRSQueueRuns_Peer(IDRSWork work, const char *why[])
+{
+  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPeersConnect(work->comm, &cuda->channel, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The storage, without the sums, to the device, which has not stopped */
 static PetscErrorCode IDRSQueueBegin_CUDA(IDRSWork work)
 {
@@ -47,30 +56,58 @@ static PetscErrorCode IDRSQueueBegin_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   One process: the projection does the algebra. Several: it leaves the sums of this one, NCCL adds them up, and the algebra kernel follows. After the device has
-   stopped, those of the last projection before are added up again, and the storage keeps the same sums
-*/
+/* What follows from the sums of a step */
+static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
+{
+  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
+
+  return {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm, {}};
+}
+
+/* The projection does the algebra */
 static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+{
+  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The projection adds up the sums of all processes, and does the algebra */
+static PetscErrorCode IDRSQueueLaunch_Peer(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+{
+  const IDRS_CUDA *cuda    = (const IDRS_CUDA *)work->data;
+  IDRSAlgebra      algebra = IDRSGetAlgebra(work, step, bounds);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPeersNext(work->comm, cuda->channel, &algebra.exchange));
+  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The projection leaves the sums of this process, NCCL adds them up, and the algebra kernel follows. After the device has stopped, those of the last projection before
+   are added up again, and the storage keeps the same sums
+*/
+static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
 {
   const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
   const PetscInt    s       = work->s;
-  const IDRSAlgebra algebra = {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm};
+  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
   IDRSAlgebra       project = algebra;
   cudaStream_t      stream;
 
   PetscFunctionBegin;
-  if (work->size > 1) project.storage = NULL;
+  project.storage = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
-  if (work->size > 1) {
-    PetscCall(PetscLogGpuTimeBegin());
-    PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
-    if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
-    else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
-    PetscCallCUDA(cudaGetLastError());
-    PetscCall(PetscLogGpuTimeEnd());
-  }
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
+  if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
+  else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,12 +127,17 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
 /* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
 static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
 {
-  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
-  cudaStream_t     stream;
+  const IDRS_CUDA     *cuda  = (const IDRS_CUDA *)work->data;
+  const PetscLogDouble began = MPI_Wtime();
+  PetscBool            idle  = PETSC_FALSE;
+  cudaStream_t         stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  if (work->size > 1) PetscCall(IDRSNCCLWait(work->comm, stream));
+  while (work->size > 1 && !idle) {
+    PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
+    PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+  }
   PetscCallCUDA(cudaMemcpyAsync(work->storage, cuda->storage, (size_t)IDRS_STORAGE(work->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -116,6 +158,7 @@ static PetscErrorCode IDRSQueueWhole_CUDA(IDRSWork work, const IDRSLimits *limit
 
 // clang-format off
 const IDRSQueueOps IDRSQueue_CUDA = {
+  PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
@@ -127,10 +170,21 @@ const IDRSQueueOps IDRSQueue_CUDA = {
 };
 
 const IDRSQueueOps IDRSQueue_NCCL = {
+  PetscDesignatedInitializer(name, "nccl"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
-  PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
+  PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
+  PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
+};
+
+const IDRSQueueOps IDRSQueue_Peer = {
+  PetscDesignatedInitializer(name, "peer"),
+  PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
+  PetscDesignatedInitializer(runs, IDRSQueueRuns_Peer),
+  PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_Peer),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

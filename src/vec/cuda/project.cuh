@@ -4,6 +4,7 @@
 #pragma once
 
 #include "launch.cuh"
+#include "peers.cuh"
 
 /* Where the sums go */
 typedef struct {
@@ -74,7 +75,7 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
   }
   IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, patience);
   if (algebra.result) {
-    if (algebra.storage && out.sequence) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
+    if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums)) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
     return;
   }
   __threadfence_system();

@@ -62,6 +62,8 @@ typedef struct {
 struct IDRSBoundedPatience {
   unsigned int left;
 
+  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
+
   __device__ __forceinline__ bool Ends()
   {
     if (left) left--;

@@ -54,6 +54,7 @@ static PetscErrorCode IDRSQueueCollect_Host(IDRSWork work, const IDRSStep *step,
 }
 
 const IDRSQueueOps IDRSQueue_Host = {
+  .name    = "host",
   .depth   = 0,
   .runs    = IDRSQueueRuns_Host,
   .begin   = IDRSQueueStay_Host,

@@ -4,7 +4,7 @@
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_", NULL};
+const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_", NULL};
 const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
 
 /* Back ends, the fastest first */
@@ -170,6 +170,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->throughhost = work->throughhost;
   info->composed    = work->passes->composed;
   info->device      = work->passes->device;
+  info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
   info->n           = work->n;
   info->size        = work->size;
@@ -201,7 +202,8 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
 */
 PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const IDRSQueueOps *queue = work->passes->queue[work->size > 1];
+  const PetscInt      where = work->size == 1 ? IDRS_QUEUE_ONE : (communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL);
+  const IDRSQueueOps *queue = work->passes->queue[where];
   PetscMPIInt         able  = work->passes->device ? 1 : 0;
 
   PetscFunctionBegin;
@@ -217,7 +219,7 @@ PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication
     else work->throughhost = "not all processes have their vectors on a GPU";
   }
   if (able && !work->throughhost) work->queue = queue;
-  PetscCheck(work->size == 1 || communication != KSP_IDRS_COMMUNICATION_NCCL || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication nccl cannot be used here: %s", work->throughhost);
+  PetscCheck(work->size == 1 || communication < KSP_IDRS_COMMUNICATION_NCCL || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], work->throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

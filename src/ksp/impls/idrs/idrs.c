@@ -232,7 +232,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see `KSPIDRSSetMaxRestarts()`
 . -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
-. -ksp_idrs_communication (auto|mpi|nccl)         - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
+. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 . -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
 - -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
 

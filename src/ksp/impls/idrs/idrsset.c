@@ -149,7 +149,7 @@ static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementati
 static PetscErrorCode KSPIDRSSetCommunication_IDRS(KSP ksp, KSPIDRSCommunication communication)
 {
   PetscFunctionBegin;
-  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_NCCL, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication, (int)KSP_IDRS_COMMUNICATION_NCCL);
+  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_PEER, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication, (int)KSP_IDRS_COMMUNICATION_PEER);
   ((KSP_IDRS *)ksp->data)->set.communication = communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -661,23 +661,29 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 
   Input Parameters:
 + ksp           - the Krylov solver context
-- communication - MPI, NCCL, or automatic choice (default `KSP_IDRS_COMMUNICATION_AUTO`)
+- communication - MPI, NCCL, mapped memory, or automatic choice (default `KSP_IDRS_COMMUNICATION_AUTO`)
 
   Options Database Key:
-. -ksp_idrs_communication (auto|mpi|nccl) - how reductions travel between GPUs
+. -ksp_idrs_communication (auto|mpi|nccl|peer) - how reductions travel between GPUs
 
   Level: intermediate
 
   Notes:
   With NCCL the sums of a reduction go from GPU to GPU and the scalars stay there, so the host launches matvecs ahead as on one GPU. NCCL needs one GPU for
-  each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in every iteration. If NCCL is set by name and
-  cannot be used on several processes, the solver reports an error. The setting has no effect on one process.
+  each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in every iteration. The setting has no effect on
+  one process.
+
+  `KSP_IDRS_COMMUNICATION_PEER` is for processes of one node, at most 32, whose GPUs can map each other's memory (NVLink, or PCI Express with peer access). The kernel of a projection then writes its
+  sums into the memory of all GPUs and adds up what comes: there is no kernel for the reduction. Processes may share a GPU, but then
+  each of them waits in turn; share it through CUDA's MPS. The automatic choice does not take it yet: it has not been measured between several GPUs.
+
+  If NCCL or mapped memory is set by name and cannot be used on several processes, the solver reports an error.
 
   `KSP_IDRS_COMMUNICATION_AUTO` asks the scatter of the operator, with PETSc 3.26 and `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type
   `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators without such a scatter, for
   example shell matrices, and older releases of PETSc need `KSP_IDRS_COMMUNICATION_NCCL`.
 
-  The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for NCCL, see `KSPIDRSRegister()`.
+  The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for other GPUs, see `KSPIDRSRegister()`.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `PETSCSFNCCL`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
 @*/

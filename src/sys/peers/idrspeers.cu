@@ -1,0 +1,267 @@
+/*
+   The mailboxes of a communicator: made by all processes together, mapped by CUDA's interprocess communication, and divided into channels.
+
+   A channel has room for two exchanges, which take turns. Exchange e + 2 may overwrite what exchange e has left: a process sends e + 2 once its kernel with e + 1 has
+   ended, for which the message e + 1 of each other process has come, and a process sends that after its kernel with e has read everything. So the kernels
+   of a channel are to run one after another on each device, which those of a solver do.
+*/
+#include <petscdevice_cuda.h>
+#include <petscidrs/private/idrscompat.h>
+#include "idrspeers.h"
+#include "../device/stream.h"
+
+/* Solvers on a communicator that have a channel at the same time: as many as a mask of 64 bits has places for */
+#define IDRS_CHANNELS 16
+
+typedef struct {
+  PetscMPIInt rank, size;
+  ulonglong2 *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here; NULL where they have not been made */
+  IDRSPeers  *peers;                    /* the same for kernels */
+  int        *givenup;                  /* pinned */
+  uint32_t    exchanges[IDRS_CHANNELS]; /* how many there have been in each channel */
+  uint64_t    taken;                    /* channels that solvers of this process have, a bit each */
+  PetscBool   lost;                     /* an exchange was not made: channels may disagree about their number */
+} IDRSMailboxes;
+
+static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
+
+/* Messages of an exchange in the mailbox of a process */
+static size_t IDRSPeersRoom(const IDRSMailboxes *boxes)
+{
+  return (size_t)IDRS_PEER_MESSAGES * (size_t)boxes->size;
+}
+
+/* What is kept with the communicator, or NULL */
+static PetscErrorCode IDRSPeersFind_Private(MPI_Comm comm, IDRSMailboxes **boxes)
+{
+  PetscMPIInt found = 0;
+
+  PetscFunctionBegin;
+  if (IDRSPeersKeyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, IDRSPeersKeyval, boxes, &found));
+  if (!found) *boxes = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The mailboxes of other processes are not mapped any more. That of this one must stay as long as they may have it mapped */
+static void IDRSPeersClose(IDRSMailboxes *boxes)
+{
+  for (PetscMPIInt p = 0; p < boxes->size; p++) {
+    if (p != boxes->rank && boxes->mailbox[p]) (void)cudaIpcCloseMemHandle(boxes->mailbox[p]);
+    if (p != boxes->rank) boxes->mailbox[p] = NULL;
+  }
+  (void)cudaGetLastError();
+}
+
+/* Called by MPI when the communicator goes, on all processes. Those that have lost an exchange may not all come here: they leave their mailbox to the end of the program */
+static int MPIAPI IDRSPeersFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
+{
+  IDRSMailboxes *boxes = (IDRSMailboxes *)attribute;
+
+  IDRSPeersClose(boxes);
+  if (!boxes->lost && MPI_Barrier(comm) == MPI_SUCCESS) (void)cudaFree(boxes->mailbox[boxes->rank]);
+  (void)cudaFree(boxes->peers);
+  (void)cudaFreeHost(boxes->givenup);
+  delete boxes;
+  return MPI_SUCCESS;
+}
+
+static PetscErrorCode IDRSPeersFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_free_keyval(&IDRSPeersKeyval));
+  IDRSPeersKeyval = MPI_KEYVAL_INVALID;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether all processes of the communicator are on one node, and not too many; the answer is the same on all */
+static PetscErrorCode IDRSPeersNode_Private(MPI_Comm comm, PetscBool *node)
+{
+  PetscMPIInt size, here;
+  MPI_Comm    local;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local));
+  PetscCallMPI(MPI_Comm_size(local, &here));
+  PetscCallMPI(MPI_Comm_free(&local));
+  *node = here == size && size <= IDRS_MAX_PEERS ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A mailbox of this process, of zeros, and how others map it. Returns whether CUDA can do so */
+static PetscErrorCode IDRSPeersMake_Private(IDRSMailboxes *boxes, cudaIpcMemHandle_t *handle, PetscBool *made)
+{
+  const size_t bytes = 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2);
+  void        *memory;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  *made = PETSC_FALSE;
+  if (cudaMalloc(&memory, bytes) == cudaSuccess) {
+    boxes->mailbox[boxes->rank] = (ulonglong2 *)memory;
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaMemsetAsync(memory, 0, bytes, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    if (cudaIpcGetMemHandle(handle, memory) == cudaSuccess) *made = PETSC_TRUE;
+  }
+  (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes the mailboxes and maps them, on all processes or on none */
+static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscBool *opened)
+{
+  cudaIpcMemHandle_t *handles;
+  PetscMPIInt         failed;
+  PetscBool           made;
+  IDRSPeers           peers = {};
+
+  PetscFunctionBegin;
+  IDRSPeersClose(boxes);
+  boxes->mailbox[boxes->rank] = NULL; /* after an exchange was lost: see IDRSPeersFree() */
+  PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
+  PetscCall(PetscCalloc1(boxes->size, &handles));
+  PetscCall(IDRSPeersMake_Private(boxes, &handles[boxes->rank], &made));
+  failed = made ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
+  if (!failed) {
+    PetscCallMPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, handles, (PetscMPIInt)sizeof(*handles), MPI_BYTE, comm));
+    for (PetscMPIInt p = 0; p < boxes->size && !failed; p++) {
+      if (p != boxes->rank && cudaIpcOpenMemHandle((void **)&boxes->mailbox[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
+        boxes->mailbox[p] = NULL;
+        failed            = 1;
+      }
+    }
+    (void)cudaGetLastError();
+    IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
+  }
+  PetscCall(PetscFree(handles));
+  if (failed) {
+    IDRSPeersClose(boxes);
+    PetscCallMPI(MPI_Barrier(comm));
+    PetscCallCUDA(cudaFree(boxes->mailbox[boxes->rank]));
+    boxes->mailbox[boxes->rank] = NULL;
+  } else {
+    *boxes->givenup = 0;
+    peers.givenup   = boxes->givenup;
+    peers.rank      = boxes->rank;
+    peers.size      = boxes->size;
+    PetscCall(PetscArraycpy(peers.mailbox, boxes->mailbox, boxes->size));
+    PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
+    boxes->lost = PETSC_FALSE;
+  }
+  *opened = failed ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A channel that no solver has on any process; -1 where there is none */
+static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscInt *channel)
+{
+  uint64_t available = ~boxes->taken;
+
+  PetscFunctionBegin;
+  IDRSCallAllreduce(MPI_IN_PLACE, &available, 1, MPI_UINT64_T, MPI_BAND, comm);
+  *channel = -1;
+  for (PetscInt i = 0; i < IDRS_CHANNELS && *channel < 0; i++) {
+    if (available >> i & 1) *channel = i;
+  }
+  if (*channel >= 0) boxes->taken |= (uint64_t)1 << *channel;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSPeersConnect - Gives a solver a channel between the devices of a communicator of PETSc's own, if it has none (-1), or says why there can be none. Collective, and the same on all
+   processes. Where an exchange was lost on one of them since the last time, all begin anew.
+*/
+PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscInt *channel, const char *why[])
+{
+  IDRSMailboxes *boxes;
+  PetscMPIInt    anew;
+  PetscBool      node = PETSC_FALSE, opened = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  if (IDRSPeersKeyval == MPI_KEYVAL_INVALID) {
+    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSPeersFree, &IDRSPeersKeyval, NULL));
+    PetscCall(PetscRegisterFinalize(IDRSPeersFinalize));
+  }
+  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  if (!boxes) {
+    PetscCall(IDRSPeersNode_Private(comm, &node));
+    if (!node) {
+      *why = "the processes are not on one node, or more than " PetscStringize(IDRS_MAX_PEERS);
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    boxes = new IDRSMailboxes();
+    PetscCallMPI(MPI_Comm_rank(comm, &boxes->rank));
+    PetscCallMPI(MPI_Comm_size(comm, &boxes->size));
+    PetscCallCUDA(cudaMalloc((void **)&boxes->peers, sizeof(*boxes->peers)));
+    PetscCallCUDA(cudaHostAlloc((void **)&boxes->givenup, sizeof(*boxes->givenup), cudaHostAllocPortable | cudaHostAllocMapped));
+    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSPeersKeyval, boxes));
+  }
+  anew = boxes->lost || !boxes->mailbox[boxes->rank] ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, comm);
+  if (anew) {
+    PetscCall(IDRSPeersOpen_Private(comm, boxes, &opened));
+    if (!opened) {
+      *why = "the GPUs cannot map each other's memory";
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  if (*channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
+  if (*channel < 0) *why = "so many solvers on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPeersNext - The next exchange of a channel, for the next kernel */
+PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *exchange)
+{
+  IDRSMailboxes *boxes;
+  uint32_t       number;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCheck(boxes && channel >= 0, PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
+  PetscCheck(!boxes->lost, PETSC_COMM_SELF, PETSC_ERR_LIB, "An exchange between these processes was lost before: the next solve of KSPIDRS with such reductions connects them anew");
+  number           = ++boxes->exchanges[channel];
+  exchange->peers  = boxes->peers;
+  exchange->number = number;
+  exchange->first  = (2 * (size_t)channel + number % 2) * IDRSPeersRoom(boxes);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPeersCheck - Called while the host has waited so long. After the timeout kernels stop waiting, and the host reports an error. Without mailboxes it does nothing */
+PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
+{
+  IDRSMailboxes *boxes;
+
+  PetscFunctionBegin;
+  if (seconds <= IDRSGetTimeout()) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  if (!boxes || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
+  boxes->lost                     = PETSC_TRUE;
+  *(volatile int *)boxes->givenup = 1;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
+}
+
+/*
+   IDRSPeersFinish - Returns a channel, before memory of the device is freed, which waits for all that is under way there. After an error these may be exchanges in
+   which no other process takes part any more: kernels do not wait for them, and all processes begin anew the next time
+*/
+PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, cudaStream_t stream, PetscBool failed)
+{
+  IDRSMailboxes *boxes;
+  PetscBool      idle = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (*channel < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  if (failed) {
+    boxes->lost                     = PETSC_TRUE;
+    *(volatile int *)boxes->givenup = 1;
+    while (!idle) PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+  }
+  boxes->taken &= ~((uint64_t)1 << *channel);
+  *channel = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,247 @@
+static char help[] = "Reductions inside the kernels of the projections, on GPUs of one node that map each other's memory; they may be one GPU. Without a GPU each the same\n\
+setting is an error.\n\n";
+
+#include <petscidrs.h>
+#include "systems.h"
+
+#define TIMEOUT 3.0  /* seconds, as in the options below */
+#define SLACK   30.0 /* to give up and to come back, on a GPU that is shared */
+
+/* Whether this is so on all processes */
+static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
+{
+  PetscMPIInt all = here ? 1 : 0;
+
+  PetscFunctionBeginUser;
+  IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+  *everywhere = all ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolverCreateVia(Mat A, PetscInt s, const char pctype[], KSPIDRSCommunication communication, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPIDRSSetCommunication(*ksp, communication));
+  PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_AUTO));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error that names the setting, on processes that have no GPU */
+static PetscErrorCode TestRefused(Mat A, Vec b, Vec x)
+{
+  PetscErrorCode ierr;
+  PetscMPIInt    size;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  if (size > 1) PetscCall(CheckError(ierr, "without GPUs", "-ksp_idrs_communication", "peer"));
+  else PetscCall(ComplainIf(ierr, "one process: error %d", (int)ierr));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Histories are those with MPI but for rounding errors in the first cycles, the same bits in a second solve, and on all processes; all solutions are right */
+static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  const PetscInt    sizes[]   = {1, 2, 4, 8, 16, 17, 40};
+  History          *history;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(3, &history));
+  for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      const PetscInt s = sizes[is];
+      PetscBool      equal;
+
+      for (PetscInt turn = 0; turn < 3; turn++) {
+        KSP ksp;
+
+        PetscCall(SolverCreateVia(A, s, pctypes[ipc], turn ? KSP_IDRS_COMMUNICATION_PEER : KSP_IDRS_COMMUNICATION_MPI, &ksp));
+        PetscCall(SolveHistory(ksp, b, x, &history[turn]));
+        PetscCall(CheckSolved(turn ? "peer" : "mpi", ksp, A, b, x));
+        PetscCall(KSPDestroy(&ksp));
+      }
+      for (PetscInt i = 0; i < PetscMin(12, PetscMin(history[0].length, history[1].length)); i++) {
+        const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
+
+        PetscCall(
+          ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]), "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g with MPI, %g without", pctypes[ipc], s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
+      }
+      PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
+      PetscCall(ComplainIf(history[1].length != history[2].length || !equal, "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+      PetscCall(PetscArraycpy(history[2].norms, history[1].norms, history[1].length));
+      PetscCallMPI(MPI_Bcast(history[2].norms, (PetscMPIInt)history[1].length, MPIU_REAL, 0, PETSC_COMM_WORLD));
+      PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
+      PetscCall(ComplainIf(!equal, "%s, s = %" PetscInt_FMT ": other norms than on the first process", pctypes[ipc], s));
+    }
+  }
+  PetscCall(PetscFree(history));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solvers that exist at the same time have channels of their own, until there are no more; a channel that is given back serves another */
+static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
+{
+  KSP            ksp[17];
+  PetscErrorCode ierr;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < 17; i++) PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp[i]));
+  for (PetscInt turn = 0; turn < 2; turn++) {
+    for (PetscInt i = 0; i < 16; i++) {
+      PetscCall(KSPSolve(ksp[i], b, x));
+      PetscCall(CheckSolved("one of many solvers", ksp[i], A, b, x));
+    }
+  }
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp[16], b, x);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "the 17th solver", "-ksp_idrs_communication", "16"));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(KSPDestroy(&ksp[16]));
+  PetscCall(KSPDestroy(&ksp[3]));
+  PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp[3]));
+  PetscCall(KSPSolve(ksp[3], b, x));
+  PetscCall(CheckSolved("the solver that follows another", ksp[3], A, b, x));
+  for (PetscInt i = 0; i < 16; i++) PetscCall(KSPDestroy(&ksp[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscInt left = 0; /* matvecs until this process leaves in one of them; 0 for never */
+
+/* The product of a shell around the block of this process, without messages, which may fail */
+static PetscErrorCode LeaveMult(Mat S, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(!left || --left, PETSC_COMM_SELF, PETSC_ERR_USER, "This process leaves");
+  PetscCall(PassMult(S, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The last process leaves a solve: the others end with an error once the time is up, and all of them solve again afterwards */
+static PetscErrorCode TestLeave(Vec like)
+{
+  PetscBool      everywhere, right, leaving;
+  PetscErrorCode ierr;
+  PetscLogDouble began;
+  PetscMPIInt    rank, size;
+  PetscInt       begin, end, n;
+  const char    *expected;
+  char          *found;
+  VecType        type;
+  Mat            A, S;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(VecDuplicate(like, &b));
+  PetscCall(VecDuplicate(like, &x));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecGetType(b, &type));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscCall(MatSetValue(A, i, i, 3.0 + (PetscReal)(i % 5), INSERT_VALUES));
+    if (i > begin) PetscCall(MatSetValue(A, i, i - 1, -1.5, INSERT_VALUES));
+    if (i < end - 1) PetscCall(MatSetValue(A, i, i + 1, -0.5, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(ShellCreate(A, LeaveMult, A, &S));
+  for (PetscInt product = 2; product < 12; product += 7) {
+    PetscCall(SolverCreateVia(S, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
+    leaving  = rank == size - 1 ? PETSC_TRUE : PETSC_FALSE;
+    left     = leaving ? product : 0;
+    expected = leaving ? "leaves" : "-petscidrs_nccl_timeout";
+    began    = MPI_Wtime();
+    PetscCall(Listen());
+    ierr = KSPSolve(ksp, b, x);
+    PetscCall(Heard());
+    began = MPI_Wtime() - began;
+    left  = 0;
+    PetscCall(PetscStrstr(message, expected, &found));
+    right = ierr == (leaving ? PETSC_ERR_USER : PETSC_ERR_LIB) && found && began < TIMEOUT + SLACK && (leaving || began > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
+    if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  process %d after %g seconds: error %d, \"%s\"\n", rank, (double)began, (int)ierr, message));
+    PetscCall(Everywhere(right, &everywhere));
+    PetscCall(ComplainIf(!everywhere, "a process leaves in matvec %" PetscInt_FMT, product));
+    PetscCall(Unlock(b));
+    PetscCall(Unlock(x));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, S, S));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("after a process has left", ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt    count = 0;
+  PetscBool   cuda;
+  PetscMPIInt size;
+  Mat         A;
+  Vec         b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", &count, NULL));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 40, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));
+  if (cuda) PetscCall(TestHistories(A, b, x));
+  else LeaveOut();
+  PetscCall(Verdict("histories"));
+  if (cuda) PetscCall(TestChannels(A, b, x));
+  else LeaveOut();
+  PetscCall(Verdict("many solvers"));
+  if (cuda) PetscCall(TestLeave(b));
+  else PetscCall(TestRefused(A, b, x));
+  PetscCall(Verdict("errors"));
+  for (PetscInt i = 0; cuda && i < count; i++) {
+    KSP ksp;
+
+    PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("one solve of many", ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  if (count) PetscCall(Verdict("many solves"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    args: -log_sync 0 -petscidrs_nccl_timeout 3
+    output_file: output/use_peer.out
+
+    test:
+      suffix: 1
+      nsize: {{1 2 3}}
+
+TEST*/

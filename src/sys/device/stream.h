@@ -1,6 +1,6 @@
 /*
    The stream that PETSc works on at this moment, its order with the legacy stream, whether a stream has done its work, and how long the host waits for one that depends on
-   other processes
+   other processes, and whether they share a device
 */
 #pragma once
 
@@ -9,6 +9,7 @@
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
 PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
 PETSC_INTERN PetscReal      IDRSGetTimeout(void);
+PETSC_INTERN PetscErrorCode IDRSDeviceShared(MPI_Comm, PetscBool *);
 
 static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
 {

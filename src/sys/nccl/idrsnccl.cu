@@ -83,33 +83,6 @@ static PetscErrorCode IDRSNCCLResult_Private(IDRSNCCL *nccl, ncclResult_t result
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s", ncclGetErrorString(result));
 }
 
-/* Whether another process has the device of this one, somewhere: the answer is the same on all */
-static PetscErrorCode IDRSNCCLShared_Private(MPI_Comm comm, PetscBool *shared)
-{
-  cudaDeviceProp properties;
-  cudaUUID_t    *all;
-  PetscMPIInt    rank, size, equal = 0;
-  int            device;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaGetDeviceProperties(&properties, device));
-  PetscCall(PetscMalloc1(size, &all));
-  PetscCallMPI(MPI_Allgather(&properties.uuid, (PetscMPIInt)sizeof(*all), MPI_BYTE, all, (PetscMPIInt)sizeof(*all), MPI_BYTE, comm));
-  for (PetscMPIInt i = 0; i < size; i++) {
-    PetscBool same;
-
-    PetscCall(PetscMemcmp(&all[i], &properties.uuid, sizeof(*all), &same));
-    if (same && i != rank) equal = 1;
-  }
-  PetscCall(PetscFree(all));
-  IDRSCallAllreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MAX, comm);
-  *shared = equal ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A communicator of NCCL for these processes; where it cannot be, it stays NULL on all of them */
 static PetscErrorCode IDRSNCCLInit_Private(MPI_Comm comm, IDRSNCCL *nccl)
 {
@@ -148,7 +121,7 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
   }
   PetscCall(IDRSNCCLFind_Private(comm, &nccl));
   if (!nccl) {
-    PetscCall(IDRSNCCLShared_Private(comm, &shared));
+    PetscCall(IDRSDeviceShared(comm, &shared));
     if (shared) {
       *why = "processes share a GPU, which NCCL does not allow";
       PetscFunctionReturn(PETSC_SUCCESS);

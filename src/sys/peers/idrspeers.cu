@@ -25,6 +25,17 @@ typedef struct {
 
 static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
 
+/*
+   Whether mailboxes connect this process with others on the same device. A block that waits for other processes must then leave room for their kernels: those that would follow it early, and
+   fill the multiprocessors while they wait themselves, are launched after it
+*/
+static bool IDRSPeersShared = false;
+
+bool IDRSPeersShareDevice(void)
+{
+  return IDRSPeersShared;
+}
+
 /* Messages of an exchange in the mailbox of a process */
 static size_t IDRSPeersRoom(const IDRSMailboxes *boxes)
 {
@@ -113,7 +124,7 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 {
   cudaIpcMemHandle_t *handles;
   PetscMPIInt         failed;
-  PetscBool           made;
+  PetscBool           made, shared;
   IDRSPeers           peers = {};
 
   PetscFunctionBegin;
@@ -149,6 +160,8 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
     PetscCall(PetscArraycpy(peers.mailbox, boxes->mailbox, boxes->size));
     PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
     boxes->lost = PETSC_FALSE;
+    PetscCall(IDRSDeviceShared(comm, &shared));
+    if (shared) IDRSPeersShared = true;
   }
   *opened = failed ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -28,6 +28,7 @@ typedef struct {
   uint32_t         number;
 } IDRSPeerExchange;
 
+PETSC_INTERN bool           IDRSPeersShareDevice(void);
 PETSC_INTERN PetscErrorCode IDRSPeersConnect(MPI_Comm, PetscInt *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSPeersNext(MPI_Comm, PetscInt, IDRSPeerExchange *);
 PETSC_INTERN PetscErrorCode IDRSPeersCheck(MPI_Comm, PetscLogDouble);

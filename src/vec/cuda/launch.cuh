@@ -14,6 +14,7 @@
 #pragma once
 
 #include <type_traits>
+#include "../../sys/peers/idrspeers.h"
 #include "idrscudaimpl.cuh"
 
 template <bool EARLY, bool ADMITS>
@@ -33,7 +34,7 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
   return {};
 }
 
-/* Launches so many blocks, with so many bytes of dynamic shared memory; early only where it may. The error is what cudaGetLastError() returns */
+/* Launches so many blocks, with so many bytes of dynamic shared memory; early only where it may, and no process on the same device waits for sums of this one. The error is what cudaGetLastError() returns */
 template <auto kernel, typename... Arguments>
 static void IDRSLaunchShared(unsigned int blocks, size_t shared, bool may, cudaStream_t stream, Arguments... arguments)
 {
@@ -48,7 +49,7 @@ static void IDRSLaunchShared(unsigned int blocks, size_t shared, bool may, cudaS
   config.dynamicSmemBytes = shared;
   config.stream           = stream;
   config.attrs            = &attribute;
-  config.numAttrs         = early && may ? 1 : 0;
+  config.numAttrs         = early && may && !IDRSPeersShareDevice() ? 1 : 0;
   (void)cudaLaunchKernelEx(&config, kernel, overlap, arguments...);
 }
 

@@ -18,6 +18,7 @@
 
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
 const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
+const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "PC_POLY_HALO_", NULL};
 
 /* The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large for the precision */
 #define PCPOLY_GUARD_FACTOR 1.5
@@ -41,21 +42,19 @@ static const char *const PCPolyRemarks[] = {
    y = p(D^{-1}A) x, or p(D^{-1}A) D^{-1} x, or with A^T; x may be y. The factors of single roots go to and fro between y and w. The first factor is multiplied
    by p(0)
 */
-static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
+static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
 {
-  PC_Poly            *poly    = (PC_Poly *)pc->data;
-  const PCPolynomial *p       = &poly->p;
-  PetscScalar         p0      = p->p0;
-  PetscInt            singles = 0;
-  Vec                 w = y, other = poly->w;
+  PetscScalar p0      = p->p0;
+  PetscInt    singles = 0;
+  Vec         w = y, other = op->w;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) singles += PCPolyGroup(p->factors[i]) % 2;
   if (singles % 2) {
-    w     = poly->w;
+    w     = op->w;
     other = y;
   }
-  if (scaled) PetscCall(PCPolyScale_Private(pc, x, w));
+  if (scaled) PetscCall(PCPolyScale_Private(op, x, w));
   else PetscCall(VecCopy(x, w));
   if (!p->nfactors) PetscCall(VecScale(w, p0));
   for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) {
@@ -63,12 +62,12 @@ static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBo
     const PetscReal  modulus = PCPolyModulus(nu);
 
     if (PCPolyGroup(nu) == 2) {
-      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, other));
-      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, p0, w, -1.0 / modulus, other, w));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -1.0 / modulus, other, w));
     } else {
       Vec swap = w;
 
-      PetscCall(PCPolyMultiplyAddPacked_Private(pc, transpose, p0, w, -p0 / PCPolyScalar(nu), w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / PCPolyScalar(nu), w, other));
       w     = other;
       other = swap;
     }
@@ -78,7 +77,7 @@ static PetscErrorCode PCPolyEvaluate_Private(PC pc, PetscBool transpose, PetscBo
 }
 
 /* ||v - D^{-1}A p(D^{-1}A) v|| / ||v|| */
-static PetscErrorCode PCPolyMeasure_Private(PC pc, Vec v, PetscReal *residual)
+static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec v, PetscReal *residual)
 {
   PetscReal norm;
   Vec       y, r;
@@ -86,8 +85,8 @@ static PetscErrorCode PCPolyMeasure_Private(PC pc, Vec v, PetscReal *residual)
   PetscFunctionBegin;
   PetscCall(VecDuplicate(v, &y));
   PetscCall(VecDuplicate(v, &r));
-  PetscCall(PCPolyEvaluate_Private(pc, PETSC_FALSE, PETSC_FALSE, v, y));
-  PetscCall(PCPolyMultiplyAdd_Private(pc, PETSC_FALSE, 1.0, v, -1.0, y, r));
+  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, y));
+  PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, 1.0, v, -1.0, y, r));
   PetscCall(VecNorm(v, NORM_2, &norm));
   PetscCall(VecNorm(r, NORM_2, residual));
   *residual /= norm;
@@ -167,16 +166,16 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
     for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (PCPolyRoot){1.0, 0.0};
     PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
   } else {
-    PetscCall(PCPolySpaceCreate_Private(pc, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
+    PetscCall(PCPolySpaceCreate_Private(&poly->op, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
     if (!space.m) p->remark = PCPOLY_NOT_FINITE;
     else if (poly->type == PC_POLY_ROOTS_CHEBYSHEV) PetscCall(PCPolyFromChebyshev_Private(&space, poly->degree, p));
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
   }
   PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
-  if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
+  if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
   while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
-    const PCPolyPrecision precision = poly->copy ? poly->copy->precision : PC_POLY_PRECISION_DOUBLE;
+    const PCPolyPrecision precision = poly->op.copy ? poly->op.copy->precision : PC_POLY_PRECISION_DOUBLE;
     const PetscBool       narrow    = (PetscBool)(precision < PC_POLY_PRECISION_DOUBLE);
 
     if (!narrow && p->degree == 1) break;
@@ -188,7 +187,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
       if (p->degree) p->remark = PCPOLY_INACCURATE;
       PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
     }
-    if (p->degree) PetscCall(PCPolyMeasure_Private(pc, v, &poly->seen));
+    if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
   }
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
     p->degree = 0;
@@ -198,21 +197,31 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_Poly(PC pc)
+/* The polynomial of the present matrix */
+static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
   Vec      v;
 
   PetscFunctionBegin;
-  PetscCall(PCPolySetUpOperator_Private(pc));
-  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
-  if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDuplicate(poly->w, &v));
+  PetscCall(VecDuplicate(poly->op.w, &v));
   PetscCall(IDRSVecSetHashed(v, (uint64_t)poly->seed, PCPOLY_COLUMN));
   PetscCall(PCPolySetUpPolynomial_Private(pc, v));
   PetscCall(VecDestroy(&v));
   if (poly->p.remark != PCPOLY_AS_ASKED) PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Poly(PC pc)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolySetUpOperator_Private(pc));
+  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
+  if (!poly->reuse || !poly->p.degree) PetscCall(PCPolySetUpRoots_Private(pc));
+  PetscCall(PCPolySetUpDeep_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,9 +232,26 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscBool bound = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->w)->type_name, has));
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->op.w)->type_name, has));
   PetscCall(VecBoundToCPU(x, &bound));
   if (bound) *has = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are; x may be y */
+static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
+{
+  PC_Poly    *poly = (PC_Poly *)pc->data;
+  PCPolyDeep *deep = transpose ? NULL : poly->deep;
+
+  PetscFunctionBegin;
+  if (deep) {
+    PetscCall(VecScatterBegin(deep->in, x, deep->x, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(deep->in, x, deep->x, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_TRUE, deep->x, deep->x));
+    PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
+  } else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -238,11 +264,11 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   PetscFunctionBegin;
   PetscCall(PCPolyHasVec_Private(pc, x, &hasx));
   PetscCall(PCPolyHasVec_Private(pc, y, &hasy));
-  if (hasx && hasy) PetscCall(PCPolyEvaluate_Private(pc, transpose, PETSC_TRUE, x, y));
+  if (hasx && hasy) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
   else {
-    if (!poly->staged) PetscCall(VecDuplicate(poly->w, &poly->staged));
+    if (!poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
     PetscCall(VecCopy(x, poly->staged));
-    PetscCall(PCPolyEvaluate_Private(pc, transpose, PETSC_TRUE, poly->staged, poly->staged));
+    PetscCall(PCPolyApplyHere_Private(pc, transpose, poly->staged, poly->staged));
     PetscCall(VecCopy(poly->staged, y));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -270,16 +296,32 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PetscLogDouble  bytes;
 
   PetscFunctionBegin;
-  if (!poly->copy) {
+  if (!poly->op.copy) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  products by MatMult(), no copy: %s\n", poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  precision = poly->copy->precision;
-  bytes     = poly->copy->bytes;
+  precision = poly->op.copy->precision;
+  bytes     = poly->op.copy->bytes;
   IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s", bytes, PCPolyPrecisions[precision]));
-  if (poly->precision < precision) PetscCall(PetscViewerASCIIPrintf(viewer, poly->precision < poly->copy->ops->narrowest && precision == poly->copy->ops->narrowest ? " (half is for GPUs)" : " (a narrower one does not do)"));
+  if (poly->precision < precision) PetscCall(PetscViewerASCIIPrintf(viewer, poly->precision < poly->op.copy->ops->narrowest && precision == poly->op.copy->ops->narrowest ? " (half is for GPUs)" : " (a narrower one does not do)"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Exchanges between processes; the rows are those of all processes */
+static PetscErrorCode PCPolyViewHalo_Private(PC pc, PetscViewer viewer)
+{
+  PC_Poly       *poly = (PC_Poly *)pc->data;
+  PetscLogDouble sums[2];
+
+  PetscFunctionBegin;
+  if (poly->nodeep) PetscCall(PetscViewerASCIIPrintf(viewer, "  an exchange between processes in each product: %s\n", poly->nodeep));
+  if (!poly->deep) PetscFunctionReturn(PETSC_SUCCESS);
+  sums[0] = (PetscLogDouble)poly->deep->ghosts;
+  sums[1] = poly->deep->op.copy ? poly->deep->op.copy->bytes : 0.0;
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  one exchange between processes in an application (%s): %.0f rows of other processes, copies of %.0f bytes more\n", poly->halo == PC_POLY_HALO_DEEP ? "asked for" : "chosen automatically", sums[0], sums[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,7 +349,8 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, ", predicted %g", (double)p->residual));
     PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
-    if (!poly->inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));
+    PetscCall(PCPolyViewHalo_Private(pc, viewer));
+    if (!poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));
     if (poly->unscaled) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled, as their diagonal entry is zero: %" PetscInt_FMT "\n", poly->unscaled));
   } else if (p->remark) PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -318,7 +361,7 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscInt  degree, seed;
   PetscEnum type;
-  PetscEnum precision;
+  PetscEnum precision, halo;
   PetscBool reuse, set;
 
   PetscFunctionBegin;
@@ -331,6 +374,8 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   if (set) PetscCall(PCPolySetSeed(pc, seed));
   PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions, (PetscEnum)poly->precision, &precision, &set));
   if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
+  PetscCall(PetscOptionsEnum("-pc_poly_halo", "Exchanges between processes in an application", "PCPolySetHalo", PCPolyHalos, (PetscEnum)poly->halo, &halo, &set));
+  if (set) PetscCall(PCPolySetHalo(pc, (PCPolyHalo)halo));
   PetscCall(PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
   if (set) PetscCall(PCPolySetReuse(pc, reuse));
   PetscOptionsHeadEnd();
@@ -342,11 +387,9 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(VecDestroy(&poly->inverse));
-  PetscCall(VecDestroy(&poly->w));
-  PetscCall(VecDestroy(&poly->t));
+  PetscCall(PCPolyOperatorReset_Private(&poly->op));
   PetscCall(VecDestroy(&poly->staged));
-  PetscCall(PCPolyCopyDestroy_Private(&poly->copy));
+  PetscCall(PCPolyDeepDestroy_Private(&poly->deep));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -371,6 +414,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 . -pc_poly_roots (gmres|chebyshev|neumann|user) - where the roots come from (default gmres), see `PCPolySetRootsType()`
 . -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
 . -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see `PCPolySetPrecision()`
+. -pc_poly_halo (auto|deep|each)              - exchanges between processes (default auto), see `PCPolySetHalo()`
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
 
   Level: beginner
@@ -401,7 +445,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13 (1992)
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`, `PCPolySetRootsType()`,
-          `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetReuse()`, `PCPolyGetResidual()`
+          `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`, `PCPolySetReuse()`, `PCPolyGetResidual()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

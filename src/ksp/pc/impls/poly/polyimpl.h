@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   polyspace.c   { polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
+     poly.c   { polyspace.c, polydeep.c }   { polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
 
    poly.c also calls polyset.c
 */
@@ -88,6 +88,33 @@ typedef struct {
   PetscScalar *H;
 } PCPolySpace;
 
+/* The rows of a sequential matrix */
+typedef struct {
+  Mat                A;
+  PetscInt           n;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+} PCPolyRows;
+
+/* D^{-1}A, on all processes or on a part of its rows */
+typedef struct {
+  Mat        A;
+  Vec        inverse; /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
+  Vec        w, t;    /* work vectors: of the factors, of the product */
+  PCPolyCopy copy;    /* NULL where the products are by MatMult() */
+} PCPolyOperator;
+
+/* The rows of this process with those of others that the products of an application need: one exchange for all of them */
+typedef struct {
+  PCPolyOperator op;     /* sequential; A is NULL where there is a copy */
+  PetscInt       depth;  /* products */
+  PetscInt       ghosts; /* rows of other processes */
+  Vec            x;
+  PetscInt      *i, *j; /* of A, on the host */
+  PetscScalar   *a;
+  VecScatter     in, out; /* from vectors of all rows to x; from the own rows of x to such vectors */
+} PCPolyDeep;
+
 typedef struct {
   /* Settings */
   PetscInt        degree;
@@ -95,15 +122,16 @@ typedef struct {
   PCPolyRootsType type;
   PetscBool       reuse;     /* keep the polynomial when A changes */
   PCPolyPrecision precision; /* of the values of the copy */
+  PCPolyHalo      halo;      /* exchanges between processes in an application */
   PetscInt        nuser;     /* roots that the user has given */
   PCPolyRoot     *user;
-  /* The operator D^{-1}A */
-  Vec         inverse;  /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
-  PetscInt    unscaled; /* rows whose diagonal entry is zero */
-  Vec         w, t;     /* work vectors: of the factors, of the product */
-  Vec         staged;   /* takes the place of vectors that are elsewhere than these, or NULL */
-  PCPolyCopy  copy;     /* NULL where the products are by MatMult() */
-  const char *nocopy;   /* why there is no copy, or NULL */
+  /* The operator D^{-1}A; A is not referenced, pc->pmat at the set-up */
+  PCPolyOperator op;
+  PetscInt       unscaled; /* rows whose diagonal entry is zero */
+  Vec            staged;   /* takes the place of vectors that are elsewhere than those of op, or NULL */
+  const char    *nocopy;   /* why there is no copy, or NULL */
+  PCPolyDeep    *deep;     /* for applications with a single exchange, or NULL */
+  const char    *nodeep;   /* why there is none on several processes, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */
@@ -114,19 +142,26 @@ typedef struct {
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */
-PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(PC, Vec, PetscInt, PCPolySpace *);
+PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *, Vec, PetscInt, PCPolySpace *);
 PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 
 /* polyoperator.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
-PETSC_INTERN PetscErrorCode PCPolyScale_Private(PC, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(PC, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
+PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+
+/* polydeep.c */
+PETSC_INTERN PetscErrorCode PCPolySetUpDeep_Private(PC);
+PETSC_INTERN PetscErrorCode PCPolyDeepDestroy_Private(PCPolyDeep **);
 
 /* polycopy.c */
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
+PETSC_INTERN PetscErrorCode PCPolyRowsGet_Private(Mat, PCPolyRows *);
+PETSC_INTERN PetscErrorCode PCPolyRowsRestore_Private(PCPolyRows *);
 PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
 
 /* polyroots.c */

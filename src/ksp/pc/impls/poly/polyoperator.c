@@ -14,56 +14,65 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc)
   PetscScalar *inverse;
 
   PetscFunctionBegin;
-  if (!poly->w) PetscCall(MatCreateVecs(pc->pmat, &poly->w, NULL));
-  if (!poly->t) PetscCall(VecDuplicate(poly->w, &poly->t));
+  poly->op.A = pc->pmat;
+  if (!poly->op.w) PetscCall(MatCreateVecs(pc->pmat, &poly->op.w, NULL));
+  if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
   PetscCall(MatHasOperation(pc->pmat, MATOP_GET_DIAGONAL, &known));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMFFD, &mffd)); /* it has the operation, but only for functions that are given entry by entry */
   poly->unscaled = 0;
   if (!known || mffd) {
-    PetscCall(VecDestroy(&poly->inverse));
+    PetscCall(VecDestroy(&poly->op.inverse));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!poly->inverse) PetscCall(VecDuplicate(poly->w, &poly->inverse));
-  PetscCall(MatGetDiagonal(pc->pmat, poly->inverse));
-  PetscCall(VecReciprocal(poly->inverse)); /* which leaves zeros alone */
-  PetscCall(VecCopy(poly->inverse, poly->t));
-  PetscCall(VecAbs(poly->t));
-  PetscCall(VecMin(poly->t, NULL, &least));
+  if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
+  PetscCall(MatGetDiagonal(pc->pmat, poly->op.inverse));
+  PetscCall(VecReciprocal(poly->op.inverse)); /* which leaves zeros alone */
+  PetscCall(VecCopy(poly->op.inverse, poly->op.t));
+  PetscCall(VecAbs(poly->op.t));
+  PetscCall(VecMin(poly->op.t, NULL, &least));
   if (least > 0.0) PetscFunctionReturn(PETSC_SUCCESS); /* and nothing goes to the host */
-  PetscCall(VecGetLocalSize(poly->inverse, &n));
-  PetscCall(VecGetArray(poly->inverse, &inverse));
+  PetscCall(VecGetLocalSize(poly->op.inverse, &n));
+  PetscCall(VecGetArray(poly->op.inverse, &inverse));
   for (PetscInt i = 0; i < n; i++) {
     if (inverse[i] == 0.0) {
       inverse[i] = 1.0;
       poly->unscaled++;
     }
   }
-  PetscCall(VecRestoreArray(poly->inverse, &inverse));
+  PetscCall(VecRestoreArray(poly->op.inverse, &inverse));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->unscaled, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyScale_Private - y = D^{-1}x */
-PetscErrorCode PCPolyScale_Private(PC pc, Vec x, Vec y)
+/* PCPolyOperatorReset_Private - Frees all but A */
+PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *op)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
   PetscFunctionBegin;
-  if (poly->inverse) PetscCall(VecPointwiseMult(y, poly->inverse, x));
+  PetscCall(VecDestroy(&op->inverse));
+  PetscCall(VecDestroy(&op->w));
+  PetscCall(VecDestroy(&op->t));
+  PetscCall(PCPolyCopyDestroy_Private(&op->copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyScale_Private - y = D^{-1}x */
+PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  if (op->inverse) PetscCall(VecPointwiseMult(y, op->inverse, x));
   else PetscCall(VecCopy(x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* PCPolyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z, or with A^T; y may be u, and must not be z */
-PetscErrorCode PCPolyMultiplyAdd_Private(PC pc, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-  Vec      t    = y == u ? poly->t : y;
+  Vec t = y == u ? op->t : y;
 
   PetscFunctionBegin;
-  if (transpose) PetscCall(MatMultTranspose(pc->pmat, z, t));
-  else PetscCall(MatMult(pc->pmat, z, t));
-  if (poly->inverse) PetscCall(VecPointwiseMult(t, poly->inverse, t));
+  if (transpose) PetscCall(MatMultTranspose(op->A, z, t));
+  else PetscCall(MatMult(op->A, z, t));
+  if (op->inverse) PetscCall(VecPointwiseMult(t, op->inverse, t));
   if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));
@@ -76,22 +85,20 @@ PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyCopyDestroy_Private(&poly->copy));
-  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->w, poly->inverse, (PetscBool)(poly->inverse && !poly->unscaled), precision, &poly->copy, &poly->nocopy));
+  PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
+  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->unscaled), precision, &poly->op.copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one */
-PetscErrorCode PCPolyMultiplyAddPacked_Private(PC pc, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
   PetscFunctionBegin;
-  if (poly->copy && !transpose) {
-    PetscCall(PetscLogEventBegin(MAT_Mult, pc->pmat, z, y, 0)); /* a product of the matrix, for -log_view */
-    PetscCall(PCPolyCopyMultiplyAdd_Private(poly->copy, alpha, u, beta, z, y));
-    PetscCall(PetscLogEventEnd(MAT_Mult, pc->pmat, z, y, 0));
-  } else PetscCall(PCPolyMultiplyAdd_Private(pc, transpose, alpha, u, beta, z, y));
+  if (op->copy && !transpose) {
+    PetscCall(PetscLogEventBegin(MAT_Mult, z, y, 0, 0)); /* a product of the matrix, for -log_view */
+    PetscCall(PCPolyCopyMultiplyAdd_Private(op->copy, alpha, u, beta, z, y));
+    PetscCall(PetscLogEventEnd(MAT_Mult, z, y, 0, 0));
+  } else PetscCall(PCPolyMultiplyAdd_Private(op, transpose, alpha, u, beta, z, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

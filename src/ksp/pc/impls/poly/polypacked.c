@@ -38,36 +38,6 @@ typedef struct {
   Vec            ghosts;
 } PCPolyPacked;
 
-/* The rows of a sequential matrix */
-typedef struct {
-  Mat                A;
-  PetscInt           n;
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
-} PCPolyRows;
-
-static PetscErrorCode PCPolyRowsGet(Mat A, PCPolyRows *rows)
-{
-  PetscBool done;
-
-  PetscFunctionBegin;
-  rows->A = A;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &rows->i, &rows->j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-  PetscCall(MatSeqAIJGetArrayRead(A, &rows->a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyRowsRestore(PCPolyRows *rows)
-{
-  PetscBool done;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJRestoreArrayRead(rows->A, &rows->a));
-  PetscCall(MatRestoreRowIJ(rows->A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &rows->i, &rows->j, &done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Stores a value, and whether it is finite there */
 static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, PetscScalar value, PetscBool *finite)
 {
@@ -136,7 +106,7 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
   PCPolyRows   rows;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyRowsGet(A, &rows));
+  PetscCall(PCPolyRowsGet_Private(A, &rows));
   copy->n      = rows.n;
   copy->slices = (rows.n + PCPOLY_SLICE - 1) / PCPOLY_SLICE;
   PetscCall(PetscMalloc2(copy->slices * PCPOLY_SLICE, &copy->order, copy->slices + 1, &copy->first));
@@ -151,7 +121,7 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
     for (PetscInt slice = 0; slice < copy->slices; slice++) (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
     copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) + (PetscLogDouble)copy->slices * (PCPOLY_SLICE + 1) * sizeof(PetscInt);
   }
-  PetscCall(PCPolyRowsRestore(&rows));
+  PetscCall(PCPolyRowsRestore_Private(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -172,7 +142,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
   PetscCall(VecScatterCreate(like, is, copy->ghosts, NULL, &copy->scatter));
   PetscCall(ISDestroy(&is));
   PetscCall(VecDestroy(&like));
-  PetscCall(PCPolyRowsGet(A, &rows));
+  PetscCall(PCPolyRowsGet_Private(A, &rows));
   for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
   PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns, rows.i[rows.n] * size, (char **)&copy->outervalues));
   copy->outerfirst[0] = 0;
@@ -186,7 +156,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
     copy->outerfirst[++row] = rows.i[i + 1];
   }
   copy->bytes += (PetscLogDouble)rows.i[rows.n] * (sizeof(PetscInt) + size) + 2.0 * copy->nouter * sizeof(PetscInt) + (PetscLogDouble)columns * sizeof(PetscScalar);
-  PetscCall(PCPolyRowsRestore(&rows));
+  PetscCall(PCPolyRowsRestore_Private(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -22,13 +22,13 @@
 #define PCPOLY_ROUNDING (100 * PETSC_MACHINE_EPSILON)
 
 /* The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries above the subdiagonal */
-static PetscErrorCode PCPolyBasis_Private(PC pc, PetscInt m, const PetscScalar T[], Vec K[])
+static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
   PetscFunctionBegin;
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 
-    PetscCall(PCPolyMultiplyAddPacked_Private(pc, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], K[j + 1]));
+    PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], K[j + 1]));
     if (j && t[j - 1] != 0.0) PetscCall(VecAXPY(K[j + 1], -t[j - 1] / t[j + 1], K[j - 1]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -122,7 +122,7 @@ static PetscReal PCPolyCapacity(PetscInt n, const PCPolyRoot shifts[])
 }
 
 /* PCPolySpaceCreate_Private - The Krylov space of D^{-1}A and v, of dimension m if it has that many; v keeps its direction */
-PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *space)
+PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscInt m, PCPolySpace *space)
 {
   PetscInt     columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
   PetscScalar *T, *R, *W;
@@ -140,7 +140,7 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
   PetscCall(VecNormalize(v, NULL));
   PetscCall(VecCopy(v, K[0]));
   /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
-  PetscCall(PCPolyMultiplyAddPacked_Private(pc, PETSC_FALSE, 0.0, v, 1.0, v, K[1]));
+  PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, 0.0, v, 1.0, v, K[1]));
   PetscCall(VecNorm(K[1], NORM_2, &norm));
   scale = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
   for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {
@@ -148,16 +148,16 @@ PetscErrorCode PCPolySpaceCreate_Private(PC pc, Vec v, PetscInt m, PCPolySpace *
 
     before = space->m;
     PCPolyNewtonBasis_Private(columns, shifts, scale, n, T);
-    PetscCall(PCPolyBasis_Private(pc, columns, T, K));
+    PetscCall(PCPolyBasis_Private(op, columns, T, K));
     PetscCall(IDRSVecGram(n, K, W));
     PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
-    PetscCall(PetscInfo(pc, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank, n, dependent ? ", the space is invariant" : ""));
+    PetscCall(PetscInfo(v, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank, n, dependent ? ", the space is invariant" : ""));
     if (pass && rank - 1 < before) break;
     PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
     PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
     /* the first process decides for all: rounding errors of LAPACK need not be the same on all of them */
     if (!found) ritz[0].re = PETSC_INFINITY;
-    PetscCallMPI(MPI_Bcast(ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)pc)));
+    PetscCallMPI(MPI_Bcast(ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
     if (!space->m || PetscIsInfOrNanReal(ritz[0].re)) break;
     columns = m;
     PetscCall(PCPolyLeja_Private(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));

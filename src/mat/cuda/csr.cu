@@ -4,9 +4,8 @@
    A warp computes 32 rows at a time, and some of its lanes a row, more of them where rows are longer; then each lane has the entry of x of one row. Reads A,
    u and y; writes x.
 */
-#include "../../vec/cuda/project.cuh"
 #include "csr.h"
-#include "offdiagonal.h"
+#include "matvec.cuh"
 #include "rowsum.cuh"
 
 typedef struct {
@@ -278,19 +277,14 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSProductCSR *csr    = (const IDRSProductCSR *)product->data;
-  const size_t          enough = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
-  unsigned int          blocks = 0;
+  const IDRSProductCSR *csr        = (const IDRSProductCSR *)product->data;
+  const size_t          enough     = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+  const IDRSUnfinished  unfinished = IDRSOffDiagonalUnfinished(product->offdiagonal);
 
   PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalBegin(product->offdiagonal, projection->operand));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, IDRSOffDiagonalUnfinished(product->offdiagonal), shadow, projection->u, projection->x,
-                                                             projection->y, projection->out, projection->algebra);
+  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+    return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSOffDiagonalEnd(product->offdiagonal, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,9 +5,8 @@
    the kernel ahead of this one in the stream has ended: nothing but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds
    until their next use; writes x.
 */
-#include "../../vec/cuda/project.cuh"
 #include "csr.h"
-#include "offdiagonal.h"
+#include "matvec.cuh"
 #include "ring.cuh"
 #include "rowsum.cuh"
 #include "slicedcopy.h"
@@ -63,18 +62,14 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
 static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSSlicedCopy *copy   = (const IDRSSlicedCopy *)product->data;
-  unsigned int          blocks = 0;
+  const IDRSSlicedCopy *copy       = (const IDRSSlicedCopy *)product->data;
+  const IDRSUnfinished  unfinished = IDRSOffDiagonalUnfinished(product->offdiagonal);
 
   PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalBegin(product->offdiagonal, projection->operand));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, IDRSOffDiagonalUnfinished(product->offdiagonal), shadow,
-                                                                projection->u, projection->x, projection->y, projection->out, projection->algebra);
+  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+    return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, unfinished, shadow, projection->u, projection->x,
+                                                              projection->y, projection->out, projection->algebra);
   }));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSOffDiagonalEnd(product->offdiagonal, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,22 @@
+/*
+   A projection with its matvec, as all products launch it: the halo is under way while the first kernel runs, which is the product's own
+*/
+#pragma once
+
+#include "../../vec/cuda/project.cuh"
+#include "offdiagonal.h"
+
+/* launch launches the first kernel, for the S, Y and HASHED and the shadow vectors that it is called with, and returns the number of its blocks */
+template <typename L>
+static PetscErrorCode IDRSLaunchMatvec(IDRSOffDiagonal off, const IDRSProjection *projection, L &&launch)
+{
+  unsigned int blocks = 0;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalBegin(off, projection->operand));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) { blocks = launch(S, Y, HASHED, shadow); }));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSOffDiagonalEnd(off, projection, blocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

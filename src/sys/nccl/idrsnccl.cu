@@ -148,6 +148,18 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSNCCLRenew - Connects anew where NCCL has connected these devices before, for scatters, and has failed since; collective. Where it cannot, the scatters say so */
+PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
+{
+  IDRSNCCL   *nccl;
+  const char *why;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  if (nccl) PetscCall(IDRSNCCLConnect(comm, &why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSNCCLAllreduce - Adds up scalars of all processes, in the order of the stream; the same bits on all devices */
 PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
 {
@@ -238,6 +250,12 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
   PetscFunctionBegin;
   *why = "this library was built without NCCL";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
+{
+  PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -259,12 +259,11 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 
 /*
    IDRSPeersFinish - Returns a channel, before memory of the device is freed, which waits for all that is under way there. After an error these may be exchanges in
-   which no other process takes part any more: kernels do not wait for them, and all processes begin anew the next time
+   which no other process takes part any more: kernels do not wait for them from now on, and all processes begin anew the next time
 */
-PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, cudaStream_t stream, PetscBool failed)
+PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool failed)
 {
   IDRSMailboxes *boxes;
-  PetscBool      idle = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (*channel < 0) PetscFunctionReturn(PETSC_SUCCESS);
@@ -272,7 +271,6 @@ PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, cudaStream_t st
   if (failed) {
     boxes->lost                     = PETSC_TRUE;
     *(volatile int *)boxes->givenup = 1;
-    while (!idle) PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
   }
   boxes->taken &= ~((uint64_t)1 << *channel);
   *channel = -1;

@@ -32,4 +32,4 @@ PETSC_INTERN bool           IDRSPeersShareDevice(void);
 PETSC_INTERN PetscErrorCode IDRSPeersConnect(MPI_Comm, PetscInt *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSPeersNext(MPI_Comm, PetscInt, IDRSPeerExchange *);
 PETSC_INTERN PetscErrorCode IDRSPeersCheck(MPI_Comm, PetscLogDouble);
-PETSC_INTERN PetscErrorCode IDRSPeersFinish(MPI_Comm, PetscInt *, cudaStream_t, PetscBool);
+PETSC_INTERN PetscErrorCode IDRSPeersFinish(MPI_Comm, PetscInt *, PetscBool);

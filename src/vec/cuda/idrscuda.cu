@@ -162,8 +162,8 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
   PetscFunctionBegin;
   if (cuda) {
     PetscCall(IDRSStream_CUDA(&stream));
-    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, stream, work->failed));
-    PetscCall(IDRSNCCLFinish(work->comm, stream, (PetscBool)(work->failed && work->queue == &IDRSQueue_NCCL)));
+    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, work->failed));
+    PetscCall(IDRSNCCLFinish(work->comm, stream, (PetscBool)(work->failed && work->queue != &IDRSQueue_Host)));
   }
   PetscCall(IDRSColumnsDestroy(work->s, &work->G));
   PetscCall(IDRSColumnsDestroy(work->s, &work->U));

@@ -39,6 +39,7 @@ static PetscErrorCode IDRSQueueRuns_Peer(IDRSWork work, const char *why[])
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
   PetscFunctionBegin;
+  PetscCall(IDRSNCCLRenew(work->comm));
   PetscCall(IDRSPeersConnect(work->comm, &cuda->channel, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,7 +5,7 @@
 #include "../impls/idrs/idrsimpl.h"
 #include "../pc/impls/poly/poly.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../sys/device/stream.h"
+  #include "../../sys/device/timeout.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 

@@ -1,21 +1,6 @@
 #include "stream.h"
 #include <petscidrs/private/idrscompat.h>
 
-static PetscReal IDRSTimeout = 600.0;
-
-/* IDRSSetTimeout - Sets how many seconds the host waits for the sums and messages of other processes before it gives up, for all communicators */
-PetscErrorCode IDRSSetTimeout(PetscReal seconds)
-{
-  PetscFunctionBegin;
-  IDRSTimeout = seconds;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscReal IDRSGetTimeout(void)
-{
-  return IDRSTimeout;
-}
-
 /* Work on one of these streams from now on waits for what is on the other */
 static PetscErrorCode IDRSStreamWait_CUDA(cudaStream_t stream, cudaStream_t other)
 {

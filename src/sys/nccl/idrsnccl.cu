@@ -2,6 +2,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
 #include "../device/stream.h"
+#include "../device/timeout.h"
 
 #if defined(PETSCIDRS_HAVE_NCCL)
   #include <nccl.h>

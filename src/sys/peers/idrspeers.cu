@@ -9,6 +9,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include "idrspeers.h"
 #include "../device/stream.h"
+#include "../device/timeout.h"
 
 /* Solvers on a communicator that have a channel at the same time: as many as a mask of 64 bits has places for */
 #define IDRS_CHANNELS 16

@@ -96,13 +96,14 @@ static PetscErrorCode PCPolyDeepRowsIfFew(Mat A, PetscInt k, IS *rows, const cha
 static PetscErrorCode PCPolyDeepRuns(PC pc, const char *why[])
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool aij, bound = PETSC_FALSE;
+  PetscBool aij, cusparse, bound = PETSC_FALSE;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJCUSPARSE, &cusparse));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (aij) PetscCall(MatBoundToCPU(pc->pmat, &bound));
+  if (cusparse) PetscCall(MatBoundToCPU(pc->pmat, &bound));
 #endif
   if (!aij || bound) *why = "the matrix is not of type aij or aijcusparse, or bound to the CPU";
   else if (!poly->op.inverse) *why = "the matrix does not tell its diagonal";

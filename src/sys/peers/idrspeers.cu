@@ -127,8 +127,12 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   PetscMPIInt         failed;
   PetscBool           made, shared;
   IDRSPeers           peers = {};
+  cudaStream_t        stream;
 
   PetscFunctionBegin;
+  *(volatile int *)boxes->givenup = 1; /* kernels of a solve that has ended with an error may wait still */
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
   IDRSPeersClose(boxes);
   boxes->mailbox[boxes->rank] = NULL; /* after an exchange was lost: see IDRSPeersFree() */
   PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));

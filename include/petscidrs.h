@@ -1,5 +1,5 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, and the polynomial preconditioner PCPOLY, for PETSc
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, and PCBJIDRS, which solves with diagonal blocks, for PETSc
 */
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #define KSPIDRS     "idrs"
 #define PCPOLY      "poly"
+#define PCBJIDRS    "bjidrs"
 #define PETSCSFNCCL "nccl"
 
 /*E
@@ -200,3 +201,8 @@ PETSC_EXTERN PetscErrorCode PCPolyGetHalo(PC, PCPolyHalo *);
 PETSC_EXTERN PetscErrorCode PCPolySetReuse(PC, PetscBool);
 PETSC_EXTERN PetscErrorCode PCPolyGetReuse(PC, PetscBool *);
 PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);
+
+PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[]);
+PETSC_EXTERN PetscErrorCode PCBJIDRSGetLocalBlocks(PC, PetscInt *, const PetscInt *[]);
+PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
+PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);

@@ -66,7 +66,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetPointers(IDRSScalars *scalars,
 }
 
 /* No column of M is there yet: to IDRSScalarsCombine() those are columns of the identity */
-static inline void IDRSScalarsReset(IDRSScalars *scalars)
+static inline IDRS_HOST_DEVICE void IDRSScalarsReset(IDRSScalars *scalars)
 {
   const PetscInt s = scalars->s;
 

@@ -3,6 +3,7 @@
    that calls KSPIDRSRegister()
 */
 #include "../impls/idrs/idrsimpl.h"
+#include "../pc/impls/bjidrs/bjidrs.h"
 #include "../pc/impls/poly/poly.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../sys/device/timeout.h"
@@ -60,7 +61,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS` and `PCPOLY` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY` and `PCBJIDRS` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -78,7 +79,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 
   The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -88,6 +89,7 @@ PetscErrorCode KSPIDRSRegister(void)
   KSPIDRSRegistered = PETSC_TRUE;
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
+  PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
   PetscCall(IDRSRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(KSPIDRSRegisterNCCL_Private());

@@ -7,26 +7,11 @@
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* Rows of a block: 8 kB of doubles */
 #define IDRS_BLOCK 1024
-
-/* The loops are compiled for the vector units that this family of processors may have, and chosen when the library is loaded */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
-  #define IDRS_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-  #define IDRS_VECTORISED
-#endif
-#define IDRS_INLINE static inline __attribute__((always_inline))
-
-#if PetscDefined(USE_COMPLEX)
-  #define IDRS_PARTS          2 /* reals a scalar */
-  #define IDRS_SCALAR(re, im) PetscCMPLX(re, im)
-#else
-  #define IDRS_PARTS          1
-  #define IDRS_SCALAR(re, im) (re)
-#endif
 
 /* Both panels: column j of G starts at G + j * ld */
 typedef struct {
@@ -46,36 +31,6 @@ typedef struct {
   const PetscScalar     *diagonal; /* of B^{-1}, where the passes apply it */
 } IDRSLoop_Host;
 
-/* y -= X a (subtract) or y += X a, for the columns of X; four at a time, as y need not be read and written for each */
-IDRS_INLINE void IDRSAddBlock(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a, const PetscScalar *X, size_t ld)
-{
-  PetscInt j = 0;
-
-  for (; j + 4 <= columns; j += 4) {
-    const PetscScalar *PETSC_RESTRICT x0 = X + j * ld, *PETSC_RESTRICT x1 = x0 + ld, *PETSC_RESTRICT x2 = x1 + ld, *PETSC_RESTRICT x3 = x2 + ld;
-    const PetscScalar a0 = sign * a[j], a1 = sign * a[j + 1], a2 = sign * a[j + 2], a3 = sign * a[j + 3];
-
-    for (PetscInt i = 0; i < m; i++) y[i] += a0 * x0[i] + a1 * x1[i] + (a2 * x2[i] + a3 * x3[i]);
-  }
-  for (; j < columns; j++) {
-    const PetscScalar *PETSC_RESTRICT x  = X + j * ld;
-    const PetscScalar                 aj = sign * a[j];
-
-    for (PetscInt i = 0; i < m; i++) y[i] += aj * x[i];
-  }
-}
-
-/* sum of |x_i|^2 */
-IDRS_INLINE PetscReal IDRSSquareBlock(PetscInt m, const PetscScalar *x)
-{
-  const PetscReal *parts = (const PetscReal *)x;
-  PetscReal        sum   = 0.0;
-
-#pragma omp simd reduction(+ : sum)
-  for (PetscInt i = 0; i < IDRS_PARTS * m; i++) sum += parts[i] * parts[i];
-  return sum;
-}
-
 /* v = r - G(:,from:to) c on the m rows that begin at b, where v points to */
 IDRS_INLINE void IDRSCombineVBlock(const IDRSLoop_Host *loop, PetscInt from, PetscInt to, size_t b, PetscInt m, PetscScalar *v)
 {
@@ -85,7 +40,7 @@ IDRS_INLINE void IDRSCombineVBlock(const IDRSLoop_Host *loop, PetscInt from, Pet
   if (v != r) {
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
   }
-  IDRSAddBlock(m, v, -1.0, to - from, loop->scalars->c + from, panels->G + from * panels->ld + b, panels->ld);
+  IDRSLoopAdd(m, v, -1.0, to - from, loop->scalars->c + from, panels->G + from * panels->ld + b, panels->ld);
 }
 
 /* y = B^{-1}x on these rows, where B^{-1} is diagonal; both point to the rows */
@@ -103,7 +58,7 @@ IDRS_INLINE void IDRSCombineUBlock(const IDRSLoop_Host *loop, PetscInt k, size_t
   const PetscScalar           omega = scalars->omega[0], ck = scalars->c[k];
 
   for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
-  IDRSAddBlock(m, u, 1.0, scalars->s - k - 1, scalars->c + k + 1, loop->panels->U + (k + 1) * ld + b, ld);
+  IDRSLoopAdd(m, u, 1.0, scalars->s - k - 1, scalars->c + k + 1, loop->panels->U + (k + 1) * ld + b, ld);
 }
 
 /* Combine V or VU of step k, on these rows */
@@ -143,17 +98,17 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSLoop_Host *loop)
     const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
     PetscScalar   *g = panels->G + k * ld + b, *u = panels->U + k * ld + b, *r = loop->r + b;
 
-    if (step->start) IDRSAddBlock(m, r, -1.0, 1, scalars->beta + k, g, ld);
-    IDRSAddBlock(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
-    IDRSAddBlock(m, u, -1.0, k, scalars->alpha, panels->U + b, ld);
-    if (!step->start) IDRSAddBlock(m, r, -1.0, 1, scalars->beta + k, g, ld);
+    if (step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
+    IDRSLoopAdd(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
+    IDRSLoopAdd(m, u, -1.0, k, scalars->alpha, panels->U + b, ld);
+    if (!step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
     if (step->wantv && step->start) {
       PetscScalar *v = step->wantu ? u + ld : loop->v + b;
 
       IDRSCombineVBlock(loop, 0, k + 1, b, m, v);
       if (loop->diagonal) IDRSScaleBlock(loop, b, m, v, v);
     } else if (step->wantv) IDRSCombineBlock(loop, k + 1, b, m);
-    rr += IDRSSquareBlock(m, r);
+    rr += IDRSLoopSquare(m, r);
   }
   return rr;
 }
@@ -169,55 +124,13 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
     PetscScalar   *z = loop->z + b, *r = loop->r + b, scratch[IDRS_BLOCK];
 
     if (loop->diagonal) IDRSScaleBlock(loop, b, m, r, scratch);
-    IDRSAddBlock(m, z, 1.0, 1, scalars->omega, loop->diagonal ? scratch : loop->p + b, panels->ld);
-    IDRSAddBlock(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
-    IDRSAddBlock(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld);
-    rr += IDRSSquareBlock(m, r);
+    IDRSLoopAdd(m, z, 1.0, 1, scalars->omega, loop->diagonal ? scratch : loop->p + b, panels->ld);
+    IDRSLoopAdd(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
+    IDRSLoopAdd(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld);
+    rr += IDRSLoopSquare(m, r);
     if (loop->step->wantv) IDRSCombineBlock(loop, 0, b, m);
   }
   return rr;
-}
-
-/*
-   Adds P_j^H x on a block for the columns j (even) and j+1 of the hashed space, P in units of 2^-16. Real and imaginary
-   part of x take the same real entry of P.
-*/
-IDRS_INLINE void IDRSShadowDotBlock(PetscInt m, const uint32_t *z0, const uint32_t *z1, uint32_t multiplier, const PetscScalar *x, PetscScalar *even, PetscScalar *odd)
-{
-  const PetscReal *parts = (const PetscReal *)x;
-  PetscReal        e0 = 0.0, o0 = 0.0, e1 = 0.0, o1 = 0.0;
-
-#pragma omp simd reduction(+ : e0, o0, e1, o1)
-  for (PetscInt i = 0; i < m; i++) {
-    const IDRSShadowRow row = {z0[i], z1[i]};
-    const PetscReal     pe = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(row, multiplier)), po = (PetscReal)IDRSShadowInteger(IDRSShadowFieldOdd(row, multiplier));
-
-    e0 += pe * parts[IDRS_PARTS * i];
-    o0 += po * parts[IDRS_PARTS * i];
-    if (IDRS_PARTS == 2) {
-      e1 += pe * parts[IDRS_PARTS * i + 1];
-      o1 += po * parts[IDRS_PARTS * i + 1];
-    }
-  }
-  *even += IDRS_SCALAR(e0, e1);
-  *odd += IDRS_SCALAR(o0, o1);
-}
-
-/* x^H y on a block */
-IDRS_INLINE PetscScalar IDRSDotBlock(PetscInt m, const PetscScalar *x, const PetscScalar *y)
-{
-  const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
-  PetscReal        re = 0.0, im = 0.0;
-
-#pragma omp simd reduction(+ : re, im)
-  for (PetscInt i = 0; i < IDRS_PARTS * m; i += IDRS_PARTS) {
-    re += xparts[i] * yparts[i];
-    if (IDRS_PARTS == 2) {
-      re += xparts[i + 1] * yparts[i + 1];
-      im += xparts[i] * yparts[i + 1] - xparts[i + 1] * yparts[i];
-    }
-  }
-  return IDRS_SCALAR(re, im);
 }
 
 /*
@@ -239,27 +152,22 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
 
     if (P) {
       for (PetscInt j = 0; j < s; j++) {
-        Px[j] += IDRSDotBlock(m, P[j] + b, x + b);
-        if (both) Py[j] += IDRSDotBlock(m, P[j] + b, y + b);
+        Px[j] += IDRSLoopDot(m, P[j] + b, x + b);
+        if (both) Py[j] += IDRSLoopDot(m, P[j] + b, y + b);
       }
     } else {
-      for (PetscInt i = 0; i < m; i++) {
-        const IDRSShadowRow row = IDRSShadowRowState(key, rstart + (uint64_t)b + (uint64_t)i);
-
-        z0[i] = row.z0;
-        z1[i] = row.z1;
-      }
+      IDRSLoopShadowRows(m, key, rstart + (uint64_t)b, z0, z1);
       for (PetscInt j = 0; j < s; j += 2) {
         const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
 
-        IDRSShadowDotBlock(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
-        if (both) IDRSShadowDotBlock(m, z0, z1, multiplier, y + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
+        IDRSLoopShadowDots(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
+        if (both) IDRSLoopShadowDots(m, z0, z1, multiplier, y + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
       }
     }
-    xx += IDRSSquareBlock(m, x + b);
+    xx += IDRSLoopSquare(m, x + b);
     if (both) {
-      yy += IDRSSquareBlock(m, y + b);
-      xy += IDRSDotBlock(m, x + b, y + b);
+      yy += IDRSLoopSquare(m, y + b);
+      xy += IDRSLoopDot(m, x + b, y + b);
     }
   }
   if (!P) {

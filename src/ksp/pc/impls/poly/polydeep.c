@@ -5,6 +5,7 @@
    Rows and vectors of that part are those of a sequential matrix, so that its products are the ones of a single process.
 */
 #include "polyimpl.h"
+#include <petscidrs/private/idrsrows.h>
 #include <petsc/private/vecimpl.h>
 
 /*
@@ -111,7 +112,7 @@ static PetscErrorCode PCPolyDeepRuns(PC pc, const char *why[])
 }
 
 /* Entries of a row of a sequential matrix, whose columns have these places in the part, to the end of the part's; those of the places from low to high - 1 */
-static void PCPolyDeepAppend(const PCPolyRows *rows, PetscInt row, const PetscInt places[], PetscInt offset, PetscInt low, PetscInt high, PCPolyDeep *deep, PetscInt *end)
+static void PCPolyDeepAppend(const IDRSRows *rows, PetscInt row, const PetscInt places[], PetscInt offset, PetscInt low, PetscInt high, PCPolyDeep *deep, PetscInt *end)
 {
   for (PetscInt l = rows->i[row]; l < rows->i[row + 1]; l++) {
     const PetscInt place = places ? places[rows->j[l]] : rows->j[l] + offset;
@@ -127,7 +128,7 @@ static PetscErrorCode PCPolyDeepAssemble(Mat A, IS rows, PetscInt first, PCPolyD
 {
   const PetscInt *garray, *all;
   PetscInt        n, count, columns, end = 0, *places, *ghosts;
-  PCPolyRows      inner, outer, others;
+  IDRSRows      inner, outer, others;
   Mat             blocks[2], *submatrices;
   IS              is;
 
@@ -142,9 +143,9 @@ static PetscErrorCode PCPolyDeepAssemble(Mat A, IS rows, PetscInt first, PCPolyD
   PetscCall(ISRestoreIndices(rows, &all));
   PetscCall(ISCreateGeneral(PETSC_COMM_SELF, deep->ghosts, ghosts, PETSC_USE_POINTER, &is));
   PetscCall(MatCreateSubMatrices(A, 1, &is, &rows, MAT_INITIAL_MATRIX, &submatrices));
-  PetscCall(PCPolyRowsGet_Private(blocks[0], &inner));
-  PetscCall(PCPolyRowsGet_Private(blocks[1], &outer));
-  PetscCall(PCPolyRowsGet_Private(submatrices[0], &others));
+  PetscCall(IDRSRowsGet(blocks[0], &inner));
+  PetscCall(IDRSRowsGet(blocks[1], &outer));
+  PetscCall(IDRSRowsGet(submatrices[0], &others));
   PetscCall(PetscMalloc3(count + 1, &deep->i, inner.i[n] + outer.i[n] + others.i[deep->ghosts], &deep->j, inner.i[n] + outer.i[n] + others.i[deep->ghosts], &deep->a));
   deep->i[0] = 0;
   for (PetscInt row = 0; row < count; row++) {
@@ -155,9 +156,9 @@ static PetscErrorCode PCPolyDeepAssemble(Mat A, IS rows, PetscInt first, PCPolyD
     } else PCPolyDeepAppend(&others, row < first ? row : row - n, NULL, 0, 0, count, deep, &end);
     deep->i[row + 1] = end;
   }
-  PetscCall(PCPolyRowsRestore_Private(&inner));
-  PetscCall(PCPolyRowsRestore_Private(&outer));
-  PetscCall(PCPolyRowsRestore_Private(&others));
+  PetscCall(IDRSRowsRestore(&inner));
+  PetscCall(IDRSRowsRestore(&outer));
+  PetscCall(IDRSRowsRestore(&others));
   PetscCall(MatDestroySubMatrices(1, &submatrices));
   PetscCall(ISDestroy(&is));
   PetscCall(PetscFree2(places, ghosts));

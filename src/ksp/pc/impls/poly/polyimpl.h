@@ -88,14 +88,6 @@ typedef struct {
   PetscScalar *H;
 } PCPolySpace;
 
-/* The rows of a sequential matrix */
-typedef struct {
-  Mat                A;
-  PetscInt           n;
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
-} PCPolyRows;
-
 /* D^{-1}A, on all processes or on a part of its rows */
 typedef struct {
   Mat        A;
@@ -160,8 +152,6 @@ PETSC_INTERN PetscErrorCode PCPolyDeepDestroy_Private(PCPolyDeep **);
 /* polycopy.c */
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
-PETSC_INTERN PetscErrorCode PCPolyRowsGet_Private(Mat, PCPolyRows *);
-PETSC_INTERN PetscErrorCode PCPolyRowsRestore_Private(PCPolyRows *);
 PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
 
 /* polyroots.c */

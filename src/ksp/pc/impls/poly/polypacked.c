@@ -10,6 +10,7 @@
    - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z has come.
 */
 #include "polyimpl.h"
+#include <petscidrs/private/idrsrows.h>
 
 #define PCPOLY_SLICE  8
 #define PCPOLY_WINDOW 1024
@@ -50,7 +51,7 @@ static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, Pet
 }
 
 /* Sorts the rows of each window by their length, longest first; rows of one length keep their order, as the key has their place below the length */
-static PetscErrorCode PCPolySort(PCPolyPacked *copy, const PCPolyRows *rows)
+static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
 {
   const PetscInt longest = 1048576; /* longer ones count as this long */
 
@@ -71,7 +72,7 @@ static PetscErrorCode PCPolySort(PCPolyPacked *copy, const PCPolyRows *rows)
    The slots of a slice, from this one on, and the slot behind them. Without values in the copy they are counted only. A slot begins at the smallest column
    that is left in the slice
 */
-static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const PCPolyRows *rows, const PetscScalar inverse[], PetscInt slice, PetscInt slot, PetscBool *finite)
+static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const PetscScalar inverse[], PetscInt slice, PetscInt slot, PetscBool *finite)
 {
   const PetscInt *order = copy->order + slice * PCPOLY_SLICE;
   PetscInt        next[PCPOLY_SLICE], base;
@@ -103,10 +104,10 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     entries;
-  PCPolyRows   rows;
+  IDRSRows   rows;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyRowsGet_Private(A, &rows));
+  PetscCall(IDRSRowsGet(A, &rows));
   copy->n      = rows.n;
   copy->slices = (rows.n + PCPOLY_SLICE - 1) / PCPOLY_SLICE;
   PetscCall(PetscMalloc2(copy->slices * PCPOLY_SLICE, &copy->order, copy->slices + 1, &copy->first));
@@ -121,7 +122,7 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
     for (PetscInt slice = 0; slice < copy->slices; slice++) (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
     copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) + (PetscLogDouble)copy->slices * (PCPOLY_SLICE + 1) * sizeof(PetscInt);
   }
-  PetscCall(PCPolyRowsRestore_Private(&rows));
+  PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -130,7 +131,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     columns, row = 0;
-  PCPolyRows   rows;
+  IDRSRows   rows;
   Vec          like;
   IS           is;
 
@@ -142,7 +143,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
   PetscCall(VecScatterCreate(like, is, copy->ghosts, NULL, &copy->scatter));
   PetscCall(ISDestroy(&is));
   PetscCall(VecDestroy(&like));
-  PetscCall(PCPolyRowsGet_Private(A, &rows));
+  PetscCall(IDRSRowsGet(A, &rows));
   for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
   PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns, rows.i[rows.n] * size, (char **)&copy->outervalues));
   copy->outerfirst[0] = 0;
@@ -156,7 +157,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
     copy->outerfirst[++row] = rows.i[i + 1];
   }
   copy->bytes += (PetscLogDouble)rows.i[rows.n] * (sizeof(PetscInt) + size) + 2.0 * copy->nouter * sizeof(PetscInt) + (PetscLogDouble)columns * sizeof(PetscScalar);
-  PetscCall(PCPolyRowsRestore_Private(&rows));
+  PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

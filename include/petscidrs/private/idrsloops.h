@@ -1,0 +1,107 @@
+/*
+   Loops over some rows that begin where the arrays point to, for passes that go over the rows in blocks
+
+   No PETSc call: compiled for host and device.
+*/
+#pragma once
+
+#include <petscidrs/private/idrsscalars.h>
+
+/* The loops are compiled for the vector units that this family of processors may have, and chosen when the library is loaded */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+  #define IDRS_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+  #define IDRS_VECTORISED
+#endif
+#define IDRS_INLINE static inline __attribute__((always_inline)) IDRS_HOST_DEVICE
+
+#if PetscDefined(USE_COMPLEX)
+  #define IDRS_PARTS          2 /* reals a scalar */
+  #define IDRS_SCALAR(re, im) PetscCMPLX(re, im)
+#else
+  #define IDRS_PARTS          1
+  #define IDRS_SCALAR(re, im) (re)
+#endif
+
+/* y += sign X a, for the columns of X; four at a time, as y need not be read and written for each */
+IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a, const PetscScalar *X, size_t ld)
+{
+  PetscInt j = 0;
+
+  for (; j + 4 <= columns; j += 4) {
+    const PetscScalar *PETSC_RESTRICT x0 = X + j * ld, *PETSC_RESTRICT x1 = x0 + ld, *PETSC_RESTRICT x2 = x1 + ld, *PETSC_RESTRICT x3 = x2 + ld;
+    const PetscScalar a0 = sign * a[j], a1 = sign * a[j + 1], a2 = sign * a[j + 2], a3 = sign * a[j + 3];
+
+    for (PetscInt i = 0; i < m; i++) y[i] += a0 * x0[i] + a1 * x1[i] + (a2 * x2[i] + a3 * x3[i]);
+  }
+  for (; j < columns; j++) {
+    const PetscScalar *PETSC_RESTRICT x  = X + j * ld;
+    const PetscScalar                 aj = sign * a[j];
+
+    for (PetscInt i = 0; i < m; i++) y[i] += aj * x[i];
+  }
+}
+
+/* sum of |x_i|^2 */
+IDRS_INLINE PetscReal IDRSLoopSquare(PetscInt m, const PetscScalar *x)
+{
+  const PetscReal *parts = (const PetscReal *)x;
+  PetscReal        sum   = 0.0;
+
+#pragma omp simd reduction(+ : sum)
+  for (PetscInt i = 0; i < IDRS_PARTS * m; i++) sum += parts[i] * parts[i];
+  return sum;
+}
+
+/* The state of the hashed space in m rows from this one */
+IDRS_INLINE void IDRSLoopShadowRows(PetscInt m, uint64_t key, uint64_t row, uint32_t *z0, uint32_t *z1)
+{
+  for (PetscInt i = 0; i < m; i++) {
+    const IDRSShadowRow state = IDRSShadowRowState(key, row + (uint64_t)i);
+
+    z0[i] = state.z0;
+    z1[i] = state.z1;
+  }
+}
+
+/*
+   Adds P_j^H x on these rows for the columns j (even) and j+1 of the hashed space, P in units of 2^-16. Real and imaginary
+   part of x take the same real entry of P.
+*/
+IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32_t *z1, uint32_t multiplier, const PetscScalar *x, PetscScalar *even, PetscScalar *odd)
+{
+  const PetscReal *parts = (const PetscReal *)x;
+  PetscReal        e0 = 0.0, o0 = 0.0, e1 = 0.0, o1 = 0.0;
+
+#pragma omp simd reduction(+ : e0, o0, e1, o1)
+  for (PetscInt i = 0; i < m; i++) {
+    const IDRSShadowRow row = {z0[i], z1[i]};
+    const PetscReal     pe = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(row, multiplier)), po = (PetscReal)IDRSShadowInteger(IDRSShadowFieldOdd(row, multiplier));
+
+    e0 += pe * parts[IDRS_PARTS * i];
+    o0 += po * parts[IDRS_PARTS * i];
+    if (IDRS_PARTS == 2) {
+      e1 += pe * parts[IDRS_PARTS * i + 1];
+      o1 += po * parts[IDRS_PARTS * i + 1];
+    }
+  }
+  *even += IDRS_SCALAR(e0, e1);
+  *odd += IDRS_SCALAR(o0, o1);
+}
+
+/* x^H y on these rows */
+IDRS_INLINE PetscScalar IDRSLoopDot(PetscInt m, const PetscScalar *x, const PetscScalar *y)
+{
+  const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
+  PetscReal        re = 0.0, im = 0.0;
+
+#pragma omp simd reduction(+ : re, im)
+  for (PetscInt i = 0; i < IDRS_PARTS * m; i += IDRS_PARTS) {
+    re += xparts[i] * yparts[i];
+    if (IDRS_PARTS == 2) {
+      re += xparts[i + 1] * yparts[i + 1];
+      im += xparts[i] * yparts[i + 1] - xparts[i + 1] * yparts[i];
+    }
+  }
+  return IDRS_SCALAR(re, im);
+}

@@ -1,0 +1,279 @@
+/*
+   The preconditioner PCBJIDRS: type, set-up, application, options
+
+     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by IDR(s) of its own: blocksolve.h
+*/
+#include "bjidrs.h"
+#include "bjidrsimpl.h"
+
+static const char *const BJIDRSSources[] = {
+  [BJIDRS_PATTERN]  = "found in the pattern",
+  [BJIDRS_VARIABLE] = "of MatSetVariableBlockSizes()",
+  [BJIDRS_NUMBER]   = "of the same size, their number given",
+  [BJIDRS_SIZES]    = "of PCBJIDRSSetLocalBlocks()",
+};
+
+/* How many failed systems PetscInfo() names */
+#define BJIDRS_NAMED 10
+
+/* The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE */
+static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscBool  jacobi;
+  KSP        inner;
+  PC         diagonal;
+  Vec        ones;
+
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&bjidrs->inverse));
+  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(KSPGetPC(inner, &diagonal));
+  PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
+  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPSetOperators(inner, bjidrs->A, bjidrs->A));
+  PetscCall(PCSetUp(diagonal));
+  PetscCall(MatCreateVecs(bjidrs->A, &bjidrs->inverse, &ones));
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(PCApply(diagonal, ones, bjidrs->inverse));
+  PetscCall(VecDestroy(&ones));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_BJIDRS(PC pc)
+{
+  PC_BJIDRS      *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscBool       aij;
+  IDRSBlockLimits limits;
+  Mat             A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij or aijcusparse, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
+  PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(MatDestroy(&bjidrs->A));
+  bjidrs->A        = A;
+  bjidrs->nsystems = 0;
+  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSFindBlocks_Private(pc));
+  PetscCall(BJIDRSSetUpDiagonal(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for the results of an application to so many columns */
+static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
+{
+  PetscInt nsystems;
+
+  PetscFunctionBegin;
+  PetscCall(PetscIntMultError(bjidrs->nblocks, columns, &nsystems));
+  if (nsystems > bjidrs->room) {
+    PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
+    PetscCall(PetscMalloc3(nsystems, &bjidrs->reasons, nsystems, &bjidrs->its, nsystems, &bjidrs->norms));
+    bjidrs->room = nsystems;
+  }
+  bjidrs->nsystems = nsystems;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A failed system fails the application on this process, and is named */
+static PetscErrorCode BJIDRSCheckResults(PC pc)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscInt   failed = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
+    const PetscInt block = i % bjidrs->nblocks;
+
+    if (bjidrs->reasons[i] > 0) continue;
+    PetscCheck(!pc->erroriffailure, PETSC_COMM_SELF, PETSC_ERR_NOT_CONVERGED, "Block %" PetscInt_FMT " of PCBJIDRS, rows %" PetscInt_FMT " to %" PetscInt_FMT " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g", block,
+               bjidrs->starts[block], bjidrs->starts[block + 1] - 1, KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i], (double)bjidrs->norms[i]);
+    if (failed++ < BJIDRS_NAMED)
+      PetscCall(PetscInfo(pc, "Block %" PetscInt_FMT ", rows %" PetscInt_FMT " to %" PetscInt_FMT " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g\n", block, bjidrs->starts[block], bjidrs->starts[block + 1] - 1,
+                          KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i], (double)bjidrs->norms[i]));
+  }
+  if (failed) PetscCall(PetscInfo(pc, "%" PetscInt_FMT " of %" PetscInt_FMT " systems have failed on this process\n", failed, bjidrs->nsystems));
+  PetscCall(PCSetFailedReason(pc, failed ? PC_SUBPC_ERROR : PC_NOERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BJIDRSApplyColumns(PC pc, PetscInt columns, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
+{
+  IDRSBlockLimits limits;
+
+  PetscFunctionBegin;
+  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSMakeRoom((PC_BJIDRS *)pc->data, columns));
+  PetscCall(BJIDRSSolve_Host(pc, &limits, columns, ldb, B, ldx, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_BJIDRS(PC pc, Vec x, Vec y)
+{
+  const PetscScalar *b;
+  PetscScalar       *solution;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayRead(x, &b));
+  PetscCall(VecGetArrayWrite(y, &solution));
+  PetscCall(BJIDRSApplyColumns(pc, 1, 0, b, 0, solution));
+  PetscCall(VecRestoreArrayWrite(y, &solution));
+  PetscCall(VecRestoreArrayRead(x, &b));
+  PetscCall(BJIDRSCheckResults(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
+{
+  const PetscScalar *B;
+  PetscScalar       *solutions;
+  PetscInt           columns, ldb, ldx;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(X, NULL, &columns));
+  PetscCall(MatDenseGetLDA(X, &ldb));
+  PetscCall(MatDenseGetLDA(Y, &ldx));
+  PetscCall(MatDenseGetArrayRead(X, &B));
+  PetscCall(MatDenseGetArrayWrite(Y, &solutions));
+  PetscCall(BJIDRSApplyColumns(pc, columns, ldb, B, ldx, solutions));
+  PetscCall(MatDenseRestoreArrayWrite(Y, &solutions));
+  PetscCall(MatDenseRestoreArrayRead(X, &B));
+  PetscCall(BJIDRSCheckResults(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The blocks, and the last application, of all processes */
+static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
+{
+  PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
+  MPI_Comm        comm     = PetscObjectComm((PetscObject)pc);
+  PetscInt        sums[3]  = {bjidrs->nblocks, bjidrs->nsystems, 0};
+  PetscInt        mosts[3] = {INT_MIN, bjidrs->largest, 0}; /* minus the smallest, the largest, the most iterations */
+  PetscBool       ascii;
+  IDRSBlockLimits limits;
+  KSP             inner;
+  PC              diagonal;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(KSPGetPC(inner, &diagonal));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n", limits.s, (PetscInt)limits.seed, ((PetscObject)diagonal)->type_name));
+  if (limits.rtol < 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations: %" PetscInt_FMT ", without a convergence test\n", limits.maxits));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  tolerances: relative %g, absolute %g, at most %" PetscInt_FMT " iterations\n", (double)limits.rtol, (double)limits.abstol, limits.maxits));
+  if (!bjidrs->starts) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < bjidrs->nblocks; i++) mosts[0] = PetscMax(mosts[0], bjidrs->starts[i] - bjidrs->starts[i + 1]);
+  for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
+    if (bjidrs->reasons[i] < 0) sums[2]++;
+    mosts[2] = PetscMax(mosts[2], bjidrs->its[i]);
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, 3, MPIU_INT, MPI_SUM, comm);
+  IDRSCallAllreduce(MPI_IN_PLACE, mosts, 3, MPIU_INT, MPI_MAX, comm);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  blocks: %" PetscInt_FMT " with %" PetscInt_FMT " to %" PetscInt_FMT " rows, %s\n", sums[0], sums[0] ? -mosts[0] : 0, mosts[1], BJIDRSSources[bjidrs->source]));
+  if (sums[1]) PetscCall(PetscViewerASCIIPrintf(viewer, "  last application: %" PetscInt_FMT " systems, %" PetscInt_FMT " failed, at most %" PetscInt_FMT " iterations\n", sums[1], sums[2], mosts[2]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetFromOptions_BJIDRS(PC pc, IDRSOptionItems PetscOptionsObject)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscInt   blocks;
+  PetscBool  set;
+  KSP        inner;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "PC bjidrs options");
+  PetscCall(PetscOptionsInt("-pc_bjidrs_blocks", "Number of blocks of the same size on each process", "PCBJIDRSSetLocalBlocks", bjidrs->nasked, &blocks, &set));
+  if (set) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
+  PetscOptionsHeadEnd();
+  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(KSPSetFromOptions(inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_BJIDRS(PC pc)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&bjidrs->A));
+  PetscCall(VecDestroy(&bjidrs->inverse));
+  PetscCall(PetscFree(bjidrs->starts));
+  PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
+  bjidrs->nblocks = bjidrs->largest = bjidrs->nsystems = bjidrs->room = 0;
+  if (bjidrs->inner) PetscCall(KSPReset(bjidrs->inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_BJIDRS(PC pc)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCReset_BJIDRS(pc));
+  PetscCall(KSPDestroy(&bjidrs->inner));
+  PetscCall(PetscFree(bjidrs->sizes));
+  PetscCall(BJIDRSComposeSetters_Private(pc, PETSC_FALSE));
+  PetscCall(PetscFree(pc->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  PCBJIDRS - Solves with all diagonal blocks of the matrix, each by IDR(s) of its own: a solver for many small systems, or a block Jacobi preconditioner
+
+  Options Database Keys:
++ -pc_bjidrs_blocks n                       - number of blocks of the same size on each process, see `PCBJIDRSSetLocalBlocks()`
+. -pc_bjidrs_ksp_rtol rtol                  - relative tolerance of each block (default 1e-5)
+. -pc_bjidrs_ksp_atol atol                  - absolute tolerance of each block (default 1e-50)
+. -pc_bjidrs_ksp_max_it n                   - largest number of iterations of each block (default 10000)
+. -pc_bjidrs_ksp_norm_type none             - make this number of iterations, without a convergence test
+. -pc_bjidrs_ksp_idrs_s s                   - number of shadow vectors, 1 to 16 (default 4)
+. -pc_bjidrs_ksp_idrs_seed seed             - seed of the shadow space (default 0)
+. -pc_bjidrs_ksp_idrs_cosine cosine         - smallest cosine for omega (default 0.5)
+. -pc_bjidrs_ksp_idrs_max_restarts n        - restarts of a block, in a row without gain (default 10)
+- -pc_bjidrs_pc_type (none|jacobi)          - preconditioner of each block, on the right (default jacobi), with the options of `PCJACOBI`
+
+  Level: beginner
+
+  Notes:
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. The matrix is of type `MATAIJ` or `MATAIJCUSPARSE`, on any number of
+  processes. The present version solves in the memory of the host, also for `MATAIJCUSPARSE`.
+
+  With `-ksp_type preonly` it solves many small systems that are the diagonal blocks of one matrix. With `-ksp_type idrs`, or another solver that allows for a preconditioner that is not
+  linear, as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries between blocks are left out. Blocks of all sizes stand side by side; see `PCBJIDRSSetLocalBlocks()` for where they come
+  from. For blocks up to some 32 rows dense factors are faster: `PCVPBJACOBI`, `PCPBJACOBI`.
+
+  A block counts as converged only if b - A x, computed from x, meets its tolerance. If it does not, or after a breakdown, the block starts again from the better x with the next seed. A
+  solve depends on nothing but its block and its right-hand side. `PCMatApply()` solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
+
+  A block that does not meet its tolerance fails the application, with `PC_SUBPC_ERROR`; the others are solved all the same. Its x is the best one found. `-info` names it, and
+  `PCBJIDRSGetResults()` has the outcome of all blocks. `KSPPREONLY` flags the whole solution then; call `PCApply()` to keep the others. Without a convergence test only a breakdown fails.
+
+  `PCBJIDRSGetKSP()` gets the `KSP` that carries the options with prefix pc_bjidrs_. What it asks for beyond those above is an error where it would need another solve: another type or side,
+  monitors, a guess, smoothing.
+
+.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`,
+          `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
+M*/
+PetscErrorCode PCCreate_BJIDRS(PC pc)
+{
+  PC_BJIDRS *bjidrs;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&bjidrs));
+  pc->data = (void *)bjidrs;
+
+  pc->ops->setup          = PCSetUp_BJIDRS;
+  pc->ops->apply          = PCApply_BJIDRS;
+  pc->ops->matapply       = PCMatApply_BJIDRS;
+  pc->ops->reset          = PCReset_BJIDRS;
+  pc->ops->destroy        = PCDestroy_BJIDRS;
+  pc->ops->setfromoptions = PCSetFromOptions_BJIDRS;
+  pc->ops->view           = PCView_BJIDRS;
+  PetscCall(BJIDRSComposeSetters_Private(pc, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,276 @@
+/*
+   What a user can set and ask of PCBJIDRS, and the inner KSP that carries the options of the solves
+*/
+#include "bjidrsimpl.h"
+
+/* BJIDRSGetInner_Private - The inner KSP, made when it is needed first */
+PetscErrorCode BJIDRSGetInner_Private(PC pc, KSP *inner)
+{
+  PC_BJIDRS  *bjidrs = (PC_BJIDRS *)pc->data;
+  const char *prefix;
+  PC          innerpc;
+
+  PetscFunctionBegin;
+  if (!bjidrs->inner) {
+    PetscCall(KSPCreate(PETSC_COMM_SELF, &bjidrs->inner));
+    PetscCall(PetscObjectIncrementTabLevel((PetscObject)bjidrs->inner, (PetscObject)pc, 1));
+    PetscCall(PCGetOptionsPrefix(pc, &prefix));
+    PetscCall(KSPSetOptionsPrefix(bjidrs->inner, prefix));
+    PetscCall(KSPAppendOptionsPrefix(bjidrs->inner, "pc_bjidrs_"));
+    PetscCall(KSPSetType(bjidrs->inner, KSPIDRS));
+    PetscCall(KSPGetPC(bjidrs->inner, &innerpc));
+    PetscCall(PCSetType(innerpc, PCJACOBI));
+  }
+  *inner = bjidrs->inner;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Choices of a KSPIDRS that solves: here they are all auto */
+static PetscErrorCode BJIDRSCheckChoices(KSP inner)
+{
+  KSPIDRSImplementation implementation;
+  KSPIDRSCommunication  communication;
+  KSPIDRSProduct        product;
+  KSPIDRSRun            run;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSGetImplementation(inner, &implementation));
+  PetscCall(KSPIDRSGetCommunication(inner, &communication));
+  PetscCall(KSPIDRSGetProduct(inner, &product));
+  PetscCall(KSPIDRSGetRun(inner, &run));
+  {
+    const struct {
+      const char *option, *const *values;
+      int value;
+    } choices[] = {
+      {"implementation", KSPIDRSImplementations, implementation},
+      {"communication",  KSPIDRSCommunications,  communication },
+      {"product",        KSPIDRSProducts,        product       },
+      {"run",            KSPIDRSRuns,            run           },
+    };
+
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(choices); i++)
+      PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these", ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the inner KSP asks for that the solves of the blocks do not do */
+static PetscErrorCode BJIDRSCheckInner(KSP inner)
+{
+  const char *prefix = ((PetscObject)inner)->prefix;
+  PetscBool   idrs, diagonal, smoothing;
+  PC          pc;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPIDRS, &idrs));
+  PetscCheck(idrs, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_type %s: PCBJIDRS solves blocks by idrs only", prefix, ((PetscObject)inner)->type_name);
+  PetscCall(KSPGetPC(inner, &pc));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &diagonal, PCNONE, PCJACOBI, ""));
+  PetscCheck(diagonal, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%spc_type %s: PCBJIDRS has none and jacobi inside", prefix, ((PetscObject)pc)->type_name);
+  PetscCheck(inner->pc_side_set == PC_SIDE_DEFAULT || inner->pc_side_set == PC_RIGHT, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_pc_side %s: PCBJIDRS has preconditioning from the right inside", prefix, PCSides[inner->pc_side_set]);
+  PetscCheck(inner->normtype_set == KSP_NORM_DEFAULT || inner->normtype_set == KSP_NORM_UNPRECONDITIONED || inner->normtype_set == KSP_NORM_NONE, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_norm_type %s: PCBJIDRS has unpreconditioned and none inside", prefix,
+             KSPNormTypes[inner->normtype_set]);
+  PetscCheck(inner->converged == KSPConvergedDefault || inner->converged == KSPConvergedSkip, PETSC_COMM_SELF, PETSC_ERR_SUP, "PCBJIDRS has KSPConvergedDefault() and KSPConvergedSkip() inside, no other convergence test");
+  PetscCheck(inner->guess_zero, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_initial_guess_nonzero: PCBJIDRS begins with zero", prefix);
+  PetscCheck(!inner->numbermonitors, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_monitor: PCBJIDRS calls no monitors for its blocks; see PCBJIDRSGetResults()", prefix);
+  PetscCall(KSPIDRSGetSmoothing(inner, &smoothing));
+  PetscCheck(!smoothing, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_smoothing: PCBJIDRS does not smooth residuals", prefix);
+  PetscCall(BJIDRSCheckChoices(inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* BJIDRSGetLimits_Private - What the inner KSP says about the solves */
+PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSBlockLimits *limits)
+{
+  KSP      inner;
+  PetscInt seed;
+
+  PetscFunctionBegin;
+  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(BJIDRSCheckInner(inner));
+  PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
+  if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
+  PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
+  PetscCheck(limits->s <= IDRS_BLOCK_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS takes at most %d shadow vectors", ((PetscObject)inner)->prefix, limits->s, IDRS_BLOCK_MAX_S);
+  PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
+  PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
+  PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
+  limits->seed   = (uint64_t)seed;
+  limits->growth = limits->maxrestarts ? PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCBJIDRSSetLocalBlocks_BJIDRS(PC pc, PetscInt n, const PetscInt sizes[])
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscInt  *copy   = NULL;
+
+  PetscFunctionBegin;
+  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", n);
+  for (PetscInt i = 0; sizes && i < n; i++) PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
+  if (sizes) {
+    PetscCall(PetscMalloc1(PetscMax(n, 1), &copy));
+    PetscCall(PetscArraycpy(copy, sizes, n));
+  }
+  PetscCall(PetscFree(bjidrs->sizes));
+  bjidrs->sizes   = copy;
+  bjidrs->nasked  = n;
+  pc->setupcalled = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCBJIDRSGetLocalBlocks_BJIDRS(PC pc, PetscInt *n, const PetscInt *starts[])
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCheck(bjidrs->starts, PETSC_COMM_SELF, PETSC_ERR_ORDER, "PCBJIDRSGetLocalBlocks(): the blocks are known after PCSetUp() only");
+  if (n) *n = bjidrs->nblocks;
+  if (starts) *starts = bjidrs->starts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC pc, KSP *inner)
+{
+  PetscFunctionBegin;
+  PetscCall(BJIDRSGetInner_Private(pc, inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCBJIDRSGetResults_BJIDRS(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+
+  PetscFunctionBegin;
+  if (n) *n = bjidrs->nsystems;
+  if (reasons) *reasons = bjidrs->reasons;
+  if (its) *its = bjidrs->its;
+  if (norms) *norms = bjidrs->norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define BJIDRSCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)pc, #name "_C", compose ? name##_BJIDRS : NULL))
+
+/* BJIDRSComposeSetters_Private - Makes the functions above known to the public ones, or takes them back */
+PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
+{
+  PetscFunctionBegin;
+  BJIDRSCompose(PCBJIDRSSetLocalBlocks);
+  BJIDRSCompose(PCBJIDRSGetLocalBlocks);
+  BJIDRSCompose(PCBJIDRSGetKSP);
+  BJIDRSCompose(PCBJIDRSGetResults);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCBJIDRSSetLocalBlocks - Sets the diagonal blocks of this process that `PCBJIDRS` solves
+
+  Not Collective
+
+  Input Parameters:
++ pc    - the preconditioner context
+. n     - number of blocks on this process; 0 with `sizes` `NULL`: they are not given here, the default
+- sizes - the number of rows of each of them, in their order, or `NULL`: all have the same
+
+  Options Database Key:
+. -pc_bjidrs_blocks n - number of blocks of the same size on each process
+
+  Level: intermediate
+
+  Note:
+  Without this call the blocks are those of `MatSetVariableBlockSizes()`; without these either, the smallest blocks of consecutive rows between which the matrix has no entries.
+  The set-up checks that the sizes sum up to the rows of this process, or that `n` divides them.
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `PCBJacobiSetLocalBlocks()`, `MatSetVariableBlockSizes()`
+@*/
+PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscTryMethod(pc, "PCBJIDRSSetLocalBlocks_C", (PC, PetscInt, const PetscInt[]), (pc, n, sizes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  PCBJIDRSGetLocalBlocks - Gets the diagonal blocks of this process that `PCBJIDRS` solves
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context, which has been set up
+
+  Output Parameters:
++ n      - number of blocks on this process, or `NULL`
+- starts - array of `n` + 1: block i has the rows of this process from starts[i] to starts[i + 1] - 1, counted from 0, or `NULL`; it belongs to the preconditioner
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSSetLocalBlocks()`
+@*/
+PetscErrorCode PCBJIDRSGetLocalBlocks(PC pc, PetscInt *n, const PetscInt *starts[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCBJIDRSGetLocalBlocks_C", (PC, PetscInt *, const PetscInt *[]), (pc, n, starts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCBJIDRSGetKSP - Gets the `KSP` that carries the options of the solves of `PCBJIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. inner - the solver of type `KSPIDRS`, on one process; it belongs to the preconditioner
+
+  Level: intermediate
+
+  Note:
+  It solves nothing itself. See `PCBJIDRS` for what it can say.
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `KSPIDRS`, `KSPSetTolerances()`, `KSPIDRSSetShadowSize()`
+@*/
+PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCBJIDRSGetKSP_C", (PC, KSP *), (pc, inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  PCBJIDRSGetResults - Gets how the solves in the last application of `PCBJIDRS` have ended on this process
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameters:
++ n       - number of systems: blocks, or blocks times columns after `PCMatApply()`, or `NULL`
+. reasons - array of `n`: why each solve has ended, or `NULL`
+. its     - array of `n`: iterations, which are applications of the block, or `NULL`
+- norms   - array of `n`: norms of b - A x, computed from x, or `NULL`
+
+  Level: intermediate
+
+  Notes:
+  The arrays belong to the preconditioner, and hold until its next application or set-up. System i is that of block i, or, after `PCMatApply()`, that of block i modulo the number of blocks and of
+  column i over the number of blocks.
+
+  The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` where no test was asked for, `KSP_CONVERGED_HAPPY_BREAKDOWN`, `KSP_DIVERGED_ITS`, `KSP_DIVERGED_BREAKDOWN`,
+  and `KSP_DIVERGED_NANORINF`.
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `KSPConvergedReason`
+@*/
+PetscErrorCode PCBJIDRSGetResults(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCBJIDRSGetResults_C", (PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]), (pc, n, reasons, its, norms));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,421 @@
+/*
+   IDR(s) for one diagonal block of a matrix, by one team: all threads of a block of threads on a GPU, a single thread on the host
+
+     A    the entries of rows first ... first + n - 1 that are in these columns; others are left out
+     B    a diagonal, on the right; NULL where it is the identity
+     x    0 at first; what has been verified so far
+     y    x + z, the iterate at the last omega step; the present one is y + U(:,0:columns) beta
+
+   The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the shadow space is the hashed one with rows counted from the begin of the block. So a
+   block is solved in the same way wherever it stands. A member of the team has the same rows in all passes. It reads rows of others in products only, and the team
+   meets before and after them.
+
+   A recurrence ends where its residual meets the tolerance, breaks down, or has grown so much that little would be left of the digits of x. Then b - A x is
+   computed. Where that does not meet the tolerance, another recurrence starts from the better x, with the seed after this one.
+
+   No PETSc call: compiled for host and device.
+*/
+#pragma once
+
+#include <petscidrs/private/idrsloops.h>
+#include "blocklimits.h"
+
+/* Smaller norms of b are scaled, once or twice, as the squares of their residuals lose digits, or vanish */
+#define IDRS_BLOCK_SMALL_NORM (PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON)) / PETSC_MACHINE_EPSILON)
+#define IDRS_BLOCK_SCALE      (PetscSqrtReal(PETSC_MAX_REAL) * PETSC_MACHINE_EPSILON)
+
+/* Members of a team: thread and threads of a block on a device; and consecutive rows that one takes at once */
+#if defined(__CUDA_ARCH__)
+  #define IDRS_TEAM_ROWS   1
+  #define IDRS_MEMBER      ((PetscInt)threadIdx.x)
+  #define IDRS_MEMBERS     ((PetscInt)blockDim.x)
+  #define IDRS_SYNC_TEAM() __syncthreads()
+#else
+  #define IDRS_TEAM_ROWS 256
+  #define IDRS_MEMBER    0
+  #define IDRS_MEMBERS   1
+  #define IDRS_SYNC_TEAM() \
+    do { \
+    } while (0)
+#endif
+
+/* The rows b ... b + m - 1 of this member, again and again until it has had all of its own */
+#define IDRS_FOR_MY_ROWS(b, m, n) for (PetscInt b = IDRS_TEAM_ROWS * IDRS_MEMBER, m; b < (n) && ((m = PetscMin(IDRS_TEAM_ROWS, (n) - b)), 1); b += IDRS_TEAM_ROWS * IDRS_MEMBERS)
+
+typedef struct {
+  PetscInt           first, n;
+  const PetscInt    *i, *j; /* of the whole matrix */
+  const PetscScalar *a;
+  const PetscScalar *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
+} IDRSBlock;
+
+/* In the memory that the team shares. G and U have s columns of n entries */
+typedef struct {
+  PetscScalar *G, *U, *r, *v, *t;
+  PetscScalar  storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
+  PetscReal    norm;
+  PetscBool    continues;
+} IDRSBlockWork;
+
+/* Why a recurrence has ended, and where: in step k, with so many columns of U that belong to the iterate */
+typedef enum {
+  IDRS_BLOCK_TOLERANCE,
+  IDRS_BLOCK_LIMIT,
+  IDRS_BLOCK_BREAKDOWN,
+  IDRS_BLOCK_GROWTH,
+  IDRS_BLOCK_NOT_FINITE
+} IDRSBlockEnd;
+
+typedef struct {
+  IDRSBlockEnd why;
+  PetscInt     columns;
+  PetscBool    combined; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
+  PetscReal    norm;     /* of r, without c */
+} IDRSBlockOutcome;
+
+/* What all that follows works with */
+typedef struct {
+  IDRSBlock              A;
+  const IDRSBlockLimits *limits;
+  const PetscScalar     *b;
+  PetscScalar           *x, *y;
+  IDRSBlockWork         *work;
+  IDRSScalars            scalars;
+  uint64_t               key;   /* of the shadow space */
+  PetscReal              scale; /* of b, and of x until the end */
+} IDRSBlockSystem;
+
+/* Adds up what the members have: count sums, of which those of hashed entries are in units of IDRS_SHADOW_UNIT */
+IDRS_INLINE void IDRSBlockSum(const PetscScalar part[], PetscInt count, PetscScalar sums[])
+{
+  for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
+}
+
+/* The norm of a vector of which this member has part of the square */
+IDRS_INLINE PetscReal IDRSBlockNorm(IDRSBlockWork *work, PetscReal part)
+{
+  const PetscScalar square = part;
+  PetscScalar       sum;
+
+  IDRSBlockSum(&square, 1, &sum);
+  if (IDRS_MEMBER == 0) work->norm = PetscSqrtReal(PetscRealPart(sum));
+  IDRS_SYNC_TEAM();
+  return work->norm;
+}
+
+/* Entry i of A u */
+IDRS_INLINE PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+{
+  const PetscInt end = A->i[A->first + i + 1];
+  PetscScalar    sum = 0.0;
+
+  for (PetscInt l = A->i[A->first + i]; l < end; l++) {
+    const PetscInt column = A->j[l] - A->first;
+
+    if (column >= 0 && column < A->n) sum += A->a[l] * u[column];
+  }
+  return sum;
+}
+
+/*
+   The direction of step k, u, from c:
+
+     start         u = B^{-1}v,   v = r - G(:,0:k) c;   in the omega step after it r = v too
+     after it      u = omega B^{-1}v + U(:,k:s) c,   v = r - G(:,k:s) c;   in the omega step u = B^{-1}r
+*/
+IDRS_INLINE void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
+{
+  const IDRSBlockWork *work = system->work;
+  const PetscScalar   *c = system->scalars.c, *inverse = system->A.inverse ? system->A.inverse + system->A.first : NULL;
+  const PetscInt       n = system->A.n, low = start ? 0 : k, high = start ? k : s;
+  PetscScalar          v[IDRS_TEAM_ROWS];
+
+  IDRS_FOR_MY_ROWS(b, m, n)
+  {
+    PetscScalar *r = work->r + b;
+
+    for (PetscInt i = 0; i < m; i++) v[i] = r[i];
+    IDRSLoopAdd(m, v, -1.0, high - low, c + low, work->G + low * n + b, n);
+    for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
+    for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[b + i];
+    if (start || k == s) {
+      for (PetscInt i = 0; i < m; i++) u[b + i] = v[i];
+    } else {
+      const PetscScalar omega = system->scalars.omega[0], ck = c[k];
+
+      for (PetscInt i = 0; i < m; i++) u[b + i] = omega * v[i] + ck * u[b + i];
+      IDRSLoopAdd(m, u + b, 1.0, s - k - 1, c + k + 1, work->U + (k + 1) * n + b, n);
+    }
+  }
+}
+
+/* x = A u, and the sums of the step, with those of r where it is one of the start or an omega step; rr is this member's part of r^H r */
+IDRS_INLINE void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, PetscBool withr, PetscReal rr, const PetscScalar u[], PetscScalar x[])
+{
+  const PetscScalar *r = system->work->r;
+  PetscScalar        part[IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)], *Px = part + IDRS_SUM_PX(s), *Py = part + IDRS_SUM_PY(s), unused = 0.0;
+  PetscReal          xx = 0.0, yy = 0.0;
+  uint32_t           z0[IDRS_TEAM_ROWS], z1[IDRS_TEAM_ROWS];
+
+  for (PetscInt j = 0; j < IDRS_SUMS(s, 1); j++) part[j] = 0.0;
+  IDRS_FOR_MY_ROWS(b, m, system->A.n)
+  {
+    for (PetscInt i = b; i < b + m; i++) x[i] = IDRSBlockRow(&system->A, i, u);
+    IDRSLoopShadowRows(m, system->key, (uint64_t)b, z0, z1);
+    for (PetscInt j = 0; j < s; j += 2) {
+      const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
+
+      IDRSLoopShadowDots(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
+      if (withr) IDRSLoopShadowDots(m, z0, z1, multiplier, r + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
+    }
+    xx += IDRSLoopSquare(m, x + b);
+    if (withr) yy += IDRSLoopSquare(m, r + b);
+    if (withr) part[IDRS_SUM_XY(s)] += IDRSLoopDot(m, x + b, r + b);
+  }
+  for (PetscInt j = 0; j < s; j++) {
+    Px[j] *= (PetscReal)IDRS_SHADOW_UNIT;
+    Py[j] *= (PetscReal)IDRS_SHADOW_UNIT;
+  }
+  part[IDRS_SUM_XX(s)] = xx;
+  part[IDRS_SUM_RR(s)] = rr;
+  part[IDRS_SUM_YY(s)] = yy;
+  IDRSBlockSum(part, IDRS_SUMS(s, withr), system->scalars.sums);
+  IDRS_SYNC_TEAM();
+}
+
+/* All that follows from the sums of a step. Returns whether the recurrence goes on */
+IDRS_INLINE PetscBool IDRSBlockContinue(IDRSBlockSystem *system, PetscInt k, PetscBool start)
+{
+  if (IDRS_MEMBER == IDRS_LANE) {
+    PetscReal       rr;
+    const PetscBool continues = IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr);
+
+    if (IDRS_LANE == 0) system->work->continues = continues;
+  }
+  IDRS_SYNC_TEAM();
+  return system->work->continues;
+}
+
+/* G_k, U_k and r after a step of the start, or a later one: returns this member's part of r^H r */
+IDRS_INLINE PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start)
+{
+  const IDRSBlockWork *work  = system->work;
+  const PetscScalar   *alpha = system->scalars.alpha, *beta = system->scalars.beta + k;
+  const PetscInt       n  = system->A.n;
+  PetscReal            rr = 0.0;
+
+  IDRS_FOR_MY_ROWS(b, m, n)
+  {
+    PetscScalar *g = work->G + k * n + b, *u = work->U + k * n + b, *r = work->r + b;
+
+    if (start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
+    IDRSLoopAdd(m, g, -1.0, k, alpha, work->G + b, n);
+    IDRSLoopAdd(m, u, -1.0, k, alpha, work->U + b, n);
+    if (!start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
+    rr += IDRSLoopSquare(m, r);
+  }
+  return rr;
+}
+
+/* y = y + omega p + U beta and r = r - omega t after an omega step, p = B^{-1}r: returns this member's part of r^H r */
+IDRS_INLINE PetscReal IDRSBlockAdvance(const IDRSBlockSystem *system, PetscInt s)
+{
+  const IDRSBlockWork *work  = system->work;
+  const PetscScalar   *omega = system->scalars.omega;
+  const PetscInt       n     = system->A.n;
+  PetscReal            rr    = 0.0;
+
+  IDRS_FOR_MY_ROWS(b, m, n)
+  {
+    IDRSLoopAdd(m, system->y + b, 1.0, 1, omega, work->v + b, n);
+    IDRSLoopAdd(m, system->y + b, 1.0, s, system->scalars.beta, work->U + b, n);
+    IDRSLoopAdd(m, work->r + b, -1.0, 1, omega, work->t + b, n);
+    rr += IDRSLoopSquare(m, work->r + b);
+  }
+  return rr;
+}
+
+/* v = y + U(:,0:columns) beta and t = b - A v: returns ||t|| */
+IDRS_INLINE PetscReal IDRSBlockTrueResidual(const IDRSBlockSystem *system, PetscInt columns)
+{
+  const IDRSBlockWork *work = system->work;
+  const PetscInt       n    = system->A.n;
+  PetscReal            tt   = 0.0;
+
+  IDRS_SYNC_TEAM();
+  IDRS_FOR_MY_ROWS(b, m, n)
+  {
+    for (PetscInt i = b; i < b + m; i++) work->v[i] = system->y[i];
+    IDRSLoopAdd(m, work->v + b, 1.0, columns, system->scalars.beta, work->U + b, n);
+  }
+  IDRS_SYNC_TEAM();
+  IDRS_FOR_MY_ROWS(b, m, n)
+  {
+    for (PetscInt i = b; i < b + m; i++) work->t[i] = system->scale * system->b[i] - IDRSBlockRow(&system->A, i, work->v);
+    tt += IDRSLoopSquare(m, work->t + b);
+  }
+  return IDRSBlockNorm(system->work, tt);
+}
+
+/* beta = beta + sign c, of the columns of a start that has broken down: r - G c is orthogonal to all columns of P that there are */
+IDRS_INLINE void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt columns, PetscReal sign)
+{
+  if (IDRS_MEMBER == IDRS_LANE) {
+    if (sign > 0.0) IDRSScalarsCombine(&system->scalars, 0);
+    for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) system->scalars.beta[j] += sign * system->scalars.c[j];
+  }
+}
+
+/* A recurrence from the present r, to its end; its counts the steps that the iterate has made */
+IDRS_INLINE IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
+{
+  const IDRSBlockWork *work    = system->work;
+  const PetscInt       n       = system->A.n;
+  IDRSBlockOutcome     outcome = {IDRS_BLOCK_LIMIT, 0, PETSC_FALSE, 0.0};
+  PetscBool            start   = PETSC_TRUE;
+  PetscInt             k       = 0;
+  PetscReal            rr      = 0.0;
+
+  if (IDRS_MEMBER == 0) IDRSScalarsReset(&system->scalars);
+  IDRS_FOR_MY_ROWS(b, m, n) rr += IDRSLoopSquare(m, work->r + b);
+  IDRS_SYNC_TEAM();
+  while (result->its < system->limits->maxits) {
+    const PetscBool    omega = (PetscBool)(k == s), withr = (PetscBool)(start || omega);
+    PetscScalar       *u = omega ? work->v : work->U + k * n, *x = omega ? work->t : work->G + k * n;
+    const PetscScalar *square;
+
+    IDRSBlockDirection(system, s, k, start, u);
+    IDRS_SYNC_TEAM();
+    IDRSBlockProject(system, s, withr, rr, u, x);
+    result->products++;
+    /* r^H r, of an r that the omega step after the start has changed with its direction */
+    square           = system->scalars.sums + (withr ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s));
+    outcome.norm     = PetscSqrtReal(PetscRealPart(*square));
+    outcome.columns  = omega && !start ? s : k;
+    outcome.combined = (PetscBool)(start && omega);
+    if (!(outcome.norm <= PETSC_MAX_REAL)) outcome.why = IDRS_BLOCK_NOT_FINITE;
+    else if (outcome.norm <= tolerance) outcome.why = IDRS_BLOCK_TOLERANCE;
+    else if (outcome.norm > limit) outcome.why = IDRS_BLOCK_GROWTH;
+    else if (!IDRSBlockContinue(system, k, start)) outcome.why = IDRS_BLOCK_BREAKDOWN;
+    if (outcome.why != IDRS_BLOCK_LIMIT) break;
+    result->its++;
+    rr = omega ? IDRSBlockAdvance(system, s) : IDRSBlockUpdate(system, s, k, start);
+    if (omega) start = PETSC_FALSE;
+    k                = omega ? 0 : k + 1;
+    outcome.columns  = k;
+    outcome.combined = PETSC_FALSE;
+  }
+  if (outcome.why == IDRS_BLOCK_BREAKDOWN && start) outcome.combined = PETSC_TRUE;
+  if (outcome.combined) IDRSBlockCombineStart(system, outcome.columns, 1.0);
+  return outcome;
+}
+
+/* y is the iterate of which v = y and t = b - A y are there: the begin of the next recurrence */
+IDRS_INLINE void IDRSBlockAccept(const IDRSBlockSystem *system)
+{
+  IDRS_FOR_MY_ROWS(b, m, system->A.n)
+  {
+    for (PetscInt i = b; i < b + m; i++) {
+      system->x[i] = system->y[i] = system->work->v[i];
+      system->work->r[i]          = system->work->t[i];
+    }
+  }
+}
+
+/* Verifies where a recurrence has ended, and keeps the better of x and its iterate. Returns ||b - A x|| */
+IDRS_INLINE PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOutcome *outcome, PetscReal before, IDRSBlockResult *result)
+{
+  PetscReal norm = IDRSBlockTrueResidual(system, outcome->columns);
+
+  result->products++;
+  if (outcome->combined && !(norm <= outcome->norm)) {
+    IDRSBlockCombineStart(system, outcome->columns, -1.0);
+    norm = IDRSBlockTrueResidual(system, outcome->columns);
+    result->products++;
+  }
+  if (!(norm <= before)) {
+    IDRS_FOR_MY_ROWS(b, m, system->A.n)
+    {
+      for (PetscInt i = b; i < b + m; i++) system->y[i] = system->x[i];
+    }
+    norm = IDRSBlockTrueResidual(system, 0);
+    result->products++;
+  }
+  IDRSBlockAccept(system);
+  return norm;
+}
+
+/* x = 0 and r = b, scaled where it is very small: returns ||r|| */
+IDRS_INLINE PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
+{
+  PetscReal norm = 0.0;
+
+  for (PetscInt attempt = 0; attempt < 3; attempt++) {
+    PetscReal bb = 0.0;
+
+    system->scale = attempt ? system->scale * IDRS_BLOCK_SCALE : (PetscReal)1.0;
+    IDRS_FOR_MY_ROWS(b, m, system->A.n)
+    {
+      for (PetscInt i = b; i < b + m; i++) {
+        system->x[i] = system->y[i] = 0.0;
+        system->work->r[i]          = system->scale * system->b[i];
+      }
+      bb += IDRSLoopSquare(m, system->work->r + b);
+    }
+    norm = IDRSBlockNorm(system->work, bb);
+    if (!(norm < IDRS_BLOCK_SMALL_NORM)) break;
+  }
+  return norm;
+}
+
+/* Whether to stop before another recurrence, and why */
+IDRS_INLINE KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, PetscReal begin, PetscReal tolerance, PetscReal abstol, PetscInt noprogress, const IDRSBlockResult *result)
+{
+  const PetscBool test = (PetscBool)(limits->rtol >= 0.0);
+
+  if (!(result->norm <= PETSC_MAX_REAL)) return KSP_DIVERGED_NANORINF;
+  if (test && result->norm <= tolerance) return result->norm < abstol || begin == 0.0 ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL;
+  if (result->norm == 0.0) return KSP_CONVERGED_HAPPY_BREAKDOWN;
+  if (result->its >= limits->maxits) return test ? KSP_DIVERGED_ITS : KSP_CONVERGED_ITS;
+  if (noprogress <= limits->maxrestarts) return KSP_CONVERGED_ITERATING;
+  return !test && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN : KSP_DIVERGED_BREAKDOWN;
+}
+
+/* Solves A x = b, and tells how it went */
+IDRS_INLINE void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRSBlockResult *result)
+{
+  const IDRSBlockLimits *limits      = system->limits;
+  PetscInt               recurrences = 0, noprogress = 0;
+  PetscReal              begin, abstol, tolerance, least;
+
+  IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
+  system->scalars.shadownorm = 1.0;
+  begin = least    = IDRSBlockBegin(system);
+  abstol           = limits->abstol * system->scale;
+  tolerance        = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;
+  result->its      = 0;
+  result->products = 0;
+  result->norm     = begin;
+  result->reason   = IDRSBlockTest(limits, begin, tolerance, abstol, noprogress, result);
+  while (!result->reason) {
+    IDRSBlockOutcome outcome;
+
+    system->key  = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
+    outcome      = IDRSBlockRecurrence(system, s, tolerance, limits->growth * result->norm, result);
+    result->norm = IDRSBlockVerify(system, &outcome, result->norm, result);
+    noprogress++;
+    if (result->norm <= 0.5 * least) {
+      least      = result->norm;
+      noprogress = 0;
+    }
+    result->reason = outcome.why == IDRS_BLOCK_NOT_FINITE ? KSP_DIVERGED_NANORINF : IDRSBlockTest(limits, begin, tolerance, abstol, noprogress, result);
+  }
+  result->restarts = recurrences ? recurrences - 1 : 0;
+  result->norm /= system->scale;
+  if (system->scale != (PetscReal)1.0) {
+    IDRS_FOR_MY_ROWS(b, m, system->A.n)
+    {
+      for (PetscInt i = b; i < b + m; i++) system->x[i] /= system->scale;
+    }
+  }
+}

@@ -126,7 +126,7 @@ IDRS_INLINE PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const Petsc
 IDRS_INLINE void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
 {
   const IDRSBlockWork *work = system->work;
-  const PetscScalar   *c = system->scalars.c, *inverse = system->A.inverse ? system->A.inverse + system->A.first : NULL;
+  const PetscScalar   *c = system->scalars.c, *inverse = system->A.inverse;
   const PetscInt       n = system->A.n, low = start ? 0 : k, high = start ? k : s;
   PetscScalar          v[IDRS_TEAM_ROWS];
 
@@ -137,7 +137,7 @@ IDRS_INLINE void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, P
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
     IDRSLoopAdd(m, v, -1.0, high - low, c + low, work->G + low * n + b, n);
     for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
-    for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[b + i];
+    for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[system->A.first + b + i];
     if (start || k == s) {
       for (PetscInt i = 0; i < m; i++) u[b + i] = v[i];
     } else {

@@ -128,7 +128,7 @@ static PetscErrorCode PCPolyDeepAssemble(Mat A, IS rows, PetscInt first, PCPolyD
 {
   const PetscInt *garray, *all;
   PetscInt        n, count, columns, end = 0, *places, *ghosts;
-  IDRSRows      inner, outer, others;
+  IDRSRows        inner, outer, others;
   Mat             blocks[2], *submatrices;
   IS              is;
 

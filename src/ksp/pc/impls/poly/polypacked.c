@@ -104,7 +104,7 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     entries;
-  IDRSRows   rows;
+  IDRSRows     rows;
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGet(A, &rows));
@@ -131,7 +131,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     columns, row = 0;
-  IDRSRows   rows;
+  IDRSRows     rows;
   Vec          like;
   IS           is;
 

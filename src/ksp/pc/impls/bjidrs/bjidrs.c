@@ -1,7 +1,7 @@
 /*
    The preconditioner PCBJIDRS: type, set-up, application, options
 
-     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by IDR(s) of its own: blocksolve.h
+     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by IDR(s) of its own: idrsblocksolve.h
 */
 #include "bjidrs.h"
 #include "bjidrsimpl.h"

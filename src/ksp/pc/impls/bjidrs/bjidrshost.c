@@ -2,7 +2,21 @@
    All systems one after another, in the memory of the host
 */
 #include "bjidrsimpl.h"
-#include "blocksolve.h"
+
+/* A team of one */
+#define IDRS_MEMBER    0
+#define IDRS_MEMBERS   1
+#define IDRS_TEAM_ROWS 256
+#define IDRS_SYNC_TEAM() \
+  do { \
+  } while (0)
+
+static inline void IDRSTeamSum(const PetscScalar part[], PetscInt count, PetscScalar sums[])
+{
+  for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
+}
+
+#include <petscidrs/private/idrsblocksolve.h>
 
 IDRS_VECTORISED static void BJIDRSSolveBlock(IDRSBlockSystem *system, IDRSBlockResult *result)
 {

@@ -9,7 +9,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
-#include "blocklimits.h"
+#include <petscidrs/private/idrsblocklimits.h>
 
 /* Where the blocks come from */
 typedef enum {

@@ -13,31 +13,23 @@
    A recurrence ends where its residual meets the tolerance, breaks down, or has grown so much that little would be left of the digits of x. Then b - A x is
    computed. Where that does not meet the tolerance, another recurrence starts from the better x, with the seed after this one.
 
-   No PETSc call: compiled for host and device.
+   The file that includes this one has defined its team:
+
+     IDRS_MEMBER, IDRS_MEMBERS         number of the thread, and of all
+     IDRS_TEAM_ROWS                    consecutive rows that a member takes at once
+     IDRS_SYNC_TEAM()                  all members meet
+     IDRSTeamSum(part, count, sums)    adds up what the members have; sums are for all of them, once they have met
+
+   IDRSBlockSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for host and device.
 */
 #pragma once
 
 #include <petscidrs/private/idrsloops.h>
-#include "blocklimits.h"
+#include <petscidrs/private/idrsblocklimits.h>
 
 /* Smaller norms of b are scaled, once or twice, as the squares of their residuals lose digits, or vanish */
 #define IDRS_BLOCK_SMALL_NORM (PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON)) / PETSC_MACHINE_EPSILON)
 #define IDRS_BLOCK_SCALE      (PetscSqrtReal(PETSC_MAX_REAL) * PETSC_MACHINE_EPSILON)
-
-/* Members of a team: thread and threads of a block on a device; and consecutive rows that one takes at once */
-#if defined(__CUDA_ARCH__)
-  #define IDRS_TEAM_ROWS   1
-  #define IDRS_MEMBER      ((PetscInt)threadIdx.x)
-  #define IDRS_MEMBERS     ((PetscInt)blockDim.x)
-  #define IDRS_SYNC_TEAM() __syncthreads()
-#else
-  #define IDRS_TEAM_ROWS 256
-  #define IDRS_MEMBER    0
-  #define IDRS_MEMBERS   1
-  #define IDRS_SYNC_TEAM() \
-    do { \
-    } while (0)
-#endif
 
 /* The rows b ... b + m - 1 of this member, again and again until it has had all of its own */
 #define IDRS_FOR_MY_ROWS(b, m, n) for (PetscInt b = IDRS_TEAM_ROWS * IDRS_MEMBER, m; b < (n) && ((m = PetscMin(IDRS_TEAM_ROWS, (n) - b)), 1); b += IDRS_TEAM_ROWS * IDRS_MEMBERS)
@@ -53,7 +45,7 @@ typedef struct {
 typedef struct {
   PetscScalar *G, *U, *r, *v, *t;
   PetscScalar  storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
-  PetscReal    norm;
+  PetscScalar  square;
   PetscBool    continues;
 } IDRSBlockWork;
 
@@ -85,22 +77,14 @@ typedef struct {
   PetscReal              scale; /* of b, and of x until the end */
 } IDRSBlockSystem;
 
-/* Adds up what the members have: count sums, of which those of hashed entries are in units of IDRS_SHADOW_UNIT */
-IDRS_INLINE void IDRSBlockSum(const PetscScalar part[], PetscInt count, PetscScalar sums[])
-{
-  for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
-}
-
 /* The norm of a vector of which this member has part of the square */
 IDRS_INLINE PetscReal IDRSBlockNorm(IDRSBlockWork *work, PetscReal part)
 {
   const PetscScalar square = part;
-  PetscScalar       sum;
 
-  IDRSBlockSum(&square, 1, &sum);
-  if (IDRS_MEMBER == 0) work->norm = PetscSqrtReal(PetscRealPart(sum));
+  IDRSTeamSum(&square, 1, &work->square);
   IDRS_SYNC_TEAM();
-  return work->norm;
+  return PetscSqrtReal(PetscRealPart(work->square));
 }
 
 /* Entry i of A u */
@@ -179,7 +163,7 @@ IDRS_INLINE void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, Pet
   part[IDRS_SUM_XX(s)] = xx;
   part[IDRS_SUM_RR(s)] = rr;
   part[IDRS_SUM_YY(s)] = yy;
-  IDRSBlockSum(part, IDRS_SUMS(s, withr), system->scalars.sums);
+  IDRSTeamSum(part, IDRS_SUMS(s, withr), system->scalars.sums);
   IDRS_SYNC_TEAM();
 }
 

@@ -1,0 +1,195 @@
+static char help[] = "The solve of a block by a team of threads, as a GPU has it, on the host: right for every size of the team, and the same bits again.\n\n";
+
+#include "systems.h"
+#include <pthread.h>
+
+/* A member for each thread; one row at a time, so that the rows of members lie side by side */
+#define MOST_MEMBERS 8
+
+static PetscInt          members;
+static __thread PetscInt member;
+static pthread_barrier_t barrier;
+static PetscScalar       parts[MOST_MEMBERS][64];
+
+#define IDRS_MEMBER      member
+#define IDRS_MEMBERS     members
+#define IDRS_TEAM_ROWS   1
+#define IDRS_SYNC_TEAM() (void)pthread_barrier_wait(&barrier)
+
+static void IDRSTeamSum(const PetscScalar part[], PetscInt count, PetscScalar sums[])
+{
+  for (PetscInt i = 0; i < count; i++) parts[member][i] = part[i];
+  IDRS_SYNC_TEAM();
+  for (PetscInt i = member; i < count; i += members) {
+    sums[i] = 0.0;
+    for (PetscInt j = 0; j < members; j++) sums[i] += parts[j][i];
+  }
+}
+
+#include <petscidrs/private/idrsblocksolve.h>
+
+/* What a thread is given, and what it finds */
+typedef struct {
+  PetscInt        number, s;
+  IDRSBlockSystem system;
+  IDRSBlockResult result;
+} Task;
+
+static void *Solve(void *argument)
+{
+  Task *task = (Task *)argument;
+
+  member = task->number;
+  IDRSBlockSolve(&task->system, task->s, &task->result);
+  return NULL;
+}
+
+/* Solves with the rows of A that begin at first, by so many threads; all must find the same */
+static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSBlockLimits *limits, PetscInt count, const PetscScalar b[], PetscScalar x[], IDRSBlockResult *result)
+{
+  pthread_t       threads[MOST_MEMBERS];
+  Task            tasks[MOST_MEMBERS];
+  IDRSBlockWork   work;
+  IDRSBlockSystem system = {.limits = limits, .b = b, .x = x, .work = &work};
+  PetscScalar    *memory;
+  PetscBool       done;
+  PetscInt        N;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1((2 * limits->s + 4) * n, &memory));
+  work.G   = memory;
+  work.U   = work.G + limits->s * n;
+  work.r   = work.U + limits->s * n;
+  work.v   = work.r + n;
+  work.t   = work.v + n;
+  system.y = work.t + n;
+  system.A = (IDRSBlock){.first = first, .n = n, .inverse = inverse};
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No rows");
+  PetscCall(MatSeqAIJGetArrayRead(A, &system.A.a));
+  members = count;
+  PetscCheck(!pthread_barrier_init(&barrier, NULL, (unsigned int)count), PETSC_COMM_SELF, PETSC_ERR_SYS, "No barrier");
+  for (PetscInt i = 0; i < count; i++) {
+    tasks[i] = (Task){.number = i, .s = limits->s, .system = system};
+    PetscCheck(!pthread_create(&threads[i], NULL, Solve, &tasks[i]), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
+  }
+  for (PetscInt i = 0; i < count; i++) PetscCheck(!pthread_join(threads[i], NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "A thread does not end");
+  (void)pthread_barrier_destroy(&barrier);
+  *result = tasks[0].result;
+  for (PetscInt i = 1; i < count; i++) {
+    const IDRSBlockResult *other = &tasks[i].result;
+
+    PetscCall(ComplainIf(other->reason != result->reason || other->its != result->its || other->products != result->products || other->restarts != result->restarts || (other->norm != result->norm && !PetscIsNanReal(result->norm)), "%" PetscInt_FMT " rows, member %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, not %s after %" PetscInt_FMT, n, i, count,
+                         KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason], result->its));
+  }
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &system.A.a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
+  PetscCall(PetscFree(memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||b - A x|| and ||b|| of these rows, computed here */
+static PetscErrorCode BlockNorms(Mat A, PetscInt first, PetscInt n, const PetscScalar b[], const PetscScalar x[], PetscReal *rnorm, PetscReal *bnorm)
+{
+  PetscReal rr = 0.0, bb = 0.0;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < n; i++) {
+    PetscInt           count;
+    const PetscInt    *columns;
+    const PetscScalar *values;
+    PetscScalar        r = b[i];
+
+    PetscCall(MatGetRow(A, first + i, &count, &columns, &values));
+    for (PetscInt l = 0; l < count; l++) {
+      if (columns[l] >= first && columns[l] < first + n) r -= values[l] * x[columns[l] - first];
+    }
+    PetscCall(MatRestoreRow(A, first + i, &count, &columns, &values));
+    rr += PetscSqr(PetscAbsScalar(r));
+    bb += PetscSqr(PetscAbsScalar(b[i]));
+  }
+  *rnorm = PetscSqrtReal(rr);
+  *bnorm = PetscSqrtReal(bb);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks of these rows of a grid, of which the matrix has more on both sides */
+static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar inverse[])
+{
+  const PetscInt ns[] = {1, 2, 7, 8, 31, 64, 300}, teams[] = {1, 2, 3, 8}, first = 17;
+
+  PetscFunctionBeginUser;
+  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(ns); in++) {
+    for (size_t is = 0; is < SIZES; is++) {
+      for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(teams); it++) {
+        const PetscInt  n      = ns[in];
+        IDRSBlockLimits limits = {.rtol = rtol, .abstol = 0.0, .cosine = 0.5, .growth = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75), .s = sizes[is], .maxits = 1000, .maxrestarts = 10, .seed = it};
+        IDRSBlockResult result, again;
+        PetscScalar     x[300], y[300];
+        PetscReal       rnorm, bnorm;
+        PetscBool       same;
+
+        PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], b + first, x, &result));
+        PetscCall(BlockNorms(A, first, n, b + first, x, &rnorm, &bnorm));
+        PetscCall(ComplainIf(result.reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: %s, ||b - A x|| = %g of %g", n, sizes[is], teams[it], KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
+        PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], b + first, y, &again));
+        PetscCall(PetscArraycmp(x, y, n, &same));
+        PetscCall(ComplainIf(!same, "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: another x in the same solve", n, sizes[is], teams[it]));
+      }
+    }
+  }
+  PetscCall(Verdict("teams of threads"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All members stop where nothing can be solved: a singular block, one with a NaN, and a limit on iterations */
+static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
+{
+  const KSPConvergedReason expected[] = {KSP_DIVERGED_ITS, KSP_DIVERGED_NANORINF};
+  PetscScalar              c[300], x[300];
+
+  PetscFunctionBeginUser;
+  for (PetscInt what = 0; what < 2; what++) {
+    IDRSBlockLimits limits = {.rtol = rtol, .abstol = 0.0, .cosine = 0.5, .growth = PETSC_MAX_REAL, .s = 4, .maxits = 5, .maxrestarts = 3, .seed = 0};
+    IDRSBlockResult result;
+
+    PetscCall(PetscArraycpy(c, b, 300));
+    if (what) c[100] = NAN;
+    PetscCall(TeamSolve(A, 17, 300, NULL, &limits, 4, c, x, &result));
+    PetscCall(ComplainIf(result.reason != expected[what], "%s instead of %s", KSPConvergedReasons[result.reason], KSPConvergedReasons[expected[what]]));
+  }
+  PetscCall(Verdict("failures"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscScalar *b, *inverse;
+  Mat                A;
+  Vec                rhs, diagonal;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(SystemCreateGrid(PETSC_COMM_SELF, 19, 0.4, LAYOUT_EVEN, &A, &rhs));
+  PetscCall(VecDuplicate(rhs, &diagonal));
+  PetscCall(MatGetDiagonal(A, diagonal));
+  PetscCall(VecReciprocal(diagonal));
+  PetscCall(VecGetArrayRead(rhs, &b));
+  PetscCall(VecGetArrayRead(diagonal, &inverse));
+  PetscCall(TestTeams(A, b, inverse));
+  PetscCall(TestFailures(A, b));
+  PetscCall(VecRestoreArrayRead(diagonal, &inverse));
+  PetscCall(VecRestoreArrayRead(rhs, &b));
+  PetscCall(VecDestroy(&diagonal));
+  PetscCall(VecDestroy(&rhs));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+
+TEST*/

@@ -49,7 +49,7 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   Vec         w = y, other = op->w;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) singles += PCPolyGroup(p->factors[i]) % 2;
+  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
   if (singles % 2) {
     w     = op->w;
     other = y;
@@ -57,17 +57,17 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   if (scaled) PetscCall(PCPolyScale_Private(op, x, w));
   else PetscCall(VecCopy(x, w));
   if (!p->nfactors) PetscCall(VecScale(w, p0));
-  for (PetscInt i = 0; i < p->nfactors; i += PCPolyGroup(p->factors[i])) {
-    const PCPolyRoot nu      = p->factors[i];
-    const PetscReal  modulus = PCPolyModulus(nu);
+  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) {
+    const IDRSRoot  nu      = p->factors[i];
+    const PetscReal modulus = IDRSRootModulus(nu);
 
-    if (PCPolyGroup(nu) == 2) {
+    if (IDRSRootGroup(nu) == 2) {
       PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, other));
       PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -1.0 / modulus, other, w));
     } else {
       Vec swap = w;
 
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / PCPolyScalar(nu), w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / IDRSRootScalar(nu), w, other));
       w     = other;
       other = swap;
     }
@@ -104,7 +104,7 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
 {
   const PetscInt asked = d;
   PetscBool      found, left = PETSC_FALSE, right = PETSC_FALSE;
-  PCPolyRoot    *ritz;
+  IDRSRoot      *ritz;
 
   PetscFunctionBegin;
   d = PetscMin(d, space->m);
@@ -130,9 +130,9 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
 /* The Chebyshev polynomial of degree d for the interval of the real parts of the Ritz values */
 static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
-  PetscReal   low = PETSC_MAX_REAL, high = 0.0, largest = 0.0;
-  PetscBool   found;
-  PCPolyRoot *ritz, roots[PCPOLY_MAX_DEGREE];
+  PetscReal low = PETSC_MAX_REAL, high = 0.0, largest = 0.0;
+  PetscBool found;
+  IDRSRoot *ritz, roots[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(space->m, &ritz));
@@ -140,11 +140,11 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
   for (PetscInt i = 0; found && i < space->m; i++) {
     low     = PetscMin(low, ritz[i].re);
     high    = PetscMax(high, ritz[i].re);
-    largest = PetscMax(largest, PCPolyModulus(ritz[i]));
+    largest = PetscMax(largest, IDRSRootModulus(ritz[i]));
   }
   PetscCall(PetscFree(ritz));
   if (found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
-    for (PetscInt i = 0; i < d; i++) roots[i] = (PCPolyRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
+    for (PetscInt i = 0; i < d; i++) roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
     PetscCall(PCPolyFromRoots_Private(d, roots, p));
   } else p->remark = PCPOLY_NOT_POSITIVE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -161,9 +161,9 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   *p = (PCPolynomial){.residual = -1.0};
   if (poly->type == PC_POLY_ROOTS_USER) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
   else if (poly->type == PC_POLY_ROOTS_NEUMANN) {
-    PCPolyRoot ones[PCPOLY_MAX_DEGREE];
+    IDRSRoot ones[PCPOLY_MAX_DEGREE];
 
-    for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (PCPolyRoot){1.0, 0.0};
+    for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (IDRSRoot){1.0, 0.0};
     PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
   } else {
     PetscCall(PCPolySpaceCreate_Private(&poly->op, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
@@ -339,8 +339,8 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     PetscReal low = PETSC_MAX_REAL, high = 0.0;
 
     for (PetscInt i = 0; i < p->nroots; i++) {
-      low  = PetscMin(low, PCPolyModulus(p->roots[i]));
-      high = PetscMax(high, PCPolyModulus(p->roots[i]));
+      low  = PetscMin(low, IDRSRootModulus(p->roots[i]));
+      high = PetscMax(high, IDRSRootModulus(p->roots[i]));
     }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "", p->remark ? PCPolyRemarks[p->remark] : ""));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g", (double)low, (double)high));

@@ -10,45 +10,10 @@
 #include <petsc/private/pcimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsroots.h>
 #include "polycopy.h"
 
 #define PCPOLY_MAX_DEGREE 128
-
-/* In real builds pairs of conjugates stand one behind the other, the one with the positive imaginary part first */
-typedef struct {
-  PetscReal re, im;
-} PCPolyRoot;
-
-/* How many roots belong together from this one on: two, where it is the first of a pair of conjugates in a real build */
-static inline PetscInt PCPolyGroup(PCPolyRoot root)
-{
-  return !PetscDefined(USE_COMPLEX) && root.im > 0.0 ? 2 : 1;
-}
-
-static inline PetscReal PCPolyModulus(PCPolyRoot root)
-{
-  return PetscHypotReal(root.re, root.im);
-}
-
-/* a / b, also where the square of |b| overflows or vanishes */
-static inline PCPolyRoot PCPolyQuotient(PCPolyRoot a, PCPolyRoot b)
-{
-  const PetscReal modulus = PCPolyModulus(b);
-
-  a = (PCPolyRoot){a.re / modulus, a.im / modulus};
-  b = (PCPolyRoot){b.re / modulus, b.im / modulus};
-  return (PCPolyRoot){a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
-}
-
-/* A root that is no half of a pair */
-static inline PetscScalar PCPolyScalar(PCPolyRoot root)
-{
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(root.re, root.im);
-#else
-  return root.re;
-#endif
-}
 
 /* What the set-up says of the polynomial */
 typedef enum {
@@ -68,7 +33,7 @@ typedef enum {
 */
 typedef struct {
   PetscInt     degree, nroots, nfactors;
-  PCPolyRoot   roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
+  IDRSRoot     roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
   PetscScalar  p0;        /* p(0) */
   PetscReal    residual;  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, as its Krylov space has it; negative where it is not known */
   PetscInt     dimension; /* of the Krylov space; 0 for none */
@@ -116,7 +81,7 @@ typedef struct {
   PCPolyPrecision precision; /* of the values of the copy */
   PCPolyHalo      halo;      /* exchanges between processes in an application */
   PetscInt        nuser;     /* roots that the user has given */
-  PCPolyRoot     *user;
+  IDRSRoot       *user;
   /* The operator D^{-1}A; A is not referenced, pc->pmat at the set-up */
   PCPolyOperator op;
   PetscInt       unscaled; /* rows whose diagonal entry is zero */
@@ -155,9 +120,8 @@ PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
 PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
 
 /* polyroots.c */
-PETSC_INTERN PetscErrorCode PCPolyLeja_Private(PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PCPolyRoot[]);
-PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const PCPolyRoot[], PetscReal, PetscInt, PetscScalar[]);
-PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const PCPolyRoot[], PCPolynomial *);
+PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const IDRSRoot[], PetscReal, PetscInt, PetscScalar[]);
+PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const IDRSRoot[], PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *, PetscInt, PCPolynomial *);
-PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *, PCPolyRoot[], PetscBool *);
-PETSC_INTERN PetscReal      PCPolyLeastRealPart_Private(const PCPolynomial *, PetscInt, const PCPolyRoot[]);
+PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *, IDRSRoot[], PetscBool *);
+PETSC_INTERN PetscReal      PCPolyLeastRealPart_Private(const PCPolynomial *, PetscInt, const IDRSRoot[]);

@@ -21,50 +21,6 @@
 /* Roots at infinity and coefficients of this relative size are taken for zero: the degree is smaller */
 #define PCPOLY_NEGLIGIBLE (100 * PETSC_MACHINE_EPSILON)
 
-static PetscReal PCPolyDistance(PCPolyRoot a, PCPolyRoot b)
-{
-  return PCPolyModulus((PCPolyRoot){a.re - b.re, a.im - b.im});
-}
-
-/*
-   PCPolyLeja_Private - Leja order: the first is the largest, each of the others the one with the largest product of distances to those before it. In this
-   order no partial product of the factors 1 - z / root becomes much larger than the others.
-
-   With a floor for the distances, relative to the largest modulus, a root may be taken again: m of them, more or less than n. Its product of distances is an
-   estimate of how large a vector is in the direction that the root stands for, after the factors before it. Without a floor each is taken once, and m is n
-*/
-PetscErrorCode PCPolyLeja_Private(PetscInt n, const PCPolyRoot from[], PetscReal floor, PetscInt m, PCPolyRoot to[])
-{
-  PetscReal *measure, largest = 0.0;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(n, &measure));
-  for (PetscInt i = 0; i < n; i++) {
-    measure[i] = PCPolyModulus(from[i]); /* the first is the largest */
-    largest    = PetscMax(largest, measure[i]);
-  }
-  for (PetscInt done = 0; done < m;) {
-    PetscInt best = -1, group;
-
-    for (PetscInt i = 0; i < n; i += PCPolyGroup(from[i])) {
-      if (best < 0 || measure[i] > measure[best]) best = i;
-    }
-    group = PCPolyGroup(from[best]);
-    if (!done) PetscCall(PetscArrayzero(measure, n));
-    if (floor == 0.0) measure[best] = -PETSC_MAX_REAL;
-    for (PetscInt k = 0; k < group; k++) {
-      if (done + k < m) to[done + k] = from[best + k];
-      for (PetscInt i = 0; i < n; i += PCPolyGroup(from[i])) {
-        /* a root that is there twice comes late, but it comes */
-        if (measure[i] > -PETSC_MAX_REAL) measure[i] += PetscLogReal(PetscMax(PCPolyDistance(from[i], from[best + k]) / largest, PetscMax(floor, PETSC_MACHINE_EPSILON)));
-      }
-    }
-    done += group;
-  }
-  PetscCall(PetscFree(measure));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscBool PCPolyIsFinite(PetscInt n, const PetscScalar a[])
 {
   for (PetscInt i = 0; i < n; i++) {
@@ -74,7 +30,7 @@ static PetscBool PCPolyIsFinite(PetscInt n, const PetscScalar a[])
 }
 
 /* Eigenvalues of M, n x n, which is overwritten; found is false where M is not finite, or LAPACK does not find them */
-static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], PCPolyRoot values[], PetscBool *found)
+static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], IDRSRoot values[], PetscBool *found)
 {
   PetscBLASInt bn, lwork, info = 0, one = 1;
   PetscScalar *work;
@@ -89,10 +45,10 @@ static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], PCP
   PetscCall(PetscFPTrapPush(PETSC_FP_TRAP_OFF));
 #if PetscDefined(USE_COMPLEX)
   PetscCallBLAS("LAPACKgeev", LAPACKgeev_("N", "N", &bn, M, &bn, work + 8 * n, NULL, &one, NULL, &one, work, &lwork, re, &info));
-  for (PetscInt i = 0; i < n; i++) values[i] = (PCPolyRoot){PetscRealPart(work[8 * n + i]), PetscImaginaryPart(work[8 * n + i])};
+  for (PetscInt i = 0; i < n; i++) values[i] = (IDRSRoot){PetscRealPart(work[8 * n + i]), PetscImaginaryPart(work[8 * n + i])};
 #else
   PetscCallBLAS("LAPACKgeev", LAPACKgeev_("N", "N", &bn, M, &bn, re, im, NULL, &one, NULL, &one, work, &lwork, &info));
-  for (PetscInt i = 0; i < n; i++) values[i] = (PCPolyRoot){re[i], im[i]};
+  for (PetscInt i = 0; i < n; i++) values[i] = (IDRSRoot){re[i], im[i]};
 #endif
   PetscCall(PetscFPTrapPop());
   PetscCall(PetscFree3(work, re, im));
@@ -101,7 +57,7 @@ static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], PCP
 }
 
 /* PCPolyRitzValues_Private - Eigenvalues of the first m rows of H */
-PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, PCPolyRoot values[], PetscBool *found)
+PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, IDRSRoot values[], PetscBool *found)
 {
   PetscScalar *M;
 
@@ -122,12 +78,12 @@ PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, PCPolyRoot val
 
    Without a scale, gamma = -theta, or |theta| for a pair: then q_j is the product of the factors 1 - z / theta before it
 */
-void PCPolyNewtonBasis_Private(PetscInt m, const PCPolyRoot shifts[], PetscReal scale, PetscInt ld, PetscScalar T[])
+void PCPolyNewtonBasis_Private(PetscInt m, const IDRSRoot shifts[], PetscReal scale, PetscInt ld, PetscScalar T[])
 {
   for (PetscInt k = 0; k < ld * m; k++) T[k] = 0.0;
   for (PetscInt j = 0; j < m;) {
-    const PetscInt    group = PCPolyGroup(shifts[j]);
-    const PetscScalar theta = PCPolyScalar(shifts[j]), gamma = scale > 0.0 ? scale : (group == 2 ? PCPolyModulus(shifts[j]) : -theta);
+    const PetscInt    group = IDRSRootGroup(shifts[j]);
+    const PetscScalar theta = IDRSRootScalar(shifts[j]), gamma = scale > 0.0 ? scale : (group == 2 ? IDRSRootModulus(shifts[j]) : -theta);
 
     T[j + j * ld]     = group == 2 ? shifts[j].re : theta;
     T[j + 1 + j * ld] = gamma;
@@ -146,7 +102,7 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
   PetscScalar *M;
   PetscReal    largest = 0.0;
   PetscBool    found;
-  PCPolyRoot   factors[PCPOLY_MAX_DEGREE];
+  IDRSRoot     factors[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < d; j++) largest = PetscMax(largest, PetscAbsScalar(c[j]));
@@ -159,8 +115,8 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
   }
   for (PetscInt i = 0; i < p->nfactors; i++) M[i + (p->nfactors - 1) * p->nfactors] -= T[d - 1 + (d - 2) * ld] * c[i] / c[d - 1];
   PetscCall(PCPolyEigenvalues_Private(p->nfactors, M, factors, &found));
-  for (PetscInt i = 0; found && i < p->nfactors; i++) found = (PetscBool)(PCPolyModulus(factors[i]) > 0.0);
-  if (found) PetscCall(PCPolyLeja_Private(p->nfactors, factors, 0.0, p->nfactors, p->factors));
+  for (PetscInt i = 0; found && i < p->nfactors; i++) found = (PetscBool)(IDRSRootModulus(factors[i]) > 0.0);
+  if (found) PetscCall(IDRSRootsLeja(p->nfactors, factors, 0.0, p->nfactors, p->factors));
   else p->degree = 0;
   PetscCall(PetscFree(M));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -173,7 +129,7 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
 
    and the sum of these is 1 - pi = z p
 */
-PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const PCPolyRoot roots[], PCPolynomial *p)
+PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const IDRSRoot roots[], PCPolynomial *p)
 {
   PetscScalar *T, *c;
 
@@ -182,19 +138,19 @@ PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const PCPolyRoot roots[], PCP
   p->residual = -1.0;
   p->nroots   = d;
   p->p0       = 0.0;
-  PetscCall(PCPolyLeja_Private(d, roots, 0.0, d, p->roots));
+  PetscCall(IDRSRootsLeja(d, roots, 0.0, d, p->roots));
   PCPolyNewtonBasis_Private(d, p->roots, 0.0, d + 1, T);
   for (PetscInt j = 0; j < d;) {
-    const PCPolyRoot theta   = p->roots[j];
-    const PetscReal  modulus = PCPolyModulus(theta);
+    const IDRSRoot  theta   = p->roots[j];
+    const PetscReal modulus = IDRSRootModulus(theta);
 
-    if (PCPolyGroup(theta) == 2) {
+    if (IDRSRootGroup(theta) == 2) {
       c[j]     = theta.re / modulus / modulus;
       c[j + 1] = -1.0 / modulus;
       p->p0 += 2.0 * c[j];
       j += 2;
     } else {
-      c[j] = 1.0 / PCPolyScalar(theta);
+      c[j] = 1.0 / IDRSRootScalar(theta);
       p->p0 += c[j];
       j++;
     }
@@ -215,7 +171,7 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
   PetscScalar   *R, *W, *work, *M;
   PetscReal      norm = 0.0;
   PetscBool      found;
-  PCPolyRoot     roots[PCPOLY_MAX_DEGREE];
+  IDRSRoot       roots[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
   p->degree = p->nroots = p->nfactors = 0;
@@ -248,14 +204,14 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
     PetscCall(PCPolySetFactors_Private(d, W, ld, space->H, p));
     PetscCall(PCPolyEigenvalues_Private(d, M, roots, &found));
     norm = 0.0;
-    for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, PCPolyModulus(roots[i]));
+    for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, IDRSRootModulus(roots[i]));
     for (PetscInt i = 0; found && i < d; i++) {
       /* of a pair of conjugates each takes the place of the inverse of the other, so that the positive imaginary part stays first */
-      const PCPolyRoot inverse = PCPolyQuotient((PCPolyRoot){1.0, 0.0}, (PCPolyRoot){roots[i].re, PetscDefined(USE_COMPLEX) ? roots[i].im : -roots[i].im});
+      const IDRSRoot inverse = IDRSRootQuotient((IDRSRoot){1.0, 0.0}, (IDRSRoot){roots[i].re, PetscDefined(USE_COMPLEX) ? roots[i].im : -roots[i].im});
 
-      if (PCPolyModulus(roots[i]) > PCPOLY_NEGLIGIBLE * norm) roots[p->nroots++] = inverse;
+      if (IDRSRootModulus(roots[i]) > PCPOLY_NEGLIGIBLE * norm) roots[p->nroots++] = inverse;
     }
-    PetscCall(PCPolyLeja_Private(p->nroots, roots, 0.0, p->nroots, p->roots));
+    PetscCall(IDRSRootsLeja(p->nroots, roots, 0.0, p->nroots, p->roots));
     if (!found) p->degree = 0;
   }
   PetscCall(PetscFree4(R, W, work, M));
@@ -263,17 +219,17 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
 }
 
 /* PCPolyLeastRealPart_Private - Smallest Re(1 - pi(lambda)) of these lambda: where it is positive, A p(A) leaves them in the right half plane */
-PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const PCPolyRoot lambda[])
+PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const IDRSRoot lambda[])
 {
   PetscReal least = PETSC_MAX_REAL;
 
   for (PetscInt k = 0; k < n; k++) {
-    PCPolyRoot pi = {1.0, 0.0};
+    IDRSRoot pi = {1.0, 0.0};
 
     for (PetscInt i = 0; i < p->nroots; i++) {
-      const PCPolyRoot quotient = PCPolyQuotient(lambda[k], p->roots[i]), factor = {1.0 - quotient.re, -quotient.im};
+      const IDRSRoot quotient = IDRSRootQuotient(lambda[k], p->roots[i]), factor = {1.0 - quotient.re, -quotient.im};
 
-      pi = (PCPolyRoot){pi.re * factor.re - pi.im * factor.im, pi.re * factor.im + pi.im * factor.re};
+      pi = (IDRSRoot){pi.re * factor.re - pi.im * factor.im, pi.re * factor.im + pi.im * factor.re};
     }
     least = PetscMin(least, 1.0 - pi.re);
   }

@@ -58,42 +58,18 @@ static PetscErrorCode PCPolyGetRootsType_Poly(PC pc, PCPolyRootsType *type)
 
 static PetscErrorCode PCPolySetRoots_Poly(PC pc, PetscInt n, const PetscReal re[], const PetscReal im[])
 {
-  PC_Poly    *poly = (PC_Poly *)pc->data;
-  PetscInt    done = 0;
-  PCPolyRoot *roots;
-  PetscBool  *taken;
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  IDRSRoot *roots;
 
   PetscFunctionBegin;
   PetscCheck(n >= 1 && n <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): the number of roots %" PetscInt_FMT " must be in 1 to %d", n, PCPOLY_MAX_DEGREE);
   PetscCheck(re, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_NULL, "PCPolySetRoots(): no array for %" PetscInt_FMT " roots", n);
+  PetscCall(IDRSRootsCreate("PCPolySetRoots(): root", n, re, im, &roots));
   for (PetscInt i = 0; i < n; i++) {
-    const PetscReal b = im ? im[i] : 0.0;
-
-    PetscCheck(!PetscIsInfOrNanReal(re[i]) && !PetscIsInfOrNanReal(b), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): root %" PetscInt_FMT " = %g + %gi is not finite", i, (double)re[i], (double)b);
-    PetscCheck(re[i] != 0.0 || b != 0.0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
+    if (re[i] != 0.0 || (im && im[i] != 0.0)) continue;
+    PetscCall(PetscFree(roots));
+    SETERRQ(PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
   }
-  PetscCall(PetscMalloc1(n, &roots));
-  PetscCall(PetscCalloc1(n, &taken));
-  for (PetscInt i = 0; i < n; i++) {
-    const PetscReal b    = im ? im[i] : 0.0;
-    PetscInt        pair = -1;
-
-    if (taken[i]) continue;
-    roots[done++] = (PCPolyRoot){re[i], b};
-    if (PetscDefined(USE_COMPLEX) || b == 0.0) continue;
-    for (PetscInt k = i + 1; k < n && pair < 0; k++) {
-      if (!taken[k] && PCPolyModulus((PCPolyRoot){re[k] - re[i], im[k] + b}) <= 10 * PETSC_MACHINE_EPSILON * PCPolyModulus(roots[done - 1])) pair = k;
-    }
-    if (pair < 0) {
-      PetscCall(PetscFree(roots));
-      PetscCall(PetscFree(taken));
-    }
-    PetscCheck(pair >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "PCPolySetRoots(): root %" PetscInt_FMT " = %g + %gi comes without its conjugate, and scalars are real", i, (double)re[i], (double)b);
-    taken[pair]        = PETSC_TRUE;
-    roots[done - 1].im = PetscAbsReal(b);
-    roots[done++]      = (PCPolyRoot){re[i], -PetscAbsReal(b)};
-  }
-  PetscCall(PetscFree(taken));
   PetscCall(PetscFree(poly->user));
   poly->user  = roots;
   poly->nuser = n;

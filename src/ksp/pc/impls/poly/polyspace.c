@@ -112,12 +112,12 @@ static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[]
 }
 
 /* A scale for the vectors of the next pass: the geometric mean of the distances of the first shift to the others, as vectors must neither overflow nor vanish */
-static PetscReal PCPolyCapacity(PetscInt n, const PCPolyRoot shifts[])
+static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
 {
   PetscReal sum = 0.0, scale;
 
-  for (PetscInt i = 1; i < n; i++) sum += PetscLogReal(PCPolyModulus((PCPolyRoot){shifts[0].re - shifts[i].re, shifts[0].im - shifts[i].im}) + PETSC_SMALL);
-  scale = n > 1 ? PetscExpReal(sum / (n - 1)) : PCPolyModulus(shifts[0]);
+  for (PetscInt i = 1; i < n; i++) sum += PetscLogReal(IDRSRootModulus((IDRSRoot){shifts[0].re - shifts[i].re, shifts[0].im - shifts[i].im}) + PETSC_SMALL);
+  scale = n > 1 ? PetscExpReal(sum / (n - 1)) : IDRSRootModulus(shifts[0]);
   return scale > 0.0 ? scale : 1.0;
 }
 
@@ -128,7 +128,7 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
   PetscScalar *T, *R, *W;
   PetscReal    norm, scale;
   PetscBool    dependent = PETSC_FALSE, found;
-  PCPolyRoot  *ritz, *shifts;
+  IDRSRoot    *ritz, *shifts;
   Vec         *K;
   void        *memory;
 
@@ -160,7 +160,7 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
     PetscCallMPI(MPI_Bcast(ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
     if (!space->m || PetscIsInfOrNanReal(ritz[0].re)) break;
     columns = m;
-    PetscCall(PCPolyLeja_Private(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
+    PetscCall(IDRSRootsLeja(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);
   }
   PetscCall(IDRSVecsDestroy(m + 1, &K, &memory));

@@ -1,0 +1,45 @@
+/*
+   Roots and shifts of polynomials, and the order in which they are taken
+*/
+#pragma once
+
+#include <petscsys.h>
+
+/* In real builds pairs of conjugates stand one behind the other, the one with the positive imaginary part first */
+typedef struct {
+  PetscReal re, im;
+} IDRSRoot;
+
+/* How many roots belong together from this one on: two, where it is the first of a pair of conjugates in a real build */
+static inline PetscInt IDRSRootGroup(IDRSRoot root)
+{
+  return !PetscDefined(USE_COMPLEX) && root.im > 0.0 ? 2 : 1;
+}
+
+static inline PetscReal IDRSRootModulus(IDRSRoot root)
+{
+  return PetscHypotReal(root.re, root.im);
+}
+
+/* a / b, also where the square of |b| overflows or vanishes */
+static inline IDRSRoot IDRSRootQuotient(IDRSRoot a, IDRSRoot b)
+{
+  const PetscReal modulus = IDRSRootModulus(b);
+
+  a = (IDRSRoot){a.re / modulus, a.im / modulus};
+  b = (IDRSRoot){b.re / modulus, b.im / modulus};
+  return (IDRSRoot){a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
+}
+
+/* A root that is no half of a pair */
+static inline PetscScalar IDRSRootScalar(IDRSRoot root)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(root.re, root.im);
+#else
+  return root.re;
+#endif
+}
+
+PETSC_INTERN PetscErrorCode IDRSRootsCreate(const char[], PetscInt, const PetscReal[], const PetscReal[], IDRSRoot **);
+PETSC_INTERN PetscErrorCode IDRSRootsLeja(PetscInt, const IDRSRoot[], PetscReal, PetscInt, IDRSRoot[]);

@@ -1,0 +1,133 @@
+/*
+   Powers of a matrix as their users call them: checks and the choice of the back end
+*/
+#include <petsc/private/matimpl.h>
+#include <petsc/private/vecimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrspowers.h>
+
+static PetscErrorCode IDRSPowersCheckArray(MPI_Comm comm, const char who[], const char name[], PetscInt n, const PetscScalar a[])
+{
+  PetscFunctionBegin;
+  PetscCheck(a || !n, comm, PETSC_ERR_ARG_NULL, "%s(): no array %s for %" PetscInt_FMT " numbers", who, name, n);
+  for (PetscInt i = 0; i < n; i++) PetscCheck(!PetscIsInfOrNanScalar(a[i]), comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): %s[%" PetscInt_FMT "] = %g is not finite", who, name, i, (double)PetscAbsScalar(a[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The parts of the sequence, checked */
+static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], IDRSPowers *powers)
+{
+  MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscInt M, N, n;
+
+  PetscFunctionBegin;
+  PetscCheck(k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, k);
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ, "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M, N);
+  PetscCall(VecGetSize(x, &n));
+  PetscCheck(n == N, comm, PETSC_ERR_ARG_SIZ, "%s(): x has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " columns", who, n, N);
+  if (inverse) {
+    PetscCall(VecGetSize(inverse, &n));
+    PetscCheck(n == N, comm, PETSC_ERR_ARG_SIZ, "%s(): the diagonal has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " rows", who, n, N);
+  }
+  PetscCall(IDRSPowersCheckArray(comm, who, "gamma", k, gamma));
+  PetscCall(IDRSPowersCheckArray(comm, who, "theta", k, theta));
+  PetscCall(IDRSPowersCheckArray(comm, who, "mu", k, mu));
+  *powers = (IDRSPowers){.A = A, .inverse = inverse, .k = k, .gamma = gamma, .theta = theta, .mu = mu};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatPowersMult - Computes a sequence of polynomials of a matrix times a vector, $v_1, \ldots, v_k$
+
+  Collective
+
+  Input Parameters:
++ A       - the matrix, as many rows as columns
+. inverse - diagonal of $D^{-1}$, which scales the rows of A, or `NULL`
+. x       - the vector $v_0$
+. k       - how many vectors to compute, 0 or larger
+. gamma   - array of k scale factors
+. theta   - array of k shifts
+- mu      - array of k coefficients; the first is not used
+
+  Output Parameter:
+. v - array of k vectors, none of which is x: v[j - 1] is $v_j$
+
+  Level: intermediate
+
+  Notes:
+  The sequence is
+
+  $$
+  v_0 = x, \quad v_j = \gamma_j (D^{-1}A - \theta_j) v_{j-1} - \mu_j v_{j-2}, \quad j = 1, \ldots, k,
+  $$
+
+  with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
+
+  Each step takes one `MatMult()`, of any type of matrix.
+
+.seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MatMult()`
+@*/
+PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], Vec v[])
+{
+  IDRSPowers powers;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
+  PetscValidHeaderSpecific(x, VEC_CLASSID, 3);
+  PetscValidLogicalCollectiveInt(A, k, 4);
+  PetscCall(IDRSPowersSet("MatPowersMult", A, inverse, x, k, gamma, theta, mu, &powers));
+  for (PetscInt j = 0; j < k; j++) {
+    PetscValidHeaderSpecific(v[j], VEC_CLASSID, 8);
+    PetscCheck(v[j] != x, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x", j);
+  }
+  PetscCall((*IDRSPowers_Mat.powers)(&powers, x, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatPowersSum - Computes a polynomial of a matrix times a vector, $y = c_0 v_0 + \ldots + c_k v_k$
+
+  Collective
+
+  Input Parameters:
++ A       - the matrix, as many rows as columns
+. inverse - diagonal of $D^{-1}$, which scales the rows of A, or `NULL`
+. x       - the vector $v_0$
+. k       - degree of the polynomial, 0 or larger
+. gamma   - array of k scale factors
+. theta   - array of k shifts
+. mu      - array of k coefficients; the first is not used
+- c       - array of k + 1 coefficients of the sum
+
+  Output Parameters:
++ y  - the sum, another vector than x
+- vk - the last vector of the sequence, another than x and y, or `NULL`
+
+  Level: intermediate
+
+  Note:
+  See `MatPowersMult()` for the sequence. The vectors between are not kept: the matrix keeps three work vectors for them.
+
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MatMult()`
+@*/
+PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)
+{
+  IDRSPowers powers;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
+  PetscValidHeaderSpecific(x, VEC_CLASSID, 3);
+  PetscValidLogicalCollectiveInt(A, k, 4);
+  PetscValidHeaderSpecific(y, VEC_CLASSID, 9);
+  if (vk) PetscValidHeaderSpecific(vk, VEC_CLASSID, 10);
+  PetscCall(IDRSPowersSet("MatPowersSum", A, inverse, x, k, gamma, theta, mu, &powers));
+  PetscCall(IDRSPowersCheckArray(PetscObjectComm((PetscObject)A), "MatPowersSum", "c", k + 1, c));
+  PetscCheck(y != x && vk != x && vk != y, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): x, y and vk must be different vectors");
+  PetscCall((*IDRSPowers_Mat.sum)(&powers, x, c, y, vk));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,354 @@
+static char help[] = "Matrix powers: every step against long double, componentwise, with a bound that does not grow with the number of steps; sums; bases; bad input.\n\n";
+
+#include "systems.h"
+#include "wide.h"
+
+#define MOST 40
+
+/* Coefficients of a sequence */
+typedef struct {
+  PetscScalar gamma[MOST], theta[MOST], mu[MOST], c[MOST + 1];
+} Sequence;
+
+/* One without a pattern */
+static void SequenceFill(PetscInt k, Sequence *sequence)
+{
+  for (PetscInt j = 0; j <= k; j++) {
+    sequence->c[j] = PetscSinReal(1.0 + 3.0 * (PetscReal)j);
+    if (j == k) break;
+    sequence->gamma[j] = 0.3 + 0.1 * PetscCosReal((PetscReal)j);
+    sequence->theta[j] = PetscSinReal(0.7 * (PetscReal)j);
+    sequence->mu[j]    = j % 3 ? 0.2 * PetscSinReal(2.0 + (PetscReal)j) : 0.0;
+#if PetscDefined(USE_COMPLEX)
+    sequence->theta[j] += PETSC_i * 0.3 * (PetscReal)(j % 4);
+    sequence->c[j] *= PetscCMPLX(0.6, 0.8);
+#endif
+  }
+}
+
+/* All entries of a vector, on all processes */
+static PetscErrorCode GatherCreate(Vec v, Vec *all)
+{
+  VecScatter scatter;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToAll(v, &scatter, all));
+  PetscCall(VecScatterBegin(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Step j from the vectors computed before it: |v_j - exact| is within the rounding errors of this step alone */
+static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Sequence *sequence, PetscInt j, Vec before, Vec last, Vec next)
+{
+  const PetscReal    parts = PetscDefined(USE_COMPLEX) ? 4.0 : 1.0;
+  const PetscScalar *b, *l, *n, *d = NULL;
+  const Wide         gamma = sequence->gamma[j - 1], theta = sequence->theta[j - 1], mu = j > 1 ? sequence->mu[j - 1] : 0.0;
+  PetscInt           rstart, rend, wrong                                                = 0;
+  Vec                all;
+
+  PetscFunctionBeginUser;
+  PetscCall(GatherCreate(last, &all));
+  PetscCall(VecGetArrayRead(all, &l));
+  PetscCall(VecGetArrayRead(before, &b));
+  PetscCall(VecGetArrayRead(next, &n));
+  if (inverse) PetscCall(VecGetArrayRead(inverse, &d));
+  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    PetscInt           count;
+    const PetscInt    *columns;
+    const PetscScalar *values;
+    Wide               sum  = 0.0, exact;
+    long double        size = 0.0, bound;
+
+    PetscCall(MatGetRow(A, i, &count, &columns, &values));
+    for (PetscInt m = 0; m < count; m++) {
+      sum += (Wide)values[m] * (Wide)l[columns[m]];
+      size += WideAbs((Wide)values[m]) * WideAbs((Wide)l[columns[m]]);
+    }
+    if (d) {
+      sum *= (Wide)d[i - rstart];
+      size *= WideAbs((Wide)d[i - rstart]);
+    }
+    exact = gamma * (sum - theta * (Wide)l[i]) - mu * (Wide)b[i - rstart];
+    bound = (long double)((PetscReal)(count + 8) * parts * PETSC_MACHINE_EPSILON) * (WideAbs(gamma) * (size + WideAbs(theta) * WideAbs((Wide)l[i])) + WideAbs(mu) * WideAbs((Wide)b[i - rstart]));
+    if (!(WideAbs((Wide)n[i - rstart] - exact) <= bound)) wrong++;
+    PetscCall(MatRestoreRow(A, i, &count, &columns, &values));
+  }
+  PetscCall(ComplainIf(wrong, "%s, step %" PetscInt_FMT ": %" PetscInt_FMT " entries are off by more than their rounding errors", what, j, wrong));
+  if (inverse) PetscCall(VecRestoreArrayRead(inverse, &d));
+  PetscCall(VecRestoreArrayRead(next, &n));
+  PetscCall(VecRestoreArrayRead(before, &b));
+  PetscCall(VecRestoreArrayRead(all, &l));
+  PetscCall(VecDestroy(&all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = sum of c_j v_j within rounding errors, and v_k is the last one to the bit */
+static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *sequence, Vec x, Vec v[], Vec y, Vec vk)
+{
+  const PetscScalar *array[MOST + 1], *sum;
+  PetscInt           n, wrong = 0;
+  PetscReal          difference;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(x, &n));
+  for (PetscInt j = 0; j <= k; j++) PetscCall(VecGetArrayRead(j ? v[j - 1] : x, &array[j]));
+  PetscCall(VecGetArrayRead(y, &sum));
+  for (PetscInt i = 0; i < n; i++) {
+    Wide        exact = 0.0;
+    long double size  = 0.0;
+
+    for (PetscInt j = 0; j <= k; j++) {
+      exact += (Wide)sequence->c[j] * (Wide)array[j][i];
+      size += WideAbs((Wide)sequence->c[j]) * WideAbs((Wide)array[j][i]);
+    }
+    if (!(WideAbs((Wide)sum[i] - exact) <= (long double)(4.0 * (PetscReal)(k + 2) * PETSC_MACHINE_EPSILON) * size)) wrong++;
+  }
+  PetscCall(ComplainIf(wrong, "%s, k = %" PetscInt_FMT ": %" PetscInt_FMT " entries of the sum are wrong", what, k, wrong));
+  PetscCall(VecRestoreArrayRead(y, &sum));
+  for (PetscInt j = k; j >= 0; j--) PetscCall(VecRestoreArrayRead(j ? v[j - 1] : x, &array[j]));
+  PetscCall(VecAXPY(vk, -1.0, k ? v[k - 1] : x));
+  PetscCall(VecNorm(vk, NORM_INFINITY, &difference));
+  PetscCall(ComplainIf(difference != 0.0, "%s, k = %" PetscInt_FMT ": the last vector of the sum differs by %g", what, k, (double)difference));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSteps(void)
+{
+  const PetscInt ks[] = {0, 1, 2, 3, 8, MOST};
+
+  PetscFunctionBeginUser;
+  for (PetscInt layout = 0; layout < 2; layout++) {
+    Mat A, S;
+    Vec x, inverse, y, vk, *v;
+
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, layout ? LAYOUT_UNEVEN : LAYOUT_EVEN, &A, &x));
+    PetscCall(ShellCreate(A, PassMult, A, &S));
+    PetscCall(VecDuplicate(x, &y));
+    PetscCall(VecDuplicate(x, &vk));
+    PetscCall(VecDuplicate(x, &inverse));
+    PetscCall(VecDuplicateVecs(x, MOST, &v));
+    PetscCall(VecSetGeneral(x, 0.2));
+    PetscCall(VecSetGeneral(inverse, 0.4));
+    for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(ks); ik++) {
+      for (PetscInt scaled = 0; scaled < 2; scaled++) {
+        for (PetscInt shell = 0; shell < 2; shell++) {
+          const PetscInt k = ks[ik];
+          Mat            M = shell ? S : A;
+          Vec            D = scaled ? inverse : NULL;
+          Sequence       sequence;
+          PetscBool      same;
+          char           what[64];
+
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", shell ? "shell" : "aij", scaled ? ", scaled" : ""));
+          SequenceFill(k, &sequence);
+          PetscCall(MatPowersMult(M, D, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
+          for (PetscInt j = 1; j <= k; j++) PetscCall(CheckStep(what, A, D, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
+          PetscCall(MatPowersSum(M, D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, vk));
+          PetscCall(CheckSum(what, k, &sequence, x, v, y, vk));
+          PetscCall(VecCopy(y, vk));
+          PetscCall(MatPowersSum(M, D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, NULL));
+          PetscCall(VecEqual(y, vk, &same));
+          PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another sum without the last vector", what, k));
+        }
+      }
+    }
+    PetscCall(VecDestroyVecs(MOST, &v));
+    PetscCall(VecDestroy(&inverse));
+    PetscCall(VecDestroy(&vk));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&S));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("steps and sums"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A diagonal matrix, whose powers are polynomials of numbers */
+static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, Mat *A, Vec *x, Vec *values)
+{
+  PetscInt rstart, rend;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, x));
+  PetscCall(VecSetSizes(*x, PETSC_DECIDE, n));
+  PetscCall(VecSetFromOptions(*x));
+  PetscCall(VecDuplicate(*x, values));
+  PetscCall(VecGetOwnershipRange(*x, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) PetscCall(VecSetValue(*values, i, low + (high - low) * (PetscReal)i / (PetscReal)(n - 1), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(*values));
+  PetscCall(VecAssemblyEnd(*values));
+  PetscCall(VecSet(*x, 1.0));
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, rend - rstart, rend - rstart, n, n, 1, NULL, 0, NULL, A));
+  for (PetscInt i = rstart; i < rend; i++) PetscCall(MatSetValue(*A, i, i, 0.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDiagonalSet(*A, *values, INSERT_VALUES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Powers, products of differences, and cosines, from their formulas */
+static PetscErrorCode TestBases(void)
+{
+  const PetscInt  k = 12, n = 41;
+  const PetscReal re[] = {2.0, 0.5, 0.5, -1.0, 1.2, 1.2}, im[] = {0.0, 1.0, -1.0, 0.0, 0.3, -0.3};
+  PetscScalar     gamma[12], theta[12], mu[12];
+  Mat             A;
+  Vec             x, values, *v;
+
+  PetscFunctionBeginUser;
+  PetscCall(DiagonalCreate(n, -1.0, 3.0, &A, &x, &values));
+  PetscCall(VecDuplicateVecs(x, k, &v));
+  for (PetscInt basis = 0; basis < 4; basis++) {
+    const char *const  names[] = {"monomial", "Newton", "Chebyshev, an interval", "Chebyshev, an ellipse"};
+    const PetscScalar *lambda, *last;
+    PetscInt           m;
+    PetscReal          error = 0.0, largest = 0.0;
+
+    if (basis == 0) PetscCall(MatPowersSetMonomial(k, gamma, theta, mu));
+    else if (basis == 1) PetscCall(MatPowersSetNewton(k, 6, re, im, gamma, theta, mu));
+    else PetscCall(MatPowersSetChebyshev(k, 1.0, 2.0, basis == 2 ? 0.0 : 3.0, gamma, theta, mu));
+    PetscCall(MatPowersMult(A, NULL, x, k, gamma, theta, mu, v));
+    PetscCall(VecGetLocalSize(x, &m));
+    PetscCall(VecGetArrayRead(values, &lambda));
+    PetscCall(VecGetArrayRead(v[k - 1], &last));
+    for (PetscInt i = 0; i < m; i++) {
+      const PetscReal z = PetscRealPart(lambda[i]), w = PetscMin(PetscMax((z - 1.0) / 2.0, -1.0), 1.0);
+      PetscReal       exact = 1.0, size = 1.0;
+
+      if (basis == 0) {
+        for (PetscInt j = 0; j < k; j++) exact *= z;
+        size = PetscMax(PetscAbsReal(exact), 1e-6);
+      } else if (basis == 1) {
+        for (PetscInt j = 0; j < k; j++) exact *= PetscRealPart(gamma[0]);
+        for (PetscInt j = 0; j < k; j += 6) { exact *= (z - 2.0) * (z + 1.0) * (PetscSqr(z - 0.5) + 1.0) * (PetscSqr(z - 1.2) + 0.09); }
+        size = 1.0 + PetscAbsReal(exact);
+      } else if (basis == 2) exact = PetscCosReal((PetscReal)k * PetscAcosReal(w));
+      if (basis < 3) error = PetscMax(error, PetscAbsScalar(last[i] - exact) / size);
+      largest = PetscMax(largest, PetscAbsScalar(last[i]));
+    }
+    PetscCall(VecRestoreArrayRead(v[k - 1], &last));
+    PetscCall(VecRestoreArrayRead(values, &lambda));
+    PetscCall(ComplainIf(!(error <= 1000 * PETSC_MACHINE_EPSILON), "%s: error %g", names[basis], (double)error));
+    PetscCall(ComplainIf(basis >= 2 && !(largest <= 1.0 + 1000 * PETSC_MACHINE_EPSILON), "%s: as large as %g", names[basis], (double)largest));
+  }
+  /* one shift alone, and one that is there twice */
+  PetscCall(MatPowersSetNewton(3, 1, re, NULL, gamma, theta, mu));
+  PetscCall(ComplainIf(gamma[2] != 1.0 || theta[2] != 2.0 || mu[2] != 0.0, "one shift"));
+  PetscCall(MatPowersSetNewton(2, 2, (PetscReal[]){0.5, 0.5}, NULL, gamma, theta, mu));
+  PetscCall(ComplainIf(gamma[0] != 1.0 || theta[0] != 0.5 || theta[1] != 0.5, "two equal shifts"));
+  PetscCall(VecDestroyVecs(k, &v));
+  PetscCall(VecDestroy(&values));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("bases"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors of another size and type than before, and a million steps */
+static PetscErrorCode TestUse(void)
+{
+  const PetscInt many = 1000000;
+  PetscScalar   *a;
+  Mat            A;
+  Vec            x, y, values;
+  PetscReal      norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(DiagonalCreate(3, 1.0, 1.0, &A, &x, &values));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(PetscMalloc1(many + 1, &a));
+  for (PetscInt j = 0; j <= many; j++) a[j] = j == many ? 1.0 : 0.0;
+  {
+    PetscScalar *gamma, *mu;
+
+    PetscCall(PetscMalloc1(many, &gamma));
+    PetscCall(PetscCalloc1(many, &mu));
+    for (PetscInt j = 0; j < many; j++) gamma[j] = 1.0;
+    PetscCall(MatPowersSum(A, NULL, x, many, gamma, mu, mu, a, y, NULL));
+    PetscCall(PetscFree(mu));
+    PetscCall(PetscFree(gamma));
+  }
+  PetscCall(VecAXPY(y, -1.0, x));
+  PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(norm != 0.0, "a million powers of the identity differ from it by %g", (double)norm));
+  PetscCall(PetscFree(a));
+  PetscCall(VecDestroy(&values));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a million steps"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestBadInput(void)
+{
+  const PetscScalar good[3] = {1.0, 1.0, 1.0}, bad[3] = {1.0, NAN, 1.0};
+  PetscScalar       out[3];
+  Mat               A, R;
+  Vec               x, y, z, values;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBeginUser;
+  PetscCall(DiagonalCreate(9, 1.0, 2.0, &A, &x, &values));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 9, 8, NULL, &R));
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &z));
+  PetscCall(VecSetSizes(z, PETSC_DECIDE, 8));
+  PetscCall(VecSetFromOptions(z));
+#define Refused(call, name, value) \
+  do { \
+    PetscCall(Listen()); \
+    ierr = call; \
+    PetscCall(Heard()); \
+    PetscCall(CheckError(ierr, #call, name, value)); \
+  } while (0)
+  Refused(MatPowersMult(A, NULL, x, -1, good, good, good, &y), "k", "-1");
+  Refused(MatPowersMult(A, NULL, x, 2, good, bad, good, &y), "theta[1]", "nan");
+  Refused(MatPowersMult(A, NULL, x, 2, good, NULL, good, &y), "theta", "2");
+  Refused(MatPowersMult(A, NULL, x, 1, good, good, good, &x), "v[0]", "x");
+  Refused(MatPowersMult(R, NULL, z, 1, good, good, good, &y), "rows", "8");
+  Refused(MatPowersMult(A, z, x, 1, good, good, good, &y), "diagonal", "8");
+  Refused(MatPowersSum(A, NULL, z, 1, good, good, good, good, y, NULL), "x has", "8");
+  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, bad, y, NULL), "c[1]", "nan");
+  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, x, NULL), "y", "different");
+  Refused(MatPowersSetMonomial(-2, out, out, out), "k", "-2");
+  Refused(MatPowersSetNewton(2, 0, (PetscReal[]){1.0}, NULL, out, out, out), "shifts", "0");
+  Refused(MatPowersSetNewton(2, 1, (PetscReal[]){NAN}, NULL, out, out, out), "shift 0", "nan");
+  if (!PetscDefined(USE_COMPLEX)) Refused(MatPowersSetNewton(2, 1, (PetscReal[]){1.0}, (PetscReal[]){2.0}, out, out, out), "conjugate", "2");
+  Refused(MatPowersSetChebyshev(2, 0.0, -1.0, 2.0, out, out, out), "a =", "-1");
+  Refused(MatPowersSetChebyshev(2, 0.0, 0.0, 0.0, out, out, out), "b =", "0");
+  Refused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");
+#undef Refused
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&R));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&values));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("bad input"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestSteps());
+  PetscCall(TestBases());
+  PetscCall(TestUse());
+  PetscCall(TestBadInput());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+
+TEST*/

@@ -1,5 +1,6 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, and PCBJIDRS, which solves with diagonal blocks, for PETSc
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves with diagonal blocks, and
+   powers of matrices, for PETSc
 */
 #pragma once
 

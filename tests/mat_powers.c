@@ -224,7 +224,7 @@ static PetscErrorCode TestBases(void)
         size = PetscMax(PetscAbsReal(exact), 1e-6);
       } else if (basis == 1) {
         for (PetscInt j = 0; j < k; j++) exact *= PetscRealPart(gamma[0]);
-        for (PetscInt j = 0; j < k; j += 6) { exact *= (z - 2.0) * (z + 1.0) * (PetscSqr(z - 0.5) + 1.0) * (PetscSqr(z - 1.2) + 0.09); }
+        for (PetscInt j = 0; j < k; j += 6) exact *= (z - 2.0) * (z + 1.0) * (PetscSqr(z - 0.5) + 1.0) * (PetscSqr(z - 1.2) + 0.09);
         size = 1.0 + PetscAbsReal(exact);
       } else if (basis == 2) exact = PetscCosReal((PetscReal)k * PetscAcosReal(w));
       else {

@@ -75,7 +75,7 @@ static PetscReal IDRSPowersCapacity(PetscInt n, const IDRSRoot shifts[])
   $v_j = \gamma (D^{-1}A - \theta_j) v_{j-1}$, with the shifts in Leja order, and again from the first one if k is larger than n. Good shifts are Ritz values. $1/\gamma$ is the geometric mean of
   the distances of the shifts from the last one, so that the vectors neither grow nor shrink much.
 
-  With real scalars shifts that are not real come in pairs of conjugates, a ± bi. The two steps of a pair are
+  With real scalars shifts that are not real come in pairs of conjugates, $a \pm bi$. The two steps of a pair are
 
   $$
   v_j = \gamma (D^{-1}A - a) v_{j-1}, \quad v_{j+1} = \gamma (D^{-1}A - a) v_j + (\gamma b)^2 v_{j-1},
@@ -131,8 +131,12 @@ PetscErrorCode MatPowersSetNewton(PetscInt k, PetscInt n, const PetscReal re[], 
   Level: intermediate
 
   Note:
-  With the foci center ± f, $f^2 = a^2 - b^2$, which may be negative, $v_j = \rho^{-j} T_j((D^{-1}A - center) / f) x$ with $\rho = (a + b) / |f|$ up to a factor of modulus one, in real arithmetic. The moduli
-  of these polynomials are at most one in the ellipse, so the vectors do not grow where it encloses the spectrum.
+  $$
+  v_j = T_j((D^{-1}A - center) / f) (f / (a + b))^j x, \quad f^2 = a^2 - b^2,
+  $$
+
+  with the foci of the ellipse at center + f and center - f. The coefficients are real also where b is larger than a. In the ellipse these polynomials are not larger than one, so the vectors do
+  not grow where it encloses the spectrum.
 
 .seealso: [](ch_matrices), `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`
 @*/

@@ -32,18 +32,9 @@ static PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
   PetscFunctionBegin;
   for (PetscInt i = 0; i < 3; i++) {
     PetscBool same = PETSC_FALSE;
-    PetscInt  n, N, m = -1, M = -1;
 
     PetscCall(PetscObjectQuery((PetscObject)A, names[i], (PetscObject *)&work[i]));
-    if (work[i]) {
-      PetscCall(VecGetLocalSize(x, &n));
-      PetscCall(VecGetSize(x, &N));
-      PetscCall(VecGetLocalSize(work[i], &m));
-      PetscCall(VecGetSize(work[i], &M));
-      PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same));
-      if (m != n || M != N) same = PETSC_FALSE;
-    }
-    IDRSCallAllreduce(MPI_IN_PLACE, &same, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A));
+    if (work[i]) PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same)); /* the rows are those of the matrix */
     if (same) continue;
     PetscCall(VecDuplicate(x, &work[i]));
     PetscCall(PetscObjectCompose((PetscObject)A, names[i], (PetscObject)work[i]));

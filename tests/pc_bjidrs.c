@@ -190,6 +190,21 @@ static PetscErrorCode BatchPCCreate(Mat A, PetscInt s, PetscInt seed, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the systems of this matrix are solved there */
+static PetscErrorCode OnGPU(Mat A, PetscBool *gpu)
+{
+  PetscBool cusparse;
+  Vec       b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &b, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, gpu, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (!cusparse) *gpu = PETSC_FALSE;
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* All sizes, numbers of shadow vectors, seeds, with and without Jacobi and coupling */
 static PetscErrorCode TestSolved(void)
 {
@@ -228,6 +243,80 @@ static PetscErrorCode TestSolved(void)
   }
   PetscCall(BlocksDestroy(&blocks));
   PetscCall(Verdict("all blocks are solved"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks so large that a GPU does not have them in shared memory beside small ones, and very many small ones */
+static PetscErrorCode TestLarge(void)
+{
+  const PetscInt large[] = {3000, 1, 64, 2600}, small[] = {1, 2, 3};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES + 1; is++) {
+    const PetscBool many = (PetscBool)(is == SIZES);
+    const PetscInt  s    = many ? 4 : sizes[is];
+    Blocks          blocks;
+    Mat             A;
+    Vec             b, x;
+    PC              pc;
+
+    PetscCall(BlocksCreate(many ? 20000 : 4, many ? small : large, many ? 3 : 4, &blocks));
+    PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(BatchPCCreate(A, s, 1, PCNONE, rtol, 3000, &pc));
+    PetscCall(PCApply(pc, b, x));
+    PetscCall(CheckBlocks(many ? "many blocks" : "large blocks", pc, A, &blocks, rtol, -1, b, x));
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+    PetscCall(BlocksDestroy(&blocks));
+  }
+  PetscCall(Verdict("large blocks and many blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On a GPU: what stands in the memory of the host is solved there, to the same tolerance, and a block may be too large for a GPU only */
+static PetscErrorCode TestBackEnds(void)
+{
+  const PetscInt one[] = {16001};
+  Blocks         blocks;
+  Mat            A;
+  Vec            b, x, bhost, xhost;
+  PC             pc;
+  PetscBool      gpu;
+  PetscErrorCode ierr;
+
+  PetscFunctionBeginUser;
+  for (PetscInt large = 0; large < 2; large++) {
+    PetscCall(BlocksCreate(large ? 1 : PETSC_STATIC_ARRAY_LENGTH(mixed), large ? one : mixed, large ? 1 : PETSC_STATIC_ARRAY_LENGTH(mixed), &blocks));
+    PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
+    PetscCall(OnGPU(A, &gpu));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(VecCreateMPI(PETSC_COMM_WORLD, blocks.rows, PETSC_DETERMINE, &bhost));
+    PetscCall(VecDuplicate(bhost, &xhost));
+    PetscCall(VecCopy(b, bhost));
+    PetscCall(BatchPCCreate(A, 4, 0, PCJACOBI, rtol, 3000, &pc));
+    PetscCall(PCApply(pc, bhost, xhost));
+    PetscCall(CheckBlocks("vectors of the host", pc, A, &blocks, rtol, -1, bhost, xhost));
+    if (large && gpu && blocks.n) {
+      PetscCall(Listen());
+      ierr = PCApply(pc, b, x);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "a block that is too large", "PCBJIDRS", "16001"));
+    } else if (!large) {
+      PetscCall(PCApply(pc, b, x));
+      PetscCall(CheckBlocks("vectors of the matrix", pc, A, &blocks, rtol, -1, b, x));
+    }
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&xhost));
+    PetscCall(VecDestroy(&bhost));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+    PetscCall(BlocksDestroy(&blocks));
+  }
+  PetscCall(Verdict("back ends"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -425,6 +514,7 @@ static PetscErrorCode TestColumns(void)
   KSP                       ksp;
   PC                        pc;
   PetscInt                  n;
+  PetscBool                 gpu;
   const KSPConvergedReason *reasons;
 
   PetscFunctionBeginUser;
@@ -432,7 +522,11 @@ static PetscErrorCode TestColumns(void)
   PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &y));
-  PetscCall(MatCreateDense(PETSC_COMM_WORLD, blocks.rows, PETSC_DECIDE, PETSC_DETERMINE, columns, NULL, &B));
+  PetscCall(OnGPU(A, &gpu));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
+  PetscCall(MatSetSizes(B, blocks.rows, PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(B, gpu ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(B));
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
   for (PetscInt j = 0; j < columns; j++) {
@@ -785,6 +879,8 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestSolved());
+  PetscCall(TestLarge());
+  PetscCall(TestBackEnds());
   PetscCall(TestSources());
   PetscCall(TestBad());
   PetscCall(TestPlace());

@@ -4,33 +4,51 @@ static char help[] = "The solve of a block by a team of threads, as a GPU has it
 #include <pthread.h>
 
 /* A member for each thread; one row at a time, so that the rows of members lie side by side */
-#define MOST_MEMBERS 8
+#define IDRS_TEAM_FUNCTION IDRS_INLINE
+#define IDRS_TEAM_ROWS     1
+#define IDRS_TEAM_ENTRIES  3
+#define MOST_MEMBERS       8
 
-static PetscInt          members;
-static __thread PetscInt member;
+typedef PetscInt IDRSTeamIndex;
+typedef struct {
+  PetscInt member, members;
+} IDRSTeam;
+
 static pthread_barrier_t barrier;
 static PetscScalar       parts[MOST_MEMBERS][64];
 
-#define IDRS_MEMBER      member
-#define IDRS_MEMBERS     members
-#define IDRS_TEAM_ROWS   1
-#define IDRS_SYNC_TEAM() (void)pthread_barrier_wait(&barrier)
-
-static void IDRSTeamSum(const PetscScalar part[], PetscInt count, PetscScalar sums[])
+static inline PetscInt IDRSTeamMember(IDRSTeam team)
 {
-  for (PetscInt i = 0; i < count; i++) parts[member][i] = part[i];
-  IDRS_SYNC_TEAM();
-  for (PetscInt i = member; i < count; i += members) {
+  return team.member;
+}
+
+static inline PetscInt IDRSTeamMembers(IDRSTeam team)
+{
+  return team.members;
+}
+
+static inline void IDRSTeamSync(IDRSTeam team)
+{
+  (void)team;
+  (void)pthread_barrier_wait(&barrier);
+}
+
+static void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
+{
+  for (PetscInt i = 0; i < count; i++) parts[team.member][i] = part[i];
+  IDRSTeamSync(team);
+  for (PetscInt i = team.member; i < count; i += team.members) {
     sums[i] = 0.0;
-    for (PetscInt j = 0; j < members; j++) sums[i] += parts[j][i];
+    for (PetscInt j = 0; j < team.members; j++) sums[i] += parts[j][i];
   }
 }
 
+#include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrsblocksolve.h>
 
 /* What a thread is given, and what it finds */
 typedef struct {
-  PetscInt        number, s;
+  PetscInt        s;
   IDRSBlockSystem system;
   IDRSBlockResult result;
 } Task;
@@ -39,7 +57,6 @@ static void *Solve(void *argument)
 {
   Task *task = (Task *)argument;
 
-  member = task->number;
   IDRSBlockSolve(&task->system, task->s, &task->result);
   return NULL;
 }
@@ -56,21 +73,17 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
   PetscInt        N;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1((2 * limits->s + 4) * n, &memory));
-  work.G   = memory;
-  work.U   = work.G + limits->s * n;
-  work.r   = work.U + limits->s * n;
-  work.v   = work.r + n;
-  work.t   = work.v + n;
-  system.y = work.t + n;
+  PetscCall(PetscMalloc1((IDRS_BLOCK_ENTRIES(limits->s) + 1) * n, &memory));
   system.A = (IDRSBlock){.first = first, .n = n, .inverse = inverse};
+  IDRSBlockSetPanels(&system, limits->s, memory);
+  system.y = memory + IDRS_BLOCK_ENTRIES(limits->s) * n;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No rows");
   PetscCall(MatSeqAIJGetArrayRead(A, &system.A.a));
-  members = count;
   PetscCheck(!pthread_barrier_init(&barrier, NULL, (unsigned int)count), PETSC_COMM_SELF, PETSC_ERR_SYS, "No barrier");
   for (PetscInt i = 0; i < count; i++) {
-    tasks[i] = (Task){.number = i, .s = limits->s, .system = system};
+    tasks[i]             = (Task){.s = limits->s, .system = system};
+    tasks[i].system.team = (IDRSTeam){i, count};
     PetscCheck(!pthread_create(&threads[i], NULL, Solve, &tasks[i]), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
   }
   for (PetscInt i = 0; i < count; i++) PetscCheck(!pthread_join(threads[i], NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "A thread does not end");

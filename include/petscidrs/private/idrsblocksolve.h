@@ -15,10 +15,15 @@
 
    The file that includes this one has defined its team:
 
-     IDRS_MEMBER, IDRS_MEMBERS         number of the thread, and of all
-     IDRS_TEAM_ROWS                    consecutive rows that a member takes at once
-     IDRS_SYNC_TEAM()                  all members meet
-     IDRSTeamSum(part, count, sums)    adds up what the members have; sums are for all of them, once they have met
+     IDRS_TEAM_FUNCTION                      how these functions are declared
+     IDRS_TEAM_ROWS                          consecutive rows that a member takes at once
+     IDRS_TEAM_ENTRIES                       entries of a row that it asks for at once
+     IDRSTeamIndex                           type of the row offsets and columns of the matrix
+     IDRSTeam                                type of what tells a team from others
+     IDRSTeamMember(team)                    number of this thread in it
+     IDRSTeamMembers(team)                   how many there are
+     IDRSTeamSync(team)                      all members meet
+     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for all of them, once they have met
 
    IDRSBlockSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for host and device.
 */
@@ -32,21 +37,21 @@
 #define IDRS_BLOCK_SCALE      (PetscSqrtReal(PETSC_MAX_REAL) * PETSC_MACHINE_EPSILON)
 
 /* The rows b ... b + m - 1 of this member, again and again until it has had all of its own */
-#define IDRS_FOR_MY_ROWS(b, m, n) for (PetscInt b = IDRS_TEAM_ROWS * IDRS_MEMBER, m; b < (n) && ((m = PetscMin(IDRS_TEAM_ROWS, (n) - b)), 1); b += IDRS_TEAM_ROWS * IDRS_MEMBERS)
+#define IDRS_FOR_MY_ROWS(b, m, system) \
+  for (PetscInt b = IDRS_TEAM_ROWS * IDRSTeamMember((system)->team), m; b < (system)->A.n && ((m = IDRS_TEAM_ROWS == 1 ? 1 : PetscMin(IDRS_TEAM_ROWS, (system)->A.n - b)), 1); b += IDRS_TEAM_ROWS * IDRSTeamMembers((system)->team))
 
 typedef struct {
-  PetscInt           first, n;
-  const PetscInt    *i, *j; /* of the whole matrix */
-  const PetscScalar *a;
-  const PetscScalar *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
+  PetscInt             first, n;
+  const IDRSTeamIndex *i, *j; /* of the whole matrix */
+  const PetscScalar   *a;
+  const PetscScalar   *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
 } IDRSBlock;
 
-/* In the memory that the team shares. G and U have s columns of n entries */
+/* In the memory that the team shares */
 typedef struct {
-  PetscScalar *G, *U, *r, *v, *t;
-  PetscScalar  storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
-  PetscScalar  square;
-  PetscBool    continues;
+  PetscScalar storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
+  PetscScalar square;
+  PetscBool   continues;
 } IDRSBlockWork;
 
 /* Why a recurrence has ended, and where: in step k, with so many columns of U that belong to the iterate */
@@ -67,36 +72,59 @@ typedef struct {
 
 /* What all that follows works with */
 typedef struct {
+  IDRSTeam               team;
   IDRSBlock              A;
   const IDRSBlockLimits *limits;
   const PetscScalar     *b;
   PetscScalar           *x, *y;
+  PetscScalar           *G, *U, *r, *v, *t; /* of the team too; G and U have s columns of n entries */
   IDRSBlockWork         *work;
   IDRSScalars            scalars;
   uint64_t               key;   /* of the shadow space */
   PetscReal              scale; /* of b, and of x until the end */
 } IDRSBlockSystem;
 
-/* The norm of a vector of which this member has part of the square */
-IDRS_INLINE PetscReal IDRSBlockNorm(IDRSBlockWork *work, PetscReal part)
-{
-  const PetscScalar square = part;
+/* Entries of the panels and vectors of a system, for each of its rows */
+#define IDRS_BLOCK_ENTRIES(s) (2 * (s) + 3)
 
-  IDRSTeamSum(&square, 1, &work->square);
-  IDRS_SYNC_TEAM();
-  return PetscSqrtReal(PetscRealPart(work->square));
+IDRS_TEAM_FUNCTION void IDRSBlockSetPanels(IDRSBlockSystem *system, PetscInt s, PetscScalar *memory)
+{
+  system->G = memory;
+  system->U = system->G + s * system->A.n;
+  system->r = system->U + s * system->A.n;
+  system->v = system->r + system->A.n;
+  system->t = system->v + system->A.n;
 }
 
-/* Entry i of A u */
-IDRS_INLINE PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+/* The norm of a vector of which this member has part of the square */
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockNorm(const IDRSBlockSystem *system, PetscReal part)
 {
-  const PetscInt end = A->i[A->first + i + 1];
-  PetscScalar    sum = 0.0;
+  PetscScalar square = part;
 
-  for (PetscInt l = A->i[A->first + i]; l < end; l++) {
-    const PetscInt column = A->j[l] - A->first;
+  IDRSTeamSum(system->team, &square, 1, &system->work->square);
+  IDRSTeamSync(system->team);
+  return PetscSqrtReal(PetscRealPart(system->work->square));
+}
 
-    if (column >= 0 && column < A->n) sum += A->a[l] * u[column];
+/* Entry i of A u. No load is in a branch, so that all that are asked for at once are under way at once */
+IDRS_TEAM_FUNCTION PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+{
+  const IDRSTeamIndex begin = A->i[A->first + i], end = A->i[A->first + i + 1];
+  PetscScalar         sum = 0.0;
+
+  for (IDRSTeamIndex l = begin; l < end; l += IDRS_TEAM_ENTRIES) {
+    PetscInt    columns[IDRS_TEAM_ENTRIES];
+    PetscScalar values[IDRS_TEAM_ENTRIES];
+
+    for (int k = 0; k < IDRS_TEAM_ENTRIES; k++) {
+      const IDRSTeamIndex place = PetscMin(l + k, end - 1);
+
+      columns[k] = A->j[place] - A->first;
+      values[k]  = A->a[place];
+    }
+    for (int k = 0; k < IDRS_TEAM_ENTRIES; k++) {
+      if (l + k < end && columns[k] >= 0 && columns[k] < A->n) sum += values[k] * u[columns[k]];
+    }
   }
   return sum;
 }
@@ -107,19 +135,18 @@ IDRS_INLINE PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const Petsc
      start         u = B^{-1}v,   v = r - G(:,0:k) c;   in the omega step after it r = v too
      after it      u = omega B^{-1}v + U(:,k:s) c,   v = r - G(:,k:s) c;   in the omega step u = B^{-1}r
 */
-IDRS_INLINE void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
+IDRS_TEAM_FUNCTION void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
 {
-  const IDRSBlockWork *work = system->work;
-  const PetscScalar   *c = system->scalars.c, *inverse = system->A.inverse;
-  const PetscInt       n = system->A.n, low = start ? 0 : k, high = start ? k : s;
-  PetscScalar          v[IDRS_TEAM_ROWS];
+  const PetscScalar *c = system->scalars.c, *inverse = system->A.inverse;
+  const PetscInt     n = system->A.n, low = start ? 0 : k, high = start ? k : s;
+  PetscScalar        v[IDRS_TEAM_ROWS];
 
-  IDRS_FOR_MY_ROWS(b, m, n)
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
-    PetscScalar *r = work->r + b;
+    PetscScalar *r = system->r + b;
 
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
-    IDRSLoopAdd(m, v, -1.0, high - low, c + low, work->G + low * n + b, n);
+    IDRSLoopAdd(m, v, -1.0, high - low, c + low, system->G + low * n + b, n);
     for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
     for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[system->A.first + b + i];
     if (start || k == s) {
@@ -128,21 +155,21 @@ IDRS_INLINE void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, P
       const PetscScalar omega = system->scalars.omega[0], ck = c[k];
 
       for (PetscInt i = 0; i < m; i++) u[b + i] = omega * v[i] + ck * u[b + i];
-      IDRSLoopAdd(m, u + b, 1.0, s - k - 1, c + k + 1, work->U + (k + 1) * n + b, n);
+      IDRSLoopAdd(m, u + b, 1.0, s - k - 1, c + k + 1, system->U + (k + 1) * n + b, n);
     }
   }
 }
 
 /* x = A u, and the sums of the step, with those of r where it is one of the start or an omega step; rr is this member's part of r^H r */
-IDRS_INLINE void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, PetscBool withr, PetscReal rr, const PetscScalar u[], PetscScalar x[])
+IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, PetscBool withr, PetscReal rr, const PetscScalar u[], PetscScalar x[])
 {
-  const PetscScalar *r = system->work->r;
+  const PetscScalar *r = system->r;
   PetscScalar        part[IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)], *Px = part + IDRS_SUM_PX(s), *Py = part + IDRS_SUM_PY(s), unused = 0.0;
   PetscReal          xx = 0.0, yy = 0.0;
   uint32_t           z0[IDRS_TEAM_ROWS], z1[IDRS_TEAM_ROWS];
 
   for (PetscInt j = 0; j < IDRS_SUMS(s, 1); j++) part[j] = 0.0;
-  IDRS_FOR_MY_ROWS(b, m, system->A.n)
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
     for (PetscInt i = b; i < b + m; i++) x[i] = IDRSBlockRow(&system->A, i, u);
     IDRSLoopShadowRows(m, system->key, (uint64_t)b, z0, z1);
@@ -163,38 +190,37 @@ IDRS_INLINE void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, Pet
   part[IDRS_SUM_XX(s)] = xx;
   part[IDRS_SUM_RR(s)] = rr;
   part[IDRS_SUM_YY(s)] = yy;
-  IDRSTeamSum(part, IDRS_SUMS(s, withr), system->scalars.sums);
-  IDRS_SYNC_TEAM();
+  IDRSTeamSum(system->team, part, IDRS_SUMS(s, withr), system->scalars.sums);
+  IDRSTeamSync(system->team);
 }
 
 /* All that follows from the sums of a step. Returns whether the recurrence goes on */
-IDRS_INLINE PetscBool IDRSBlockContinue(IDRSBlockSystem *system, PetscInt k, PetscBool start)
+IDRS_TEAM_FUNCTION PetscBool IDRSBlockContinue(IDRSBlockSystem *system, PetscInt k, PetscBool start)
 {
-  if (IDRS_MEMBER == IDRS_LANE) {
+  if (IDRSTeamMember(system->team) == IDRS_LANE) {
     PetscReal       rr;
     const PetscBool continues = IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr);
 
     if (IDRS_LANE == 0) system->work->continues = continues;
   }
-  IDRS_SYNC_TEAM();
+  IDRSTeamSync(system->team);
   return system->work->continues;
 }
 
 /* G_k, U_k and r after a step of the start, or a later one: returns this member's part of r^H r */
-IDRS_INLINE PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start)
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start)
 {
-  const IDRSBlockWork *work  = system->work;
-  const PetscScalar   *alpha = system->scalars.alpha, *beta = system->scalars.beta + k;
-  const PetscInt       n  = system->A.n;
-  PetscReal            rr = 0.0;
+  const PetscScalar *alpha = system->scalars.alpha, *beta = system->scalars.beta + k;
+  const PetscInt     n  = system->A.n;
+  PetscReal          rr = 0.0;
 
-  IDRS_FOR_MY_ROWS(b, m, n)
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
-    PetscScalar *g = work->G + k * n + b, *u = work->U + k * n + b, *r = work->r + b;
+    PetscScalar *g = system->G + k * n + b, *u = system->U + k * n + b, *r = system->r + b;
 
     if (start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
-    IDRSLoopAdd(m, g, -1.0, k, alpha, work->G + b, n);
-    IDRSLoopAdd(m, u, -1.0, k, alpha, work->U + b, n);
+    IDRSLoopAdd(m, g, -1.0, k, alpha, system->G + b, n);
+    IDRSLoopAdd(m, u, -1.0, k, alpha, system->U + b, n);
     if (!start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
     rr += IDRSLoopSquare(m, r);
   }
@@ -202,74 +228,71 @@ IDRS_INLINE PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, PetscInt s,
 }
 
 /* y = y + omega p + U beta and r = r - omega t after an omega step, p = B^{-1}r: returns this member's part of r^H r */
-IDRS_INLINE PetscReal IDRSBlockAdvance(const IDRSBlockSystem *system, PetscInt s)
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockAdvance(const IDRSBlockSystem *system, PetscInt s)
 {
-  const IDRSBlockWork *work  = system->work;
-  const PetscScalar   *omega = system->scalars.omega;
-  const PetscInt       n     = system->A.n;
-  PetscReal            rr    = 0.0;
+  const PetscScalar *omega = system->scalars.omega;
+  const PetscInt     n     = system->A.n;
+  PetscReal          rr    = 0.0;
 
-  IDRS_FOR_MY_ROWS(b, m, n)
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
-    IDRSLoopAdd(m, system->y + b, 1.0, 1, omega, work->v + b, n);
-    IDRSLoopAdd(m, system->y + b, 1.0, s, system->scalars.beta, work->U + b, n);
-    IDRSLoopAdd(m, work->r + b, -1.0, 1, omega, work->t + b, n);
-    rr += IDRSLoopSquare(m, work->r + b);
+    IDRSLoopAdd(m, system->y + b, 1.0, 1, omega, system->v + b, n);
+    IDRSLoopAdd(m, system->y + b, 1.0, s, system->scalars.beta, system->U + b, n);
+    IDRSLoopAdd(m, system->r + b, -1.0, 1, omega, system->t + b, n);
+    rr += IDRSLoopSquare(m, system->r + b);
   }
   return rr;
 }
 
 /* v = y + U(:,0:columns) beta and t = b - A v: returns ||t|| */
-IDRS_INLINE PetscReal IDRSBlockTrueResidual(const IDRSBlockSystem *system, PetscInt columns)
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockTrueResidual(const IDRSBlockSystem *system, PetscInt columns)
 {
-  const IDRSBlockWork *work = system->work;
-  const PetscInt       n    = system->A.n;
-  PetscReal            tt   = 0.0;
+  const PetscInt n  = system->A.n;
+  PetscReal      tt = 0.0;
 
-  IDRS_SYNC_TEAM();
-  IDRS_FOR_MY_ROWS(b, m, n)
+  IDRSTeamSync(system->team);
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
-    for (PetscInt i = b; i < b + m; i++) work->v[i] = system->y[i];
-    IDRSLoopAdd(m, work->v + b, 1.0, columns, system->scalars.beta, work->U + b, n);
+    for (PetscInt i = b; i < b + m; i++) system->v[i] = system->y[i];
+    IDRSLoopAdd(m, system->v + b, 1.0, columns, system->scalars.beta, system->U + b, n);
   }
-  IDRS_SYNC_TEAM();
-  IDRS_FOR_MY_ROWS(b, m, n)
+  IDRSTeamSync(system->team);
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
-    for (PetscInt i = b; i < b + m; i++) work->t[i] = system->scale * system->b[i] - IDRSBlockRow(&system->A, i, work->v);
-    tt += IDRSLoopSquare(m, work->t + b);
+    for (PetscInt i = b; i < b + m; i++) system->t[i] = system->scale * system->b[i] - IDRSBlockRow(&system->A, i, system->v);
+    tt += IDRSLoopSquare(m, system->t + b);
   }
-  return IDRSBlockNorm(system->work, tt);
+  return IDRSBlockNorm(system, tt);
 }
 
 /* beta = beta + sign c, of the columns of a start that has broken down: r - G c is orthogonal to all columns of P that there are */
-IDRS_INLINE void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt columns, PetscReal sign)
+IDRS_TEAM_FUNCTION void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt columns, PetscReal sign)
 {
-  if (IDRS_MEMBER == IDRS_LANE) {
+  if (IDRSTeamMember(system->team) == IDRS_LANE) {
     if (sign > 0.0) IDRSScalarsCombine(&system->scalars, 0);
     for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) system->scalars.beta[j] += sign * system->scalars.c[j];
   }
 }
 
 /* A recurrence from the present r, to its end; its counts the steps that the iterate has made */
-IDRS_INLINE IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
 {
-  const IDRSBlockWork *work    = system->work;
-  const PetscInt       n       = system->A.n;
-  IDRSBlockOutcome     outcome = {IDRS_BLOCK_LIMIT, 0, PETSC_FALSE, 0.0};
-  PetscBool            start   = PETSC_TRUE;
-  PetscInt             k       = 0;
-  PetscReal            rr      = 0.0;
+  const PetscInt   n       = system->A.n;
+  IDRSBlockOutcome outcome = {IDRS_BLOCK_LIMIT, 0, PETSC_FALSE, 0.0};
+  PetscBool        start   = PETSC_TRUE;
+  PetscInt         k       = 0;
+  PetscReal        rr      = 0.0;
 
-  if (IDRS_MEMBER == 0) IDRSScalarsReset(&system->scalars);
-  IDRS_FOR_MY_ROWS(b, m, n) rr += IDRSLoopSquare(m, work->r + b);
-  IDRS_SYNC_TEAM();
+  if (IDRSTeamMember(system->team) == 0) IDRSScalarsReset(&system->scalars);
+  IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
+  IDRSTeamSync(system->team);
   while (result->its < system->limits->maxits) {
     const PetscBool    omega = (PetscBool)(k == s), withr = (PetscBool)(start || omega);
-    PetscScalar       *u = omega ? work->v : work->U + k * n, *x = omega ? work->t : work->G + k * n;
+    PetscScalar       *u = omega ? system->v : system->U + k * n, *x = omega ? system->t : system->G + k * n;
     const PetscScalar *square;
 
     IDRSBlockDirection(system, s, k, start, u);
-    IDRS_SYNC_TEAM();
+    IDRSTeamSync(system->team);
     IDRSBlockProject(system, s, withr, rr, u, x);
     result->products++;
     /* r^H r, of an r that the omega step after the start has changed with its direction */
@@ -295,19 +318,19 @@ IDRS_INLINE IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscI
 }
 
 /* y is the iterate of which v = y and t = b - A y are there: the begin of the next recurrence */
-IDRS_INLINE void IDRSBlockAccept(const IDRSBlockSystem *system)
+IDRS_TEAM_FUNCTION void IDRSBlockAccept(const IDRSBlockSystem *system)
 {
-  IDRS_FOR_MY_ROWS(b, m, system->A.n)
+  IDRS_FOR_MY_ROWS(b, m, system)
   {
     for (PetscInt i = b; i < b + m; i++) {
-      system->x[i] = system->y[i] = system->work->v[i];
-      system->work->r[i]          = system->work->t[i];
+      system->x[i] = system->y[i] = system->v[i];
+      system->r[i]                = system->t[i];
     }
   }
 }
 
 /* Verifies where a recurrence has ended, and keeps the better of x and its iterate. Returns ||b - A x|| */
-IDRS_INLINE PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOutcome *outcome, PetscReal before, IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOutcome *outcome, PetscReal before, IDRSBlockResult *result)
 {
   PetscReal norm = IDRSBlockTrueResidual(system, outcome->columns);
 
@@ -318,7 +341,7 @@ IDRS_INLINE PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOu
     result->products++;
   }
   if (!(norm <= before)) {
-    IDRS_FOR_MY_ROWS(b, m, system->A.n)
+    IDRS_FOR_MY_ROWS(b, m, system)
     {
       for (PetscInt i = b; i < b + m; i++) system->y[i] = system->x[i];
     }
@@ -330,7 +353,7 @@ IDRS_INLINE PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOu
 }
 
 /* x = 0 and r = b, scaled where it is very small: returns ||r|| */
-IDRS_INLINE PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
 {
   PetscReal norm = 0.0;
 
@@ -338,22 +361,22 @@ IDRS_INLINE PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
     PetscReal bb = 0.0;
 
     system->scale = attempt ? system->scale * IDRS_BLOCK_SCALE : (PetscReal)1.0;
-    IDRS_FOR_MY_ROWS(b, m, system->A.n)
+    IDRS_FOR_MY_ROWS(b, m, system)
     {
       for (PetscInt i = b; i < b + m; i++) {
         system->x[i] = system->y[i] = 0.0;
-        system->work->r[i]          = system->scale * system->b[i];
+        system->r[i]                = system->scale * system->b[i];
       }
-      bb += IDRSLoopSquare(m, system->work->r + b);
+      bb += IDRSLoopSquare(m, system->r + b);
     }
-    norm = IDRSBlockNorm(system->work, bb);
+    norm = IDRSBlockNorm(system, bb);
     if (!(norm < IDRS_BLOCK_SMALL_NORM)) break;
   }
   return norm;
 }
 
 /* Whether to stop before another recurrence, and why */
-IDRS_INLINE KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, PetscReal begin, PetscReal tolerance, PetscReal abstol, PetscInt noprogress, const IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, PetscReal begin, PetscReal tolerance, PetscReal abstol, PetscInt noprogress, const IDRSBlockResult *result)
 {
   const PetscBool test = (PetscBool)(limits->rtol >= 0.0);
 
@@ -366,7 +389,7 @@ IDRS_INLINE KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, Pets
 }
 
 /* Solves A x = b, and tells how it went */
-IDRS_INLINE void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRSBlockResult *result)
 {
   const IDRSBlockLimits *limits      = system->limits;
   PetscInt               recurrences = 0, noprogress = 0;
@@ -397,7 +420,7 @@ IDRS_INLINE void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRSBlockRe
   result->restarts = recurrences ? recurrences - 1 : 0;
   result->norm /= system->scale;
   if (system->scale != (PetscReal)1.0) {
-    IDRS_FOR_MY_ROWS(b, m, system->A.n)
+    IDRS_FOR_MY_ROWS(b, m, system)
     {
       for (PetscInt i = b; i < b + m; i++) system->x[i] /= system->scale;
     }

@@ -20,6 +20,11 @@ static __device__ __forceinline__ PetscReal IDRSShuffleDown(PetscReal x, int off
   return __shfl_down_sync(IDRS_ALL_LANES, x, offset);
 }
 
+static __device__ __forceinline__ PetscReal IDRSShuffleXor(PetscReal x, int mask)
+{
+  return __shfl_xor_sync(IDRS_ALL_LANES, x, mask);
+}
+
 /* x of another lane */
 static __device__ __forceinline__ PetscReal IDRSShuffle(PetscReal x, int lane)
 {
@@ -30,6 +35,11 @@ static __device__ __forceinline__ PetscReal IDRSShuffle(PetscReal x, int lane)
 static __device__ __forceinline__ PetscScalar IDRSShuffleDown(PetscScalar x, int offset)
 {
   return PetscScalar(IDRSShuffleDown(x.real(), offset), IDRSShuffleDown(x.imag(), offset));
+}
+
+static __device__ __forceinline__ PetscScalar IDRSShuffleXor(PetscScalar x, int mask)
+{
+  return PetscScalar(IDRSShuffleXor(x.real(), mask), IDRSShuffleXor(x.imag(), mask));
 }
 
 static __device__ __forceinline__ PetscScalar IDRSShuffle(PetscScalar x, int lane)
@@ -45,6 +55,37 @@ static __device__ __forceinline__ T IDRSWarpSum(T x)
 #pragma unroll
   for (int offset = lanes / 2; offset > 0; offset /= 2) x += IDRSShuffleDown(x, offset);
   return x;
+}
+
+/*
+   Sums of several values over the lanes of a warp: store(i, sum) is called for each of them by one lane. A lane gives half of its values to the lane at the distance
+   offset, and adds what that one gives to the other half. So there are little more than count shuffles, where one sum after the other takes 5 count. The lane has the
+   values from first to end - 1, and values is overwritten
+*/
+template <int count, int offset = IDRS_WARP / 2, typename T, typename Store>
+static __device__ __forceinline__ void IDRSWarpSums(T *values, Store &&store, int first = 0, int end = count)
+{
+  if constexpr (offset == 0) {
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+      if (first + i < end) store(first + i, values[i]);
+    }
+  } else if constexpr (count == 1) {
+    values[0] += IDRSShuffleXor(values[0], offset);
+    if (threadIdx.x & offset) end = 0; /* the other lane stores it */
+    IDRSWarpSums<1, offset / 2>(values, store, first, end);
+  } else {
+    constexpr int half  = (count + 1) / 2;
+    const bool    upper = threadIdx.x & offset;
+
+#pragma unroll
+    for (int i = 0; i < half; i++) {
+      const T second = i + half < count ? values[i + half] : T(0.0), kept = upper ? second : values[i], given = upper ? values[i] : second;
+
+      values[i] = kept + IDRSShuffleXor(given, offset);
+    }
+    IDRSWarpSums<half, offset / 2>(values, store, upper ? first + half : first, upper ? end : min(end, first + half));
+  }
 }
 
 /* The smallest x of the warp, in all lanes */

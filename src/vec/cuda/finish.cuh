@@ -12,14 +12,9 @@
 
 /* By a warp: the sum of each value over its lanes goes to shared[i * IDRS_WARPS + warp] */
 template <int count, typename T>
-static __device__ __forceinline__ void IDRSWarpSums(const T values[count], T *shared)
+static __device__ __forceinline__ void IDRSWarpSumsShared(T values[count], T *shared)
 {
-#pragma unroll
-  for (int i = 0; i < count; i++) {
-    const T sum = IDRSWarpSum<IDRS_WARP>(values[i]);
-
-    if (threadIdx.x % IDRS_WARP == 0) shared[i * IDRS_WARPS + threadIdx.x / IDRS_WARP] = sum;
-  }
+  IDRSWarpSums<count>(values, [&](int i, const T &sum) { shared[i * IDRS_WARPS + threadIdx.x / IDRS_WARP] = sum; });
 }
 
 /* The sum over the block of value i, once all warps have left theirs */
@@ -36,7 +31,7 @@ static __device__ __forceinline__ T IDRSWarpsTotal(const T *shared, int i)
 /* Sums a value over the block; partials[blockIdx.x] gets it */
 static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *shared, PetscReal *partials)
 {
-  IDRSWarpSums<1>(&value, shared);
+  IDRSWarpSumsShared<1>(&value, shared);
   __syncthreads();
   if (threadIdx.x == 0) partials[blockIdx.x] = IDRSWarpsTotal(shared, 0);
 }
@@ -146,8 +141,8 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block,
   __shared__ PetscReal   squares[Dots::squares * IDRS_WARPS];
   IDRSBlockMessage      *mine = partials.messages + blockIdx.x;
 
-  IDRSWarpSums<Dots::count>(block.dot, dots);
-  IDRSWarpSums<Dots::squares>(block.square, squares);
+  IDRSWarpSumsShared<Dots::count>(block.dot, dots);
+  IDRSWarpSumsShared<Dots::squares>(block.square, squares);
   __syncthreads();
   for (int i = threadIdx.x; i < Dots::count + Dots::squares; i += IDRS_THREADS) {
     if (i < Dots::count) IDRSPostMessage(mine + (size_t)i * IDRS_PARTS * gridDim.x, IDRSWarpsTotal(dots, i), partials.launch);

@@ -40,6 +40,17 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode BJIDRSDestroyDevice(PC_BJIDRS *bjidrs)
+{
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
+#else
+  (void)bjidrs;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_BJIDRS(PC pc)
 {
   PC_BJIDRS      *bjidrs = (PC_BJIDRS *)pc->data;
@@ -56,6 +67,7 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   bjidrs->A        = A;
   bjidrs->nsystems = 0;
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSDestroyDevice(bjidrs));
   PetscCall(BJIDRSFindBlocks_Private(pc));
   PetscCall(BJIDRSSetUpDiagonal(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -99,47 +111,72 @@ static PetscErrorCode BJIDRSCheckResults(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BJIDRSApplyColumns(PC pc, PetscInt columns, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
+static PetscErrorCode BJIDRSVecOnGPU(Vec x, PetscBool *gpu)
 {
-  IDRSBlockLimits limits;
+  PetscBool bound;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(BJIDRSMakeRoom((PC_BJIDRS *)pc->data, columns));
-  PetscCall(BJIDRSSolve_Host(pc, &limits, columns, ldb, B, ldx, X));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, gpu, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(x, &bound));
+  if (bound) *gpu = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BJIDRSMatOnGPU(Mat A, PetscBool *gpu)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, gpu, MATSEQAIJCUSPARSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (bound) *gpu = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for the results of an application to so many columns, and the back end for it; gpu: what it reads and writes is there */
+static PetscErrorCode BJIDRSBeginApply(PC pc, PetscInt columns, PetscBool gpu, IDRSBlockLimits *limits)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscBool  matrix;
+
+  PetscFunctionBegin;
+  PetscCall(BJIDRSGetLimits_Private(pc, limits));
+  PetscCall(BJIDRSMakeRoom(bjidrs, columns));
+  PetscCall(BJIDRSMatOnGPU(bjidrs->A, &matrix));
+  bjidrs->ops = &BJIDRSBackEnds_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (matrix && gpu) bjidrs->ops = &BJIDRSBackEnds_CUDA;
+#endif
+  if (matrix != gpu) PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name, gpu ? "the matrix is" : "the vectors are"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApply_BJIDRS(PC pc, Vec x, Vec y)
 {
-  const PetscScalar *b;
-  PetscScalar       *solution;
+  PetscBool       from, to;
+  IDRSBlockLimits limits;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(x, &b));
-  PetscCall(VecGetArrayWrite(y, &solution));
-  PetscCall(BJIDRSApplyColumns(pc, 1, 0, b, 0, solution));
-  PetscCall(VecRestoreArrayWrite(y, &solution));
-  PetscCall(VecRestoreArrayRead(x, &b));
+  PetscCall(BJIDRSVecOnGPU(x, &from));
+  PetscCall(BJIDRSVecOnGPU(y, &to));
+  PetscCall(BJIDRSBeginApply(pc, 1, (PetscBool)(from && to), &limits));
+  PetscCall((*((PC_BJIDRS *)pc->data)->ops->apply)(pc, &limits, x, y));
   PetscCall(BJIDRSCheckResults(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
 {
-  const PetscScalar *B;
-  PetscScalar       *solutions;
-  PetscInt           columns, ldb, ldx;
+  PetscInt        columns;
+  PetscBool       from, to;
+  IDRSBlockLimits limits;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(X, NULL, &columns));
-  PetscCall(MatDenseGetLDA(X, &ldb));
-  PetscCall(MatDenseGetLDA(Y, &ldx));
-  PetscCall(MatDenseGetArrayRead(X, &B));
-  PetscCall(MatDenseGetArrayWrite(Y, &solutions));
-  PetscCall(BJIDRSApplyColumns(pc, columns, ldb, B, ldx, solutions));
-  PetscCall(MatDenseRestoreArrayWrite(Y, &solutions));
-  PetscCall(MatDenseRestoreArrayRead(X, &B));
+  PetscCall(BJIDRSMatOnGPU(X, &from));
+  PetscCall(BJIDRSMatOnGPU(Y, &to));
+  PetscCall(BJIDRSBeginApply(pc, columns, (PetscBool)(from && to), &limits));
+  PetscCall((*((PC_BJIDRS *)pc->data)->ops->matapply)(pc, &limits, X, Y));
   PetscCall(BJIDRSCheckResults(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -174,7 +211,7 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 3, MPIU_INT, MPI_SUM, comm);
   IDRSCallAllreduce(MPI_IN_PLACE, mosts, 3, MPIU_INT, MPI_MAX, comm);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  blocks: %" PetscInt_FMT " with %" PetscInt_FMT " to %" PetscInt_FMT " rows, %s\n", sums[0], sums[0] ? -mosts[0] : 0, mosts[1], BJIDRSSources[bjidrs->source]));
-  if (sums[1]) PetscCall(PetscViewerASCIIPrintf(viewer, "  last application: %" PetscInt_FMT " systems, %" PetscInt_FMT " failed, at most %" PetscInt_FMT " iterations\n", sums[1], sums[2], mosts[2]));
+  if (sums[1]) PetscCall(PetscViewerASCIIPrintf(viewer, "  last application, %s: %" PetscInt_FMT " systems, %" PetscInt_FMT " failed, at most %" PetscInt_FMT " iterations\n", bjidrs->ops->name, sums[1], sums[2], mosts[2]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -200,6 +237,7 @@ static PetscErrorCode PCReset_BJIDRS(PC pc)
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
   PetscFunctionBegin;
+  PetscCall(BJIDRSDestroyDevice(bjidrs));
   PetscCall(MatDestroy(&bjidrs->A));
   PetscCall(VecDestroy(&bjidrs->inverse));
   PetscCall(PetscFree(bjidrs->starts));
@@ -241,7 +279,11 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 
   Notes:
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. The matrix is of type `MATAIJ` or `MATAIJCUSPARSE`, on any number of
-  processes. The present version solves in the memory of the host, also for `MATAIJCUSPARSE`.
+  processes.
+
+  With `MATAIJCUSPARSE` and vectors of type `VECCUDA`, or matrices of type `MATDENSECUDA`, all blocks are solved in one launch, each by a block of threads, and the host waits for their results.
+  Blocks have up to 16000 rows there. Up to about 28000/(2s + 3) rows (2500 with s = 4, in double precision) their work is in shared memory. Where the largest block has more, that of all blocks
+  is in the memory of the GPU, which is slower. In all other cases blocks are solved in the memory of the host, one after another, with no limit of their size.
 
   With `-ksp_type preonly` it solves many small systems that are the diagonal blocks of one matrix. With `-ksp_type idrs`, or another solver that allows for a preconditioner that is not
   linear, as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries between blocks are left out. Blocks of all sizes stand side by side; see `PCBJIDRSSetLocalBlocks()` for where they come

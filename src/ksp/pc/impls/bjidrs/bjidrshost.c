@@ -4,18 +4,39 @@
 #include "bjidrsimpl.h"
 
 /* A team of one */
-#define IDRS_MEMBER    0
-#define IDRS_MEMBERS   1
-#define IDRS_TEAM_ROWS 256
-#define IDRS_SYNC_TEAM() \
-  do { \
-  } while (0)
+#define IDRS_TEAM_FUNCTION IDRS_INLINE
+#define IDRS_TEAM_ROWS     256
+#define IDRS_TEAM_ENTRIES  1
 
-static inline void IDRSTeamSum(const PetscScalar part[], PetscInt count, PetscScalar sums[])
+typedef PetscInt IDRSTeamIndex;
+typedef enum {
+  BJIDRS_ONE
+} IDRSTeam;
+
+static inline PetscInt IDRSTeamMember(IDRSTeam team)
 {
+  (void)team;
+  return 0;
+}
+
+static inline PetscInt IDRSTeamMembers(IDRSTeam team)
+{
+  (void)team;
+  return 1;
+}
+
+static inline void IDRSTeamSync(IDRSTeam team)
+{
+  (void)team;
+}
+
+static inline void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
+{
+  (void)team;
   for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
 }
 
+#include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrsblocksolve.h>
 
 IDRS_VECTORISED static void BJIDRSSolveBlock(IDRSBlockSystem *system, IDRSBlockResult *result)
@@ -23,46 +44,29 @@ IDRS_VECTORISED static void BJIDRSSolveBlock(IDRSBlockSystem *system, IDRSBlockR
   IDRSBlockSolve(system, system->limits->s, result);
 }
 
-/* Panels and vectors of the largest block */
-static PetscErrorCode BJIDRSWorkCreate(PetscInt s, PetscInt n, IDRSBlockWork **work, PetscScalar **y)
-{
-  PetscScalar *memory;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(work));
-  PetscCall(PetscMalloc1((2 * s + 4) * n + 1, &memory));
-  (*work)->G = memory;
-  (*work)->U = (*work)->G + s * n;
-  (*work)->r = (*work)->U + s * n;
-  (*work)->v = (*work)->r + n;
-  (*work)->t = (*work)->v + n;
-  *y         = (*work)->t + n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* BJIDRSSolve_Host - Solves the systems of all blocks, for each of the columns of B, and fills in their results */
-PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, PetscInt columns, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
+static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, PetscInt columns, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
 {
   PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
   const PetscScalar *inverse = NULL;
   PetscLogDouble     flops   = 0.0;
-  PetscScalar       *y       = NULL;
-  IDRSBlockWork     *work;
+  PetscScalar       *memory, *y;
+  IDRSBlockWork      work;
   IDRSRows           rows;
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGet(bjidrs->A, &rows));
   if (bjidrs->inverse) PetscCall(VecGetArrayRead(bjidrs->inverse, &inverse));
-  PetscCall(BJIDRSWorkCreate(limits->s, bjidrs->largest, &work, &y));
+  PetscCall(PetscMalloc2(IDRS_BLOCK_ENTRIES(limits->s) * bjidrs->largest, &memory, bjidrs->largest, &y));
   for (PetscInt j = 0; j < columns; j++) {
     for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
       const PetscInt  first = bjidrs->starts[i], n = bjidrs->starts[i + 1] - first, k = j * bjidrs->nblocks + i;
       IDRSBlockSystem system = {
-        .A = {first, n, rows.i, rows.j, rows.a, inverse},
-          .limits = limits, .b = B + j * ldb + first, .x = X + j * ldx + first, .y = y, .work = work
+        .team = BJIDRS_ONE, .A = {first, n, rows.i, rows.j, rows.a, inverse},
+             .limits = limits, .b = B + j * ldb + first, .x = X + j * ldx + first, .y = y, .work = &work
       };
       IDRSBlockResult result;
 
+      IDRSBlockSetPanels(&system, limits->s, memory);
       BJIDRSSolveBlock(&system, &result);
       bjidrs->reasons[k] = result.reason;
       bjidrs->its[k]     = result.its;
@@ -72,9 +76,42 @@ PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, PetscInt c
     }
   }
   PetscCall(PetscLogFlops(flops));
-  PetscCall(PetscFree(work->G));
-  PetscCall(PetscFree(work));
+  PetscCall(PetscFree2(memory, y));
   if (bjidrs->inverse) PetscCall(VecRestoreArrayRead(bjidrs->inverse, &inverse));
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static PetscErrorCode BJIDRSApply_Host(PC pc, const IDRSBlockLimits *limits, Vec x, Vec y)
+{
+  const PetscScalar *b;
+  PetscScalar       *solution;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayRead(x, &b));
+  PetscCall(VecGetArrayWrite(y, &solution));
+  PetscCall(BJIDRSSolve_Host(pc, limits, 1, 0, b, 0, solution));
+  PetscCall(VecRestoreArrayWrite(y, &solution));
+  PetscCall(VecRestoreArrayRead(x, &b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BJIDRSMatApply_Host(PC pc, const IDRSBlockLimits *limits, Mat X, Mat Y)
+{
+  const PetscScalar *B;
+  PetscScalar       *solutions;
+  PetscInt           columns, ldb, ldx;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(X, NULL, &columns));
+  PetscCall(MatDenseGetLDA(X, &ldb));
+  PetscCall(MatDenseGetLDA(Y, &ldx));
+  PetscCall(MatDenseGetArrayRead(X, &B));
+  PetscCall(MatDenseGetArrayWrite(Y, &solutions));
+  PetscCall(BJIDRSSolve_Host(pc, limits, columns, ldb, B, ldx, solutions));
+  PetscCall(MatDenseRestoreArrayWrite(Y, &solutions));
+  PetscCall(MatDenseRestoreArrayRead(X, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const BJIDRSOps BJIDRSBackEnds_Host = {.name = "in the memory of the host", .apply = BJIDRSApply_Host, .matapply = BJIDRSMatApply_Host};

@@ -1,7 +1,7 @@
 /*
    The data of PCBJIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     bjidrs.c   { bjidrsset.c, bjidrsblocks.c, bjidrshost.c }
+     bjidrs.c   { bjidrsset.c, bjidrsblocks.c, bjidrshost.c, bjidrscuda.cu }
 */
 #pragma once
 
@@ -10,6 +10,16 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsblocklimits.h>
+
+/* Back ends: an application, which fills in the results of all systems */
+typedef struct {
+  const char *name; /* where it solves */
+  PetscErrorCode (*apply)(PC, const IDRSBlockLimits *, Vec, Vec);
+  PetscErrorCode (*matapply)(PC, const IDRSBlockLimits *, Mat, Mat);
+} BJIDRSOps;
+
+/* What the back end for GPUs keeps */
+typedef struct _n_BJIDRSDevice *BJIDRSDevice;
 
 /* Where the blocks come from */
 typedef enum {
@@ -30,8 +40,10 @@ typedef struct {
   PetscInt     nblocks, largest;
   PetscInt    *starts;  /* nblocks + 1: first rows */
   Vec          inverse; /* diagonal of B^{-1}, or NULL */
+  BJIDRSDevice device;  /* NULL before the first application on a GPU to these blocks */
 
   /* of the last application: a system for each block, and for each column of a matrix all of them */
+  const BJIDRSOps    *ops;
   PetscInt            nsystems, room;
   KSPConvergedReason *reasons;
   PetscInt           *its;
@@ -47,4 +59,8 @@ PETSC_INTERN PetscErrorCode BJIDRSComposeSetters_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode BJIDRSFindBlocks_Private(PC);
 
 /* bjidrshost.c */
-PETSC_INTERN PetscErrorCode BJIDRSSolve_Host(PC, const IDRSBlockLimits *, PetscInt, PetscInt, const PetscScalar[], PetscInt, PetscScalar[]);
+PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_Host;
+
+/* bjidrscuda.cu, where CUDA is compiled in */
+PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_CUDA;
+PETSC_INTERN PetscErrorCode  BJIDRSDeviceDestroy_CUDA(BJIDRSDevice *);

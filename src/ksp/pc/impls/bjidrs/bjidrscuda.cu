@@ -1,0 +1,364 @@
+/*
+   All systems in one launch: each by one block of threads, with panels and vectors in shared memory, or, where they do not fit, in the memory of the GPU
+*/
+#include "bjidrsimpl.h"
+#include "../../../../mat/cuda/csr.h"
+#include "../../../../sys/device/stream.h"
+#include "../../../../sys/device/target.cuh"
+#include <petscdevice_cuda.h>
+#include <petscidrs/private/idrsloops.h>
+
+/* Threads of a block of threads, at most */
+#define BJIDRS_THREADS 512
+#define BJIDRS_WARPS   (BJIDRS_THREADS / IDRS_WARP)
+
+/* Rows of a block, at most */
+#define BJIDRS_ROWS 16000
+
+/*
+   The team of a system: the first threads of a block of threads, whole warps. They are as many as the rows ask for, whatever other systems there are, so that sums have
+   the same order, and a system has the same bits, in all batches
+*/
+#define IDRS_TEAM_FUNCTION static __device__ __forceinline__
+#define IDRS_TEAM_ROWS     1
+#define IDRS_TEAM_ENTRIES  8
+typedef IDRSMatIndex IDRSTeamIndex;
+typedef int          IDRSTeam; /* number of threads */
+
+/* A row for each thread of small systems, two rows of larger ones: more systems are resident then, which hide the latency of each other */
+static __host__ __device__ __forceinline__ IDRSTeam BJIDRSTeam(PetscInt n)
+{
+  const PetscInt threads = n <= 128 ? n : PetscMax(n / 2, 128);
+
+  return threads < BJIDRS_THREADS ? (IDRSTeam)(threads + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP : BJIDRS_THREADS;
+}
+
+IDRS_TEAM_FUNCTION int IDRSTeamMember(IDRSTeam)
+{
+  return (int)threadIdx.x;
+}
+
+IDRS_TEAM_FUNCTION int IDRSTeamMembers(IDRSTeam team)
+{
+  return team;
+}
+
+/* A barrier of the first so many threads; the others wait at barrier 0, for the next system */
+IDRS_TEAM_FUNCTION void IDRSTeamSync(IDRSTeam team)
+{
+  asm volatile("bar.sync 1, %0;" ::"r"(team) : "memory");
+}
+
+/* Sums of a warp go to partials, in the order of the warps; each case is there for its number of sums only */
+template <int first, int... others>
+IDRS_TEAM_FUNCTION void BJIDRSWarpSums(PetscScalar part[], PetscInt count, PetscScalar partials[])
+{
+  if (count == first) IDRSWarpSums<first>(part, [&](int i, const PetscScalar &sum) { partials[threadIdx.x / IDRS_WARP * first + i] = sum; });
+  else if constexpr (sizeof...(others) > 0) BJIDRSWarpSums<others...>(part, count, partials);
+  else {
+    for (PetscInt i = 0; i < count; i++) {
+      const PetscScalar sum = IDRSWarpSum<IDRS_WARP>(part[i]);
+
+      if (threadIdx.x % IDRS_WARP == 0) partials[threadIdx.x / IDRS_WARP * count + i] = sum;
+    }
+  }
+}
+
+/* In the order of lanes and warps */
+IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
+{
+  __shared__ PetscScalar partials[BJIDRS_WARPS * IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)];
+
+  BJIDRSWarpSums<1, IDRS_SUMS(1, 0), IDRS_SUMS(1, 1), IDRS_SUMS(2, 0), IDRS_SUMS(2, 1), IDRS_SUMS(4, 0), IDRS_SUMS(4, 1), IDRS_SUMS(8, 0), IDRS_SUMS(8, 1)>(part, count, partials);
+  IDRSTeamSync(team);
+  for (PetscInt i = threadIdx.x; i < count; i += team) {
+    PetscScalar sum = 0.0;
+
+    for (int j = 0; j < team / IDRS_WARP; j++) sum += partials[j * count + i];
+    sums[i] = sum;
+  }
+}
+
+#include <petscidrs/private/idrsblocksolve.h>
+
+/* What an application works on; entries are those of the panels and vectors of the largest system */
+typedef struct {
+  IDRSCSR            A;
+  const PetscScalar *inverse, *B;
+  PetscScalar       *X, *Y, *memory;
+  size_t             entries;
+  const PetscInt    *starts;
+  PetscInt           nblocks, nsystems, rows, ldb, ldx;
+  IDRSBlockLimits    limits;
+  IDRSBlockResult   *results; /* in the memory of the host */
+} BJIDRSSystems;
+
+struct _n_BJIDRSDevice {
+  PetscInt        *starts;
+  PetscScalar     *y, *memory;
+  size_t           ny, nmemory; /* entries of them */
+  IDRSBlockResult *results;
+  PetscInt         nresults;
+};
+
+/* MEMORY: the panels and vectors of the systems are in the memory of the GPU, a part of it for each block of threads */
+template <int S, bool MEMORY>
+static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __grid_constant__ BJIDRSSystems systems)
+{
+  extern __shared__ __align__(16) unsigned char room[];
+  __shared__ IDRSBlockWork                      work;
+  const PetscInt                                s = S ? S : systems.limits.s;
+
+  for (PetscInt number = blockIdx.x; number < systems.nsystems; number += gridDim.x) {
+    const PetscInt  block = number % systems.nblocks, column = number / systems.nblocks, first = systems.starts[block], n = systems.starts[block + 1] - first;
+    IDRSBlockSystem system;
+    IDRSBlockResult result;
+
+    __syncthreads(); /* the system before has been solved */
+    system.team = BJIDRSTeam(n);
+    if (threadIdx.x >= system.team) continue;
+    system.A      = {first, n, systems.A.i, systems.A.j, systems.A.a, systems.inverse};
+    system.limits = &systems.limits;
+    system.b      = systems.B + (size_t)column * systems.ldb + first;
+    system.x      = systems.X + (size_t)column * systems.ldx + first;
+    system.y      = systems.Y + (size_t)column * systems.rows + first;
+    system.work   = &work;
+    IDRSBlockSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
+    IDRSBlockSolve(&system, s, &result);
+    if (threadIdx.x == 0) systems.results[number] = result;
+  }
+}
+
+typedef void (*BJIDRSKernelPointer)(BJIDRSSystems);
+
+template <bool MEMORY>
+static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
+{
+  switch (s) {
+  case 1:
+    return BJIDRSKernel<1, MEMORY>;
+  case 2:
+    return BJIDRSKernel<2, MEMORY>;
+  case 4:
+    return BJIDRSKernel<4, MEMORY>;
+  case 8:
+    return BJIDRSKernel<8, MEMORY>;
+  default:
+    return BJIDRSKernel<0, MEMORY>;
+  }
+}
+
+/* Dynamic shared memory that a block of threads can have */
+static PetscErrorCode BJIDRSGetSharedBytes(BJIDRSKernelPointer kernel, size_t *shared)
+{
+  int                device, bytes;
+  cudaFuncAttributes attributes;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  PetscCallCUDA(cudaFuncGetAttributes(&attributes, (const void *)kernel));
+  *shared = (size_t)bytes - attributes.sharedSizeBytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory of the GPU with room for so many entries, larger than before if it must be */
+static PetscErrorCode BJIDRSGrow(size_t needed, size_t *count, PetscScalar **memory)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (needed <= *count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, *memory));
+  *count = 0;
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, memory));
+  *count = needed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Nothing is in the memory of the GPU yet */
+static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *device)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
+    const PetscInt n = bjidrs->starts[i + 1] - bjidrs->starts[i];
+
+    PetscCheck(n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP, "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT " rows; on a GPU it may have %d. PCBJIDRSSetLocalBlocks() makes smaller ones, and a matrix of type aij is solved in the memory of the host", i, n, BJIDRS_ROWS);
+  }
+  PetscCall(PetscNew(device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The memory of an application to so many columns, but for panels */
+static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
+{
+  BJIDRSDevice       device;
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
+  device = bjidrs->device;
+  if (!device->starts) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bjidrs->nblocks + 1, &device->starts));
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaMemcpyAsync(device->starts, bjidrs->starts, (bjidrs->nblocks + 1) * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+  }
+  if (bjidrs->nsystems > device->nresults) {
+    if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
+    device->results  = NULL;
+    device->nresults = 0;
+    PetscCallCUDA(cudaMallocHost(&device->results, (size_t)bjidrs->nsystems * sizeof(IDRSBlockResult)));
+    device->nresults = bjidrs->nsystems;
+  }
+  PetscCall(BJIDRSGrow((size_t)bjidrs->starts[bjidrs->nblocks] * columns, &device->ny, &device->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BJIDRSDeviceDestroy_CUDA(BJIDRSDevice *device)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, (*device)->starts));
+  PetscCall(PetscDeviceFree(dctx, (*device)->y));
+  PetscCall(PetscDeviceFree(dctx, (*device)->memory));
+  if ((*device)->results) PetscCallCUDA(cudaFreeHost((*device)->results));
+  PetscCall(PetscFree(*device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further systems */
+static PetscErrorCode BJIDRSLaunch(PC pc, BJIDRSSystems *systems, cudaStream_t stream)
+{
+  PC_BJIDRS          *bjidrs  = (PC_BJIDRS *)pc->data;
+  BJIDRSDevice        device  = bjidrs->device;
+  const int           threads = BJIDRSTeam(bjidrs->largest);
+  BJIDRSKernelPointer kernel  = BJIDRSGetKernel<false>(systems->limits.s);
+  PetscInt            blocks  = PetscMin(systems->nsystems, INT_MAX);
+  size_t              shared, bytes;
+
+  PetscFunctionBegin;
+  systems->entries = (size_t)IDRS_BLOCK_ENTRIES(systems->limits.s) * bjidrs->largest;
+  bytes            = systems->entries * sizeof(PetscScalar);
+  PetscCall(BJIDRSGetSharedBytes(kernel, &shared));
+  if (bytes <= shared) PetscCallCUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  else {
+    int which, multiprocessors, resident;
+
+    bytes  = 0;
+    kernel = BJIDRSGetKernel<true>(systems->limits.s);
+    PetscCallCUDA(cudaGetDevice(&which));
+    PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, which));
+    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, threads, bytes));
+    blocks = PetscMin(blocks, resident * multiprocessors);
+    PetscCall(BJIDRSGrow((size_t)blocks * systems->entries, &device->nmemory, &device->memory));
+    systems->memory = device->memory;
+  }
+  kernel<<<(unsigned int)blocks, (unsigned int)threads, bytes, stream>>>(*systems);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Fills in the results of all systems */
+static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
+{
+  PC_BJIDRS     *bjidrs   = (PC_BJIDRS *)pc->data;
+  PetscLogDouble nonzeros = 0, flops = 0.0;
+  PetscInt       rows = bjidrs->starts[bjidrs->nblocks];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetNonzeros(bjidrs->A, &nonzeros));
+  for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
+    const IDRSBlockResult *result = bjidrs->device->results + i;
+    const PetscInt         block = i % bjidrs->nblocks, n = bjidrs->starts[block + 1] - bjidrs->starts[block];
+
+    bjidrs->reasons[i] = result->reason;
+    bjidrs->its[i]     = result->its;
+    bjidrs->norms[i]   = result->norm;
+    /* as on the host, with the mean number of entries of a row */
+    flops += (PetscLogDouble)result->products * (PetscLogDouble)n * (2.0 * nonzeros / (PetscLogDouble)rows + 6.0 * (PetscLogDouble)(limits->s + 1));
+  }
+  PetscCall(PetscLogGpuFlops(flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All systems, with arrays in the memory of the GPU. The host waits, as it must know which of them have failed */
+static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
+{
+  PC_BJIDRS    *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscInt      rows   = bjidrs->starts[bjidrs->nblocks];
+  BJIDRSSystems systems;
+  cudaStream_t  stream;
+
+  PetscFunctionBegin;
+  if (!bjidrs->nsystems) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&systems, sizeof(systems)));
+  PetscCall(IDRSGetCSR(bjidrs->A, &systems.A));
+  if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &systems.inverse));
+  systems.B        = B;
+  systems.X        = X;
+  systems.Y        = bjidrs->device->y;
+  systems.starts   = bjidrs->device->starts;
+  systems.nblocks  = bjidrs->nblocks;
+  systems.nsystems = bjidrs->nsystems;
+  systems.rows     = rows;
+  systems.ldb      = ldb;
+  systems.ldx      = ldx;
+  systems.limits   = *limits;
+  systems.results  = bjidrs->device->results;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(BJIDRSLaunch(pc, &systems, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &systems.inverse));
+  PetscCall(BJIDRSTakeResults(pc, limits));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BJIDRSApply_CUDA(PC pc, const IDRSBlockLimits *limits, Vec x, Vec y)
+{
+  const PetscScalar *b;
+  PetscScalar       *solution;
+
+  PetscFunctionBegin;
+  PetscCall(BJIDRSDeviceSetUp((PC_BJIDRS *)pc->data, 1));
+  PetscCall(VecCUDAGetArrayRead(x, &b));
+  PetscCall(VecCUDAGetArrayWrite(y, &solution));
+  PetscCall(BJIDRSSolve_CUDA(pc, limits, 0, b, 0, solution));
+  PetscCall(VecCUDARestoreArrayWrite(y, &solution));
+  PetscCall(VecCUDARestoreArrayRead(x, &b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BJIDRSMatApply_CUDA(PC pc, const IDRSBlockLimits *limits, Mat X, Mat Y)
+{
+  const PetscScalar *B;
+  PetscScalar       *solutions;
+  PetscInt           columns, ldb, ldx;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(X, NULL, &columns));
+  PetscCall(MatDenseGetLDA(X, &ldb));
+  PetscCall(MatDenseGetLDA(Y, &ldx));
+  PetscCall(BJIDRSDeviceSetUp((PC_BJIDRS *)pc->data, columns));
+  PetscCall(MatDenseCUDAGetArrayRead(X, &B));
+  PetscCall(MatDenseCUDAGetArrayWrite(Y, &solutions));
+  PetscCall(BJIDRSSolve_CUDA(pc, limits, ldb, B, ldx, solutions));
+  PetscCall(MatDenseCUDARestoreArrayWrite(Y, &solutions));
+  PetscCall(MatDenseCUDARestoreArrayRead(X, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const BJIDRSOps BJIDRSBackEnds_CUDA = {
+  PetscDesignatedInitializer(name, "on the GPU"),
+  PetscDesignatedInitializer(apply, BJIDRSApply_CUDA),
+  PetscDesignatedInitializer(matapply, BJIDRSMatApply_CUDA),
+};
+// clang-format on

@@ -16,8 +16,12 @@
 #define IDRS_INLINE static inline __attribute__((always_inline)) IDRS_HOST_DEVICE
 
 #if PetscDefined(USE_COMPLEX)
-  #define IDRS_PARTS          2 /* reals a scalar */
-  #define IDRS_SCALAR(re, im) PetscCMPLX(re, im)
+  #define IDRS_PARTS 2 /* reals a scalar */
+  #if defined(__CUDACC__)
+    #define IDRS_SCALAR(re, im) PetscScalar(re, im) /* PetscCMPLX() is a function of the host */
+  #else
+    #define IDRS_SCALAR(re, im) PetscCMPLX(re, im)
+  #endif
 #else
   #define IDRS_PARTS          1
   #define IDRS_SCALAR(re, im) (re)

@@ -165,6 +165,7 @@ endif
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
+$(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
 $(BUILD)/tutorials/ex6: $(PLUGIN)
 $(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)

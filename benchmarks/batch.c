@@ -7,7 +7,7 @@ Options with the prefix pc_bjidrs_ are those of the solves.\n\n";
 
 #include <petscksp.h>
 #include <petsctime.h>
-#if defined(PETSC_HAVE_CUDA)
+#if PetscDefined(HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include <cublas_v2.h>
 #endif
@@ -116,8 +116,8 @@ static PetscErrorCode TimeSolve(const char name[], PCType type, Mat A, PetscInt 
   PetscFunctionReturn(0);
 }
 
-#if defined(PETSC_HAVE_CUDA) && !defined(PETSC_USE_REAL_SINGLE)
-  #if defined(PETSC_USE_COMPLEX)
+#if PetscDefined(HAVE_CUDA) && !PetscDefined(USE_REAL_SINGLE)
+  #if PetscDefined(USE_COMPLEX)
     #define BatchedLU    cublasZgetrfBatched
     #define BatchedSolve cublasZgetrsBatched
 typedef cuDoubleComplex Entry;
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQCUDA, &gpu));
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " systems of %" PetscInt_FMT " rows, %s\n", systems, n, gpu ? "on the GPU" : "in the memory of the host"));
     PetscCall(TimeSolve("bjidrs", "bjidrs", A, systems, b, repeat));
-#if defined(PETSC_HAVE_CUDA) && !defined(PETSC_USE_REAL_SINGLE)
+#if PetscDefined(HAVE_CUDA) && !PetscDefined(USE_REAL_SINGLE)
     if (gpu && n <= 343) PetscCall(TimeDense(A, systems, b, repeat));
 #endif
     if (slow) PetscCall(TimeSolve("bjacobi", PCBJACOBI, A, systems, b, 1));

@@ -34,7 +34,47 @@ static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x,
   PetscCall(IDRSPowersCheckArray(comm, who, "gamma", k, gamma));
   PetscCall(IDRSPowersCheckArray(comm, who, "theta", k, theta));
   PetscCall(IDRSPowersCheckArray(comm, who, "mu", k, mu));
-  *powers = (IDRSPowers){.A = A, .inverse = inverse, .k = k, .gamma = gamma, .theta = theta, .mu = mu};
+  *powers = (IDRSPowers){.ops = &IDRSPowers_Mat, .A = A, .inverse = inverse, .k = k, .gamma = gamma, .theta = theta, .mu = mu};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* Whether a vector is in the memory of the GPU, all of it in this process */
+static PetscErrorCode IDRSPowersOnGPU(Vec x, PetscBool *gpu)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECSEQCUDA, gpu));
+  PetscCall(VecBoundToCPU(x, &bound));
+  if (bound) *gpu = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* The back end for these vectors, some of which may be NULL; all processes choose the same */
+static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, const Vec others[])
+{
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  const char *why;
+  PetscBool   gpu;
+
+  PetscCall(IDRSPowersOnGPU(x, &gpu));
+  if (gpu && powers->inverse) PetscCall(IDRSPowersOnGPU(powers->inverse, &gpu));
+  for (PetscInt i = 0; gpu && i < n; i++) {
+    if (others[i]) PetscCall(IDRSPowersOnGPU(others[i], &gpu));
+  }
+  if (gpu) PetscCall(IDRSPowersRuns_CUDA(powers->A, &why));
+  else why = "the vectors are not on one GPU";
+  if (!why) powers->ops = &IDRSPowers_CUDA;
+  else PetscCall(PetscInfo(powers->A, "Matrix powers by MatMult(): %s\n", why));
+#else
+  (void)powers;
+  (void)x;
+  (void)n;
+  (void)others;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -66,7 +106,8 @@ static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x,
 
   with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
-  Each step takes one `MatMult()`, of any type of matrix.
+  Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA` one kernel makes all of a step. `-info` tells
+  where that is not so, and why.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MatMult()`
 @*/
@@ -84,7 +125,8 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
     PetscValidHeaderSpecific(v[j], VEC_CLASSID, 8);
     PetscCheck(v[j] != x, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x", j);
   }
-  PetscCall((*IDRSPowers_Mat.powers)(&powers, x, v));
+  PetscCall(IDRSPowersChoose(&powers, x, k, v));
+  PetscCall((*powers.ops->powers)(&powers, x, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,6 +170,7 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
   PetscCall(IDRSPowersSet("MatPowersSum", A, inverse, x, k, gamma, theta, mu, &powers));
   PetscCall(IDRSPowersCheckArray(PetscObjectComm((PetscObject)A), "MatPowersSum", "c", k + 1, c));
   PetscCheck(y != x && vk != x && vk != y, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): x, y and vk must be different vectors");
-  PetscCall((*IDRSPowers_Mat.sum)(&powers, x, c, y, vk));
+  PetscCall(IDRSPowersChoose(&powers, x, 2, (const Vec[]){y, vk}));
+  PetscCall((*powers.ops->sum)(&powers, x, c, y, vk));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

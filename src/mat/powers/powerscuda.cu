@@ -1,0 +1,135 @@
+/*
+   Back end "cuda" of the matrix powers: one kernel for each step, with its recurrence and sum, on the arrays of a MATSEQAIJCUSPARSE
+
+   Reads A, D^{-1}, v_{j-1}, v_{j-2} and y once; writes v_j and y. Sums have the order of the columns, by each of the lanes that share a row.
+*/
+#include <petscidrs/private/idrspowers.h>
+#include <petsc/private/petscimpl.h>
+#include "../cuda/csr.h"
+#include "../cuda/rowsum.cuh"
+#include "../../sys/device/stream.h"
+#include "../../vec/cuda/launch.cuh"
+
+/* What a step does with a row; before, inverse and y are NULL where there are none. With the first step y begins as first v_{j-1} */
+typedef struct {
+  PetscScalar        gamma, theta, mu, first, c;
+  PetscBool          begins; /* y */
+  const PetscScalar *inverse, *before, *last;
+  PetscScalar       *next, *y;
+} IDRSPowersRow;
+
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSPowersKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSPowersRow step)
+{
+  const size_t n = A.n, lane = threadIdx.x % IDRS_WARP;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>() - lane; row < n; row += IDRSRowStride<1>()) {
+    const size_t i   = row + lane;
+    PetscScalar  sum = IDRSRowSum<8>(A, step.last, (IDRSIndex)row, lanes);
+
+    if (i < n) {
+      const PetscScalar last = IDRSLoadConstant(step.last + i);
+
+      if (step.inverse) sum *= IDRSLoadConstant(step.inverse + i);
+      sum = step.gamma * (sum - step.theta * last);
+      if (step.before) sum -= step.mu * step.before[i];
+      step.next[i] = sum;
+      if (step.y) step.y[i] = (step.begins ? step.first * last : step.y[i]) + step.c * sum;
+    }
+  }
+}
+
+/* The longest row of a matrix, kept with it until it changes */
+static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *longest)
+{
+  static PetscInt id = -1;
+  IDRSRowLengths  lengths;
+  PetscBool       known;
+
+  PetscFunctionBegin;
+  if (id < 0) PetscCall(PetscObjectComposedDataRegister(&id));
+  PetscCall(PetscObjectComposedDataGetInt((PetscObject)A, id, *longest, known));
+  if (known) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSGetRowLengths(csr, UINT_MAX, &lengths));
+  *longest = (PetscInt)lengths.longest;
+  PetscCall(PetscObjectComposedDataSetInt((PetscObject)A, id, *longest));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPowersRuns_CUDA - Why MatMult() has to take the steps, or is faster, or NULL */
+PetscErrorCode IDRSPowersRuns_CUDA(Mat A, const char *why[])
+{
+  PetscBool sequential;
+  PetscInt  longest = 0;
+  int       lanes;
+  IDRSCSR   csr;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatRuns_CUDA(A, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  if (!sequential) {
+    *why = "there are several processes";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(IDRSGetCSR(A, &csr));
+  PetscCall(IDRSPowersLongestRow(A, &csr, &longest));
+  PetscCall(IDRSGetRowLanes(A, &lanes));
+  PetscCall(IDRSDeclineRows(A, (unsigned int)longest / lanes, (PetscBool)(lanes > 1), why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const PetscScalar c[], Vec y)
+{
+  const PetscBool two = (PetscBool)(j > 1 && powers->mu[j - 1] != 0.0); /* vectors before the next one */
+  IDRSPowersRow   step;
+  IDRSCSR         csr;
+  PetscLogDouble  nonzeros = 0;
+  PetscBool       large;
+  cudaStream_t    stream;
+  int             lanes, device, multiprocessors;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetCSR(powers->A, &csr));
+  PetscCall(IDRSGetRowLanes(powers->A, &lanes));
+  PetscCall(IDRSGetNonzeros(powers->A, &nonzeros));
+  PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + csr.n * 5.0 * sizeof(PetscScalar), &large));
+  PetscCall(PetscMemzero(&step, sizeof(step)));
+  step.gamma  = powers->gamma[j - 1];
+  step.theta  = powers->theta[j - 1];
+  step.mu     = powers->mu[j - 1];
+  step.begins = (PetscBool)(j == 1);
+  if (powers->inverse) PetscCall(VecCUDAGetArrayRead(powers->inverse, &step.inverse));
+  if (two) PetscCall(VecCUDAGetArrayRead(before, &step.before));
+  PetscCall(VecCUDAGetArrayRead(last, &step.last));
+  PetscCall(VecCUDAGetArrayWrite(next, &step.next));
+  if (y) {
+    step.first = c[0];
+    step.c     = c[j];
+    if (step.begins) PetscCall(VecCUDAGetArrayWrite(y, &step.y));
+    else PetscCall(VecCUDAGetArray(y, &step.y));
+  }
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(PetscLogGpuTimeBegin());
+  (void)IDRSLaunchResident<IDRSPowersKernel>(multiprocessors, ((size_t)csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, (bool)!large, stream, csr, lanes, step);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(2.0 * nonzeros + csr.n * (2.0 + (step.inverse ? 1.0 : 0.0) + (step.before ? 2.0 : 0.0) + (y ? 2.0 : 0.0))));
+  if (y) PetscCall(VecCUDARestoreArray(y, &step.y));
+  PetscCall(VecCUDARestoreArrayWrite(next, &step.next));
+  PetscCall(VecCUDARestoreArrayRead(last, &step.last));
+  if (step.before) PetscCall(VecCUDARestoreArrayRead(before, &step.before));
+  if (powers->inverse) PetscCall(VecCUDARestoreArrayRead(powers->inverse, &step.inverse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const IDRSPowersOps IDRSPowers_CUDA = {
+  PetscDesignatedInitializer(name, "cuda"),
+  PetscDesignatedInitializer(powers, IDRSPowersByStep),
+  PetscDesignatedInitializer(sum, IDRSPowersSumByStep),
+  PetscDesignatedInitializer(step, IDRSPowersStep_CUDA),
+};
+// clang-format on

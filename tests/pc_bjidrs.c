@@ -751,6 +751,96 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Solves by a KSP after one whose blocks have failed on the first process only */
+static PetscErrorCode TestAfterFailure(void)
+{
+  const KSPType outer[] = {KSPPREONLY, KSPFGMRES, KSPGCR, KSPIDRS};
+  PetscMPIInt   rank;
+  Blocks        blocks;
+  Mat           A;
+  Vec           b, x, r;
+  PetscReal     bnorm, rnorm;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(BlocksCreate(PETSC_STATIC_ARRAY_LENGTH(mixed), mixed, PETSC_STATIC_ARRAY_LENGTH(mixed), &blocks));
+  PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(outer); i++) {
+    KSP                ksp, inner;
+    PC                 pc;
+    KSPConvergedReason reason;
+
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetType(ksp, outer[i]));
+    PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+    PetscCall(BatchPCCreate(A, 4, 0, PCNONE, 0.1 * rtol, rank ? 1000 : 1, &pc));
+    PetscCall(KSPSetPC(ksp, pc));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(PCBJIDRSGetKSP(pc, &inner));
+    PetscCall(KSPSetTolerances(inner, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(ComplainIf(reason <= 0, "%s after a failure: %s", outer[i], KSPConvergedReasons[reason]));
+    PetscCall(MatMult(A, x, r));
+    PetscCall(VecAXPY(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &rnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s after a failure: ||b - A x|| = %g, ||b|| = %g", outer[i], (double)rnorm, (double)bnorm));
+    PetscCall(PCDestroy(&pc));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(BlocksDestroy(&blocks));
+  PetscCall(Verdict("solves after a failure"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A block with as many rows as there are shadow vectors is solved by the start; and the preconditioner inside may be set at any time */
+static PetscErrorCode TestIterations(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt s = 1; s <= 16; s++) {
+    const PetscInt *its;
+    PetscInt        n, sum[2] = {0, 0};
+    Blocks          blocks;
+    Mat             A;
+    Vec             b, x;
+    KSP             inner;
+    PC              pc, innerpc;
+
+    PetscCall(BlocksCreate(60, &s, 1, &blocks));
+    PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(MatDiagonalScale(A, b, NULL)); /* rows of very different sizes, for Jacobi */
+    PetscCall(BatchPCCreate(A, s, 0, PCNONE, rtol, 1000, &pc));
+    if (blocks.n) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, blocks.sizes));
+    for (PetscInt jacobi = 0; jacobi < 2; jacobi++) {
+      PetscCall(PCApply(pc, b, x));
+      PetscCall(CheckBlocks("as many rows as shadow vectors", pc, A, &blocks, rtol, -1, b, x));
+      PetscCall(PCBJIDRSGetResults(pc, &n, NULL, &its, NULL));
+      for (PetscInt k = 0; k < n; k++) sum[jacobi] += its[k];
+      PetscCall(PCBJIDRSGetKSP(pc, &inner));
+      PetscCall(KSPGetPC(inner, &innerpc));
+      PetscCall(PCSetType(innerpc, PCJACOBI));
+    }
+    PetscCall(ComplainIf(10 * sum[0] > 13 * s * n, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " blocks", s, sum[0], n));
+    PetscCall(ComplainIf(10 * sum[1] > 13 * s * n, "s = %" PetscInt_FMT ", Jacobi: %" PetscInt_FMT " iterations of %" PetscInt_FMT " blocks", s, sum[1], n));
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+    PetscCall(BlocksDestroy(&blocks));
+  }
+  PetscCall(Verdict("iterations"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MonitorNothing(KSP ksp, PetscInt it, PetscReal norm, void *ctx)
 {
   return PETSC_SUCCESS;
@@ -796,6 +886,15 @@ static PetscErrorCode AskFor(PetscInt what, KSP inner)
   case 8:
     PetscCall(KSPIDRSSetProduct(inner, KSP_IDRS_PRODUCT_MAT));
     break;
+  case 9:
+    PetscCall(KSPSetInitialGuessKnoll(inner, PETSC_TRUE));
+    break;
+  case 10:
+    PetscCall(KSPSetCheckNormIteration(inner, 15));
+    break;
+  case 11:
+    PetscCall(KSPSetErrorIfNotConverged(inner, PETSC_TRUE));
+    break;
   default:
     PetscCall(KSPSetConvergenceTest(inner, TestNothing, NULL, NULL));
     break;
@@ -805,11 +904,13 @@ static PetscErrorCode AskFor(PetscInt what, KSP inner)
 
 static PetscErrorCode TestBadInput(void)
 {
-  const char *const settings[] = {"ksp_type", "pc_type", "ksp_pc_side", "ksp_norm_type", "ksp_initial_guess_nonzero", "ksp_monitor", "ksp_idrs_smoothing", "ksp_idrs_s", "ksp_idrs_product", "KSPConvergedDefault"};
-  const char *const values[]   = {"gmres", "sor", "LEFT", "NATURAL", "zero", "PCBJIDRSGetResults", "residuals", "17", "mat", "convergence test"};
-  const PetscInt    equal[] = {10}, zero[] = {10, 0, 20}, few[] = {10, 10}, many[] = {20, 20};
+  const char *const settings[] = {"ksp_type",           "pc_type",    "ksp_pc_side",      "ksp_norm_type", "ksp_initial_guess_nonzero", "ksp_monitor",
+                                  "ksp_idrs_smoothing", "ksp_idrs_s", "ksp_idrs_product", "ksp_knoll",     "ksp_check_norm_iteration",  "ksp_error_if_not_converged",
+                                  "KSPConvergedDefault"};
+  const char *const values[]   = {"gmres", "sor", "LEFT", "NATURAL", "zero", "PCBJIDRSGetResults", "residuals", "17", "mat", "zero", "15", "PCBJIDRSGetResults", "convergence test"};
+  const PetscInt    equal[] = {10}, zero[] = {10, 0, 20}, few[] = {10, 10}, many[] = {20, 20}, huge[] = {PETSC_MAX_INT, PETSC_MAX_INT, 32}, negative[] = {20, -10, 20};
   Blocks            blocks;
-  Mat               A, dense;
+  Mat               A, dense, wide;
   Vec               b, x;
   PC                pc;
   PetscErrorCode    ierr;
@@ -838,8 +939,15 @@ static PetscErrorCode TestBadInput(void)
   TestSizes(7, NULL, "pc_bjidrs_blocks", "7");
   TestSizes(3, zero, "PCBJIDRSSetLocalBlocks", "0");
   TestSizes(2, few, "PCBJIDRSSetLocalBlocks", "20");
-  TestSizes(2, many, "PCBJIDRSSetLocalBlocks", "40");
+  TestSizes(2, many, "PCBJIDRSSetLocalBlocks", "20");
+  TestSizes(3, huge, "PCBJIDRSSetLocalBlocks", "30 of the 30");
 #undef TestSizes
+  PetscCall(PCBJIDRSSetLocalBlocks(pc, 0, NULL));
+  PetscCall(MatSetVariableBlockSizes(A, 3, negative));
+  PetscCall(Listen());
+  ierr = PCSetUp(pc);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "sizes of blocks", "MatSetVariableBlockSizes", "-10"));
   PetscCall(PCBJIDRSSetLocalBlocks(pc, 3, NULL));
   PetscCall(PCApply(pc, b, x));
   PetscCall(CheckBlocks("after errors", pc, A, &blocks, rtol, -1, b, x));
@@ -857,6 +965,17 @@ static PetscErrorCode TestBadInput(void)
     PetscCall(CheckError(ierr, "inner KSP", settings[what], values[what]));
     PetscCall(PCDestroy(&pc));
   }
+
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 12, 5, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &wide));
+  PetscCall(MatAssemblyBegin(wide, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(wide, MAT_FINAL_ASSEMBLY));
+  PetscCall(BatchPCCreate(wide, 4, 0, PCNONE, rtol, 1000, &pc));
+  PetscCall(Listen());
+  ierr = PCSetUp(pc);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "rows and columns", "12 rows", "5 columns"));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&wide));
 
   PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &dense));
   PetscCall(BatchPCCreate(dense, 4, 0, PCNONE, rtol, 1000, &pc));
@@ -888,6 +1007,8 @@ int main(int argc, char **argv)
   PetscCall(TestPreconditioner());
   PetscCall(TestTolerances());
   PetscCall(TestChanges());
+  PetscCall(TestAfterFailure());
+  PetscCall(TestIterations());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());
   return 0;

@@ -66,8 +66,8 @@ typedef enum {
 typedef struct {
   IDRSBlockEnd why;
   PetscInt     columns;
-  PetscBool    combined; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
-  PetscReal    norm;     /* of r, without c */
+  PetscBool    ontrial; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
+  PetscReal    norm;    /* of r, without a c on trial */
 } IDRSBlockOutcome;
 
 /* What all that follows works with */
@@ -296,10 +296,9 @@ IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system,
     IDRSBlockProject(system, s, withr, rr, u, x);
     result->products++;
     /* r^H r, of an r that the omega step after the start has changed with its direction */
-    square           = system->scalars.sums + (withr ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s));
-    outcome.norm     = PetscSqrtReal(PetscRealPart(*square));
-    outcome.columns  = omega && !start ? s : k;
-    outcome.combined = (PetscBool)(start && omega);
+    square          = system->scalars.sums + (withr ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s));
+    outcome.norm    = PetscSqrtReal(PetscRealPart(*square));
+    outcome.columns = k;
     if (!(outcome.norm <= PETSC_MAX_REAL)) outcome.why = IDRS_BLOCK_NOT_FINITE;
     else if (outcome.norm <= tolerance) outcome.why = IDRS_BLOCK_TOLERANCE;
     else if (outcome.norm > limit) outcome.why = IDRS_BLOCK_GROWTH;
@@ -308,12 +307,12 @@ IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system,
     result->its++;
     rr = omega ? IDRSBlockAdvance(system, s) : IDRSBlockUpdate(system, s, k, start);
     if (omega) start = PETSC_FALSE;
-    k                = omega ? 0 : k + 1;
-    outcome.columns  = k;
-    outcome.combined = PETSC_FALSE;
+    k               = omega ? 0 : k + 1;
+    outcome.columns = k;
   }
-  if (outcome.why == IDRS_BLOCK_BREAKDOWN && start) outcome.combined = PETSC_TRUE;
-  if (outcome.combined) IDRSBlockCombineStart(system, outcome.columns, 1.0);
+  /* in the omega step of the start r is r - G c already, and beta + c belongs to it */
+  outcome.ontrial = (PetscBool)(start && outcome.why == IDRS_BLOCK_BREAKDOWN && k < s);
+  if (outcome.ontrial || (start && outcome.why != IDRS_BLOCK_LIMIT && k == s)) IDRSBlockCombineStart(system, outcome.columns, 1.0);
   return outcome;
 }
 
@@ -335,7 +334,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRS
   PetscReal norm = IDRSBlockTrueResidual(system, outcome->columns);
 
   result->products++;
-  if (outcome->combined && !(norm <= outcome->norm)) {
+  if (outcome->ontrial && !(norm <= outcome->norm)) {
     IDRSBlockCombineStart(system, outcome->columns, -1.0);
     norm = IDRSBlockTrueResidual(system, outcome->columns);
     result->products++;

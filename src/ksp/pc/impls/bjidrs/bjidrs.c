@@ -16,7 +16,7 @@ static const char *const BJIDRSSources[] = {
 /* How many failed systems PetscInfo() names */
 #define BJIDRS_NAMED 10
 
-/* The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE */
+/* The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE. Nothing is done where it is there, and its matrix has not changed */
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
@@ -26,11 +26,11 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   Vec        ones;
 
   PetscFunctionBegin;
-  PetscCall(VecDestroy(&bjidrs->inverse));
   PetscCall(BJIDRSGetInner_Private(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
-  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!jacobi) PetscCall(VecDestroy(&bjidrs->inverse));
+  if (!jacobi || bjidrs->inverse) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPSetOperators(inner, bjidrs->A, bjidrs->A));
   PetscCall(PCSetUp(diagonal));
   PetscCall(MatCreateVecs(bjidrs->A, &bjidrs->inverse, &ones));
@@ -40,21 +40,11 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BJIDRSDestroyDevice(PC_BJIDRS *bjidrs)
-{
-  PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
-#else
-  (void)bjidrs;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCSetUp_BJIDRS(PC pc)
 {
   PC_BJIDRS      *bjidrs = (PC_BJIDRS *)pc->data;
   PetscBool       aij;
+  PetscInt        m, n;
   IDRSBlockLimits limits;
   Mat             A;
 
@@ -62,12 +52,15 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij or aijcusparse, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&bjidrs->A));
   bjidrs->A        = A;
   bjidrs->nsystems = 0;
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall(VecDestroy(&bjidrs->inverse));
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(BJIDRSDestroyDevice(bjidrs));
   PetscCall(BJIDRSFindBlocks_Private(pc));
   PetscCall(BJIDRSSetUpDiagonal(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -141,6 +134,7 @@ static PetscErrorCode BJIDRSBeginApply(PC pc, PetscInt columns, PetscBool gpu, I
 
   PetscFunctionBegin;
   PetscCall(BJIDRSGetLimits_Private(pc, limits));
+  PetscCall(BJIDRSSetUpDiagonal(pc)); /* it may be another type by now */
   PetscCall(BJIDRSMakeRoom(bjidrs, columns));
   PetscCall(BJIDRSMatOnGPU(bjidrs->A, &matrix));
   bjidrs->ops = &BJIDRSBackEnds_Host;
@@ -178,6 +172,20 @@ static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
   PetscCall(BJIDRSBeginApply(pc, columns, (PetscBool)(from && to), &limits));
   PetscCall((*((PC_BJIDRS *)pc->data)->ops->matapply)(pc, &limits, X, Y));
   PetscCall(BJIDRSCheckResults(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A failed application is in the reason of the KSP by now, or has not kept it from converging. KSPSetUp() of the next solve would take the failure for one of
+   its own, on some processes only
+*/
+static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PetscFunctionBegin;
+  (void)ksp;
+  (void)b;
+  (void)x;
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,7 +245,7 @@ static PetscErrorCode PCReset_BJIDRS(PC pc)
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSDestroyDevice(bjidrs));
+  PetscCall(BJIDRSDestroyDevice_Private(bjidrs));
   PetscCall(MatDestroy(&bjidrs->A));
   PetscCall(VecDestroy(&bjidrs->inverse));
   PetscCall(PetscFree(bjidrs->starts));
@@ -293,10 +301,11 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   solve depends on nothing but its block and its right-hand side. `PCMatApply()` solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
 
   A block that does not meet its tolerance fails the application, with `PC_SUBPC_ERROR`; the others are solved all the same. Its x is the best one found. `-info` names it, and
-  `PCBJIDRSGetResults()` has the outcome of all blocks. `KSPPREONLY` flags the whole solution then; call `PCApply()` to keep the others. Without a convergence test only a breakdown fails.
+  `PCBJIDRSGetResults()` has the outcome of all blocks. With PETSc 3.26 `KSPPREONLY` flags the whole solution then; call `PCApply()` to keep the others. A `KSP` may converge in spite of it.
+  After a solve the failure is in `KSPGetConvergedReason()`, if anywhere, and no longer in `PCGetFailedReason()`. Without a convergence test only a breakdown fails.
 
   `PCBJIDRSGetKSP()` gets the `KSP` that carries the options with prefix pc_bjidrs_. What it asks for beyond those above is an error where it would need another solve: another type or side,
-  monitors, a guess, smoothing.
+  monitors, a guess, smoothing. Its divergence tolerance, update tolerance, diagonal scaling and views are not used.
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`,
           `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
@@ -312,6 +321,7 @@ PetscErrorCode PCCreate_BJIDRS(PC pc)
   pc->ops->setup          = PCSetUp_BJIDRS;
   pc->ops->apply          = PCApply_BJIDRS;
   pc->ops->matapply       = PCMatApply_BJIDRS;
+  pc->ops->postsolve      = PCPostSolve_BJIDRS;
   pc->ops->reset          = PCReset_BJIDRS;
   pc->ops->destroy        = PCDestroy_BJIDRS;
   pc->ops->setfromoptions = PCSetFromOptions_BJIDRS;

@@ -3,9 +3,22 @@
 */
 #include "bjidrsimpl.h"
 
+/* BJIDRSDestroyDevice_Private - Takes back what the back end for GPUs keeps, which belongs to these blocks */
+PetscErrorCode BJIDRSDestroyDevice_Private(PC_BJIDRS *bjidrs)
+{
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
+#else
+  (void)bjidrs;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const PetscInt sizes[], PetscInt size)
 {
   PetscFunctionBegin;
+  PetscCall(BJIDRSDestroyDevice_Private(bjidrs));
   PetscCall(PetscFree(bjidrs->starts));
   PetscCall(PetscMalloc1(nblocks + 1, &bjidrs->starts));
   bjidrs->starts[0] = 0;
@@ -20,21 +33,23 @@ static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const
 */
 static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
 {
-  PetscInt *last, nblocks = 0, begin = 0, *sizes;
-  IDRSRows  rows;
+  PetscInt       *last, n, nblocks = 0, begin = 0, *sizes;
+  const PetscInt *offsets, *columns;
+  PetscBool       done;
 
   PetscFunctionBegin;
-  PetscCall(IDRSRowsGet(bjidrs->A, &rows));
-  PetscCall(PetscMalloc2(rows.n, &last, rows.n, &sizes));
-  for (PetscInt i = 0; i < rows.n; i++) last[i] = i;
-  for (PetscInt i = 0; i < rows.n; i++) {
-    for (PetscInt l = rows.i[i]; l < rows.i[i + 1]; l++) {
-      const PetscInt low = PetscMin(i, rows.j[l]);
+  PetscCall(MatGetRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)bjidrs->A)->type_name);
+  PetscCall(PetscMalloc2(n, &last, n, &sizes));
+  for (PetscInt i = 0; i < n; i++) last[i] = i;
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt l = offsets[i]; l < offsets[i + 1]; l++) {
+      const PetscInt low = PetscMin(i, columns[l]);
 
-      last[low] = PetscMax(last[low], PetscMax(i, rows.j[l]));
+      last[low] = PetscMax(last[low], PetscMax(i, columns[l]));
     }
   }
-  for (PetscInt i = 0, end = 0; i < rows.n; i++) {
+  for (PetscInt i = 0, end = 0; i < n; i++) {
     end = PetscMax(end, last[i]);
     if (i < end) continue;
     sizes[nblocks++] = i + 1 - begin;
@@ -42,18 +57,22 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
   }
   PetscCall(BJIDRSSetStarts(bjidrs, nblocks, sizes, 0));
   PetscCall(PetscFree2(last, sizes));
-  PetscCall(IDRSRowsRestore(&rows));
+  PetscCall(MatRestoreRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sizes must be those of all n rows */
+/* The sizes must be positive, and those of all n rows */
 static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const PetscInt sizes[], const char who[])
 {
-  PetscInt sum = 0;
+  PetscInt rest = n;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < nblocks; i++) sum += sizes[i];
-  PetscCheck(sum == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s: the sizes of %" PetscInt_FMT " blocks sum up to %" PetscInt_FMT ", and this process has %" PetscInt_FMT " rows", who, nblocks, sum, n);
+  for (PetscInt i = 0; i < nblocks; i++) {
+    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s: size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", who, sizes[i], i);
+    PetscCheck(sizes[i] <= rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s: block %" PetscInt_FMT " has %" PetscInt_FMT " rows, and %" PetscInt_FMT " of the %" PetscInt_FMT " rows of this process are left for it", who, i, sizes[i], rest, n);
+    rest -= sizes[i];
+  }
+  PetscCheck(!rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s: the sizes of %" PetscInt_FMT " blocks sum up to %" PetscInt_FMT ", and this process has %" PetscInt_FMT " rows", who, nblocks, n - rest, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,7 +99,7 @@ PetscErrorCode BJIDRSFindBlocks_Private(PC pc)
     PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
     PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
     bjidrs->source = BJIDRS_VARIABLE;
-  } else {
+  } else if (!bjidrs->starts || bjidrs->source != BJIDRS_PATTERN || pc->flag != SAME_NONZERO_PATTERN) {
     PetscCall(BJIDRSFindInPattern(bjidrs));
     bjidrs->source = BJIDRS_PATTERN;
   }

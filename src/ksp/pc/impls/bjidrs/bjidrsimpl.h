@@ -56,6 +56,7 @@ PETSC_INTERN PetscErrorCode BJIDRSGetLimits_Private(PC, IDRSBlockLimits *);
 PETSC_INTERN PetscErrorCode BJIDRSComposeSetters_Private(PC, PetscBool);
 
 /* bjidrsblocks.c */
+PETSC_INTERN PetscErrorCode BJIDRSDestroyDevice_Private(PC_BJIDRS *);
 PETSC_INTERN PetscErrorCode BJIDRSFindBlocks_Private(PC);
 
 /* bjidrshost.c */

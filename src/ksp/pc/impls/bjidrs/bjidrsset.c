@@ -73,6 +73,9 @@ static PetscErrorCode BJIDRSCheckInner(KSP inner)
              KSPNormTypes[inner->normtype_set]);
   PetscCheck(inner->converged == KSPConvergedDefault || inner->converged == KSPConvergedSkip, PETSC_COMM_SELF, PETSC_ERR_SUP, "PCBJIDRS has KSPConvergedDefault() and KSPConvergedSkip() inside, no other convergence test");
   PetscCheck(inner->guess_zero, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_initial_guess_nonzero: PCBJIDRS begins with zero", prefix);
+  PetscCheck(!inner->guess && !inner->guess_knoll, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%s%s: PCBJIDRS begins with zero", prefix, inner->guess ? "ksp_guess_type" : "ksp_knoll");
+  PetscCheck(inner->chknorm == -1, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_check_norm_iteration %" PetscInt_FMT ": PCBJIDRS looks at all norms", prefix, inner->chknorm);
+  PetscCheck(!inner->errorifnotconverged, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_error_if_not_converged: see PCBJIDRSGetResults(), and PCSetErrorIfFailure()", prefix);
   PetscCheck(!inner->numbermonitors, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_monitor: PCBJIDRS calls no monitors for its blocks; see PCBJIDRSGetResults()", prefix);
   PetscCall(KSPIDRSGetSmoothing(inner, &smoothing));
   PetscCheck(!smoothing, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_smoothing: PCBJIDRS does not smooth residuals", prefix);
@@ -180,6 +183,7 @@ PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
 
   Note:
   Without this call the blocks are those of `MatSetVariableBlockSizes()`; without these either, the smallest blocks of consecutive rows between which the matrix has no entries.
+  These are looked at in a set-up, so call `MatSetVariableBlockSizes()` before it.
   The set-up checks that the sizes sum up to the rows of this process, or that `n` divides them.
 
 .seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `PCBJacobiSetLocalBlocks()`, `MatSetVariableBlockSizes()`

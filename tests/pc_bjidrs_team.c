@@ -155,21 +155,47 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All members stop where nothing can be solved: a singular block, one with a NaN, and a limit on iterations */
+/* A limit, a NaN in b and in A, a block that is singular, and a very small b, which is scaled */
 static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
 {
-  const KSPConvergedReason expected[] = {KSP_DIVERGED_ITS, KSP_DIVERGED_NANORINF};
-  PetscScalar              c[300], x[300];
+  const struct {
+    const char        *what;
+    KSPConvergedReason expected;
+    PetscInt           maxits;
+  } cases[] = {
+    {"a limit",                    KSP_DIVERGED_ITS,       5   },
+    {"a NaN in b",                 KSP_DIVERGED_NANORINF,  1000},
+    {"a NaN in A",                 KSP_DIVERGED_NANORINF,  1000},
+    {"two rows that are not zero", KSP_DIVERGED_BREAKDOWN, 1000},
+    {"a very small b",             KSP_CONVERGED_RTOL,     1000},
+  };
+  const PetscInt first = 17, n = 300, row = first + 50;
+  PetscInt       rows[300];
+  PetscScalar    c[300], x[300];
 
   PetscFunctionBeginUser;
-  for (PetscInt what = 0; what < 2; what++) {
-    IDRSBlockLimits limits = {.rtol = rtol, .abstol = 0.0, .cosine = 0.5, .growth = PETSC_MAX_REAL, .s = 4, .maxits = 5, .maxrestarts = 3, .seed = 0};
-    IDRSBlockResult result;
+  for (PetscInt i = 0; i < n; i++) rows[i] = first + 2 + i;
+  for (PetscInt i = 0; i < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+    for (PetscInt members = 1; members <= 8; members *= 2) {
+      IDRSBlockLimits limits = {.rtol = rtol, .abstol = 0.0, .cosine = 0.5, .growth = PETSC_MAX_REAL, .s = 4, .maxits = cases[i].maxits, .maxrestarts = 3, .seed = 0};
+      IDRSBlockResult result;
+      Mat             B;
 
-    PetscCall(PetscArraycpy(c, b, 300));
-    if (what) c[100] = NAN;
-    PetscCall(TeamSolve(A, 17, 300, NULL, &limits, 4, c, x, &result));
-    PetscCall(ComplainIf(result.reason != expected[what], "%s instead of %s", KSPConvergedReasons[result.reason], KSPConvergedReasons[expected[what]]));
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+      PetscCall(PetscArraycpy(c, b, n));
+      if (i == 1) c[100] = NAN;
+      if (i == 2) {
+        PetscCall(MatSetValue(B, row, row, NAN, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+      }
+      if (i == 3) PetscCall(MatZeroRows(B, n - 2, rows, 0.0, NULL, NULL));
+      for (PetscInt l = 0; i == 4 && l < n; l++) c[l] *= PetscPowReal(PETSC_MAX_REAL, -0.6);
+      PetscCall(TeamSolve(B, first, n, NULL, &limits, members, c, x, &result));
+      PetscCall(ComplainIf(result.reason != cases[i].expected, "%s, %" PetscInt_FMT " members: %s after %" PetscInt_FMT " iterations and %" PetscInt_FMT " restarts", cases[i].what, members, KSPConvergedReasons[result.reason], result.its, result.restarts));
+      if (i == 3) PetscCall(ComplainIf(result.restarts < 1, "%s, %" PetscInt_FMT " members: no restart", cases[i].what, members));
+      PetscCall(MatDestroy(&B));
+    }
   }
   PetscCall(Verdict("failures"));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -223,7 +223,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
 
   PetscFunctionBeginUser;
   PetscCall(VecSet(x, (PetscScalar)NAN));
-  PetscCall(IDRSQueueLaunch(work, step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUE, "a projection that the host was to continue has verdict %d", (int)outcome.verdict));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -324,7 +324,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
     PetscCall(VecDuplicateVecs(single[0], s, &P));
     for (PetscInt j = 0; j < s; j++) PetscCall(Fill(P[j], 100 + (uint64_t)j));
   }
-  PetscCall(IDRSWorkCreate(single[0], s, P, KSP_IDRS_CUDA, &work));
+  PetscCall(IDRSWorkCreate(single[0], s, P, KSP_IDRS_CUDA, 1, &work));
   PetscCall(IDRSWorkSetVecs(work, single[0], single[1], single[2], single[3]));
   PetscCall(IDRSWorkStart(work, PETSC_TRUE, NULL));
   PetscCall(IDRSProductCreate(&product));
@@ -335,7 +335,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
     PetscCall(TestSteps(work, P, A, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
   }
-  PetscCall(IDRSWorkDestroy(&work));
+  PetscCall(IDRSWorkDestroy(1, &work));
   PetscCall(IDRSProductDestroy(&product));
   if (given) PetscCall(VecDestroyVecs(s, &P));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecDestroy(&single[i]));

@@ -16,7 +16,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOve
   if (IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) IDRSBlockSum(IDRSAdvanceRows<S, W>(panels, c, direction, end, p, t, z, r, IDRSTellNobody()), shared, partials);
 }
 
-PetscErrorCode IDRSAdvance_CUDA(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSAdvanceWork_CUDA(IDRSWork work, const IDRSStep *step)
 {
   IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   const bool         wantv = step->wantv, wantu = step->wantu;
@@ -46,5 +46,12 @@ PetscErrorCode IDRSAdvance_CUDA(IDRSWork work, const IDRSStep *step)
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   if (work->preconditioned && !work->diagonal) PetscCall(VecRestoreArrayReadAndMemType(work->v, &p));
   if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_CUDA));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

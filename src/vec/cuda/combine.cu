@@ -14,7 +14,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOve
   if (IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) IDRSCombineRows<S, W>(panels, c, direction, k, end, x, IDRSTellNobody());
 }
 
-PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSCombineWork_CUDA(IDRSWork work, const IDRSStep *step)
 {
   IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   const bool         omega = step->k == work->s, wantv = omega || step->wantv, wantu = !omega && step->wantu;
@@ -39,5 +39,12 @@ PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
   if (!wantu) PetscCall(VecRestoreArrayWriteAndMemType(out, &v));
   PetscCall(VecRestoreArrayReadAndMemType(in, &x));
   if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_CUDA));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -43,12 +43,12 @@ static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
   return {cuda->storage, cuda->result, copies ? cuda->hostresults + cuda->sequence % IDRS_MAX_IN_FLIGHT : nullptr, cuda->arrived, cuda->sequence};
 }
 
-PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(IDRSWork, const IDRSStep *);
-PETSC_INTERN PetscErrorCode IDRSProject_CUDA(IDRSWork, const IDRSStep *, Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(IDRSWork, const IDRSStep *);
-PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(IDRSWork, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSProject_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *);
 
-PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork, Vec, Vec, const IDRSAlgebra *);
+PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork, const IDRSAlgebra *);
 PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *, const PetscReal *[]);
 PETSC_INTERN PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *);

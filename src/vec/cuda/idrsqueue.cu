@@ -20,27 +20,26 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOve
   else IDRSAlgebraEnd<S, false>(algebra, s, storage);
 }
 
-static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, const char *why[])
+static PetscErrorCode IDRSQueueRuns_CUDA(const IDRSGroup *group, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, const char *why[])
+static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, const char *why[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLConnect(work->comm, why));
+  PetscCall(IDRSNCCLConnect(group->work[0]->comm, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_Peer(IDRSWork work, const char *why[])
+static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, const char *why[])
 {
-  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
-
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLRenew(work->comm));
-  PetscCall(IDRSPeersConnect(work->comm, &cuda->channel, why));
+  PetscCall(IDRSNCCLRenew(group->work[0]->comm));
+  *why = NULL;
+  for (PetscInt i = 0; i < group->count && !*why; i++) PetscCall(IDRSPeersConnect(group->work[i]->comm, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -66,24 +65,38 @@ static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDR
 }
 
 /* The projection does the algebra */
-static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+static PetscErrorCode IDRSLaunchWork_CUDA(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
 
   PetscFunctionBegin;
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  PetscCall(IDRSProjectLaunch_CUDA(work, &algebra));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSLaunchWork_CUDA(group->work[i], &steps[i], &bounds[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The projection adds up the sums of all processes, and does the algebra */
-static PetscErrorCode IDRSQueueLaunch_Peer(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+static PetscErrorCode IDRSLaunchWork_Peer(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRS_CUDA *cuda    = (const IDRS_CUDA *)work->data;
   IDRSAlgebra      algebra = IDRSGetAlgebra(work, step, bounds);
 
   PetscFunctionBegin;
   PetscCall(IDRSPeersNext(work->comm, cuda->channel, &algebra.exchange));
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  PetscCall(IDRSProjectLaunch_CUDA(work, &algebra));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueLaunch_Peer(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSLaunchWork_Peer(group->work[i], &steps[i], &bounds[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,7 +104,7 @@ static PetscErrorCode IDRSQueueLaunch_Peer(IDRSWork work, const IDRSStep *step, 
    The projection leaves the sums of this process, NCCL adds them up, and the algebra kernel follows. After the device has stopped, those of the last projection before
    are added up again, and the storage keeps the same sums
 */
-static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+static PetscErrorCode IDRSLaunchWork_NCCL(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
   const PetscInt    s       = work->s;
@@ -102,13 +115,20 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, 
   PetscFunctionBegin;
   project.storage = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
+  PetscCall(IDRSProjectLaunch_CUDA(work, &project));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
+  PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, IDRSStepHasY(&work->scalars, step)), stream));
   if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
   else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSLaunchWork_NCCL(group->work[i], &steps[i], &bounds[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -164,6 +184,7 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
+  PetscDesignatedInitializer(reduce, NULL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
   PetscDesignatedInitializer(wholeruns, IDRSWholeRuns_CUDA),
@@ -176,6 +197,7 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
+  PetscDesignatedInitializer(reduce, NULL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
@@ -186,6 +208,7 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(runs, IDRSQueueRuns_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_Peer),
+  PetscDesignatedInitializer(reduce, NULL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

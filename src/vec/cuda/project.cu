@@ -48,18 +48,20 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRSProjection *projection)
 }
 
 /*
-   IDRSProjectLaunch_CUDA - Launches the projection of x and y, or of x alone where y is NULL, and numbers it. The algebra says which step it belongs to, what
+   IDRSProjectLaunch_CUDA - Launches the projection of a step, and numbers it. The algebra says which step it belongs to, what
    follows from the sums, and where they go. More than IDRS_COLUMNS_AT_ONCE columns take several launches, the last of which ends the projection.
 */
-PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlgebra *algebra)
+PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, const IDRSAlgebra *algebra)
 {
   IDRS_CUDA         *cuda       = (IDRS_CUDA *)work->data;
   const PetscInt     s          = work->s;
   const PetscBool    matvec     = algebra->step.matvec;
   IDRSProjection     projection = {};
   const PetscScalar *P[IDRS_CUDA_MAX_S];
+  Vec                x, y;
 
   PetscFunctionBegin;
+  IDRSStepVecs(work, &algebra->step, &x, &y);
   projection.cuda    = cuda;
   projection.n       = work->n;
   projection.s       = s;
@@ -98,15 +100,22 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
 }
 
 /* The host waits for the sums and does the algebra */
-PetscErrorCode IDRSProject_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y)
+static PetscErrorCode IDRSProjectWork_CUDA(IDRSWork work, const IDRSStep *step)
 {
   const IDRS_CUDA *cuda    = (const IDRS_CUDA *)work->data;
   IDRSAlgebra      algebra = {};
 
   PetscFunctionBegin;
   algebra.step = *step;
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  PetscCall(IDRSProjectLaunch_CUDA(work, &algebra));
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
-  PetscCall(PetscArraycpy(work->scalars.sums, cuda->hostsums, IDRS_SUMS(work->s, y)));
+  PetscCall(PetscArraycpy(work->scalars.sums, cuda->hostsums, IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSProjectWork_CUDA));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -16,7 +16,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOver
   if (IDRSTakeCoefficients<S>(&c, fromhost, device, k, panels.s)) IDRSBlockSum(IDRSUpdateRows<S, W, START>(panels, c, direction, k, end, r, IDRSTellNobody()), shared, partials);
 }
 
-PetscErrorCode IDRSUpdate_CUDA(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSUpdateWork_CUDA(IDRSWork work, const IDRSStep *step)
 {
   IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   const bool         wantv = step->wantv, wantu = step->wantu;
@@ -49,5 +49,12 @@ PetscErrorCode IDRSUpdate_CUDA(IDRSWork work, const IDRSStep *step)
     PetscCall(IDRSColumnWritten_CUDA(work->U[k]));
   }
   if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k + 1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_CUDA));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -52,30 +52,10 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
-
-   Collective
-
-   Input Parameters:
-+  like           - a vector with the layout and type of the solution
-.  s              - number of columns
-.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
--  implementation - the back end asked for
-
-   Output Parameter:
-.  work - the panels with their back end; free with IDRSWorkDestroy()
-*/
-PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, IDRSWork *newwork)
+/* What a work has but for its panels */
+static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscInt s, Vec P[])
 {
-  IDRSWork work;
-
   PetscFunctionBegin;
-  PetscCall(PetscNew(&work));
-  *newwork   = work;
-  work->comm = MPI_COMM_NULL;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &work->passes, &work->slower));
-  if (work->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", work->passes->name, work->slower));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &work->comm, NULL));
   PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
   PetscCall(VecGetLocalSize(like, &work->n));
@@ -99,23 +79,66 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
       work->scalars.shadownorm = i ? PetscMin(work->scalars.shadownorm, norm) : norm;
     }
   }
-  PetscCall((*work->passes->create)(work, like));
   IDRSScalarsReset(&work->scalars);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSWorkDestroy(IDRSWork *oldwork)
+/*
+   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
+
+   Collective
+
+   Input Parameters:
++  like           - a vector with the layout and type of the solution
+.  s              - number of columns
+.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
+.  implementation - the back end asked for
+-  count          - number of works, which are destroyed together
+
+   Output Parameter:
+.  works - the panels with their back end; free with IDRSWorkDestroy()
+*/
+PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, PetscInt count, IDRSWork works[])
 {
-  IDRSWork work = *oldwork;
+  const IDRSPassOps *passes;
+  const char        *slower;
+  IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
-  if (!work) PetscFunctionReturn(PETSC_SUCCESS);
-  *oldwork = NULL;
-  if (work->passes) PetscCall((*work->passes->destroy)(work));
-  PetscCall(IDRSColumnsDestroy(work->s, &work->P));
-  PetscCall(PetscFree(work->storage));
-  if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
-  PetscCall(PetscFree(work));
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &slower));
+  if (slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", passes->name, slower));
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(PetscNew(&works[i]));
+    group.work[i]    = works[i];
+    works[i]->comm   = MPI_COMM_NULL;
+    works[i]->passes = passes;
+    works[i]->slower = slower;
+  }
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
+  PetscCall((*passes->create)(&group, like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Destroys works that were created together; some, or what they have, may be missing after an error */
+PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
+{
+  IDRSGroup group = {0};
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    if (works[i]) group.work[group.count++] = works[i];
+    works[i] = NULL;
+  }
+  if (!group.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*group.work[0]->passes->destroy)(&group));
+  for (PetscInt i = 0; i < group.count; i++) {
+    IDRSWork work = group.work[i];
+
+    PetscCall(IDRSColumnsDestroy(work->s, &work->P));
+    PetscCall(PetscFree(work->storage));
+    if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
+    PetscCall(PetscFree(work));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,30 +219,33 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
    Collective
 
    Input Parameters:
-+  work          - the work
++  group         - the works, for which passes are to be made together
 .  communication - how reductions are to travel between devices; auto follows the scatters
 -  scatters      - whether the scatters of the operator go from device to device: with either alone something is left that the hosts wait for
 */
-PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication, PetscBool scatters)
+PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const PetscInt      where = work->size == 1 ? IDRS_QUEUE_ONE : (communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL);
-  const IDRSQueueOps *queue = work->passes->queue[where];
-  PetscMPIInt         able  = work->passes->device ? 1 : 0;
+  const IDRSWork      first = group->work[0];
+  const PetscInt      where = first->size == 1 ? IDRS_QUEUE_ONE : (communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL);
+  const IDRSQueueOps *queue = first->passes->queue[where];
+  const char         *why   = NULL;
+  PetscMPIInt         able  = first->passes->device ? 1 : 0;
 
   PetscFunctionBegin;
-  work->queue       = &IDRSQueue_Host;
-  work->throughhost = NULL;
-  if (work->size == 1) {
-    if (able) PetscCall((*queue->runs)(work, &work->throughhost));
-  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) work->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
-  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) work->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
+  if (first->size == 1) {
+    if (able) PetscCall((*queue->runs)(group, &why));
+  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) why = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) why = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
   else {
-    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, work->comm);
-    if (able) PetscCall((*queue->runs)(work, &work->throughhost));
-    else work->throughhost = "not all processes have their vectors on a GPU";
+    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, first->comm);
+    if (able) PetscCall((*queue->runs)(group, &why));
+    else why = "not all processes have their vectors on a GPU";
   }
-  if (able && !work->throughhost) work->queue = queue;
-  PetscCheck(work->size == 1 || communication < KSP_IDRS_COMMUNICATION_NCCL || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], work->throughhost);
+  for (PetscInt i = 0; i < group->count; i++) {
+    group->work[i]->throughhost = why;
+    group->work[i]->queue       = able && !why ? queue : &IDRSQueue_Host;
+  }
+  PetscCheck(first->size == 1 || communication < KSP_IDRS_COMMUNICATION_NCCL || !why, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

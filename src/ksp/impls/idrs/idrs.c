@@ -18,7 +18,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscFunctionBegin;
   if (idrs->solving && idrs->work) PetscCall(IDRSWorkSetFailed(idrs->work));
   if (idrs->solving && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
-  PetscCall(IDRSWorkDestroy(&idrs->work));
+  PetscCall(IDRSWorkDestroy(1, &idrs->work));
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
@@ -78,7 +78,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
     }
   }
   PetscCall(IDRSProductCreate(&idrs->product));
-  PetscCall(IDRSWorkCreate(idrs->r, s, idrs->set.P, idrs->set.implementation, &idrs->work));
+  PetscCall(IDRSWorkCreate(idrs->r, s, idrs->set.P, idrs->set.implementation, 1, &idrs->work));
   PetscCall(IDRSWorkSetVecs(idrs->work, idrs->r, idrs->z, idrs->v, idrs->t));
   PetscCall(IDRSWorkGetColumns(idrs->work, &idrs->G, &idrs->U));
   PetscCall(IDRSWorkGetScalars(idrs->work, &idrs->scalars));
@@ -149,7 +149,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
   idrs->anchor = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
   PetscCall(IDRSWorkStart(idrs->work, (PetscBool)(idrs->p == idrs->v), idrs->diagonal));
   PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
-  PetscCall(IDRSWorkConnect(idrs->work, idrs->set.communication, idrs->scatters));
+  PetscCall(IDRSWorkConnect(IDRSAlone(idrs->work), idrs->set.communication, idrs->scatters));
   PetscCall(IDRSWorkGetInfo(idrs->work, &info));
   PetscCall(PetscMemzero(&idrs->rec, sizeof(idrs->rec)));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));

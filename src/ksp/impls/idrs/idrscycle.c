@@ -66,7 +66,7 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
   PetscFunctionBegin;
   if (k == idrs->set.s) {
     step.wantv = PETSC_TRUE;
-    if (rec->start && !rec->projectedr) PetscCall(IDRSCombine(idrs->work, &step)); /* r = r - G c */
+    if (rec->start && !rec->projectedr) PetscCall(IDRSCombine(IDRSAlone(idrs->work), &step)); /* r = r - G c */
     if (rec->start) rec->projectedr = PETSC_TRUE;
     if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, idrs->r, idrs->v)); /* p = B^{-1}r */
     else if (idrs->diagonal && rec->stage != KSPIDRS_HAVE_V) PetscCall(VecPointwiseMult(idrs->v, idrs->r, idrs->diagonal));
@@ -78,14 +78,14 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
     if (rec->stage == KSPIDRS_NOTHING) {
       step.wantv = PETSC_TRUE;
       step.wantu = (PetscBool)!idrs->preconditioned;
-      IDRSScalarsCombine(idrs->scalars, k);      /* M(k:s,k:s) c = f(k:s) */
-      PetscCall(IDRSCombine(idrs->work, &step)); /* v = r - G(:,k:s) c */
+      IDRSScalarsCombine(idrs->scalars, k);                 /* M(k:s,k:s) c = f(k:s) */
+      PetscCall(IDRSCombine(IDRSAlone(idrs->work), &step)); /* v = r - G(:,k:s) c */
     }
     if (idrs->preconditioned) {
       step.wantv = PETSC_FALSE;
       step.wantu = PETSC_TRUE;
       PetscCall(KSPIDRSPCApply_Private(ksp, idrs->v, idrs->t)); /* t = B^{-1}v */
-      PetscCall(IDRSCombine(idrs->work, &step));                /* U_k = omega t + U(:,k:s) c */
+      PetscCall(IDRSCombine(IDRSAlone(idrs->work), &step));     /* U_k = omega t + U(:,k:s) c */
     }
   }
   rec->stage = KSPIDRS_HAVE_U;
@@ -137,7 +137,7 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp)
   const IDRSBounds   bounds = KSPIDRSGetBounds(ksp);
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(idrs->work, &step, idrs->depth && rec->residual == KSPIDRS_RECURRED && !rec->again ? &bounds : NULL));
+  PetscCall(IDRSQueueLaunch(IDRSAlone(idrs->work), &step, idrs->depth && rec->residual == KSPIDRS_RECURRED && !rec->again ? &bounds : NULL));
   rec->stage = KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -214,7 +214,7 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, IDRSOutcome *outcome)
   PetscReal      rr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(idrs->work, &step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSAlone(idrs->work), &step, NULL));
   PetscCall(IDRSQueueCollect(idrs->work, outcome));
   if (outcome->verdict == IDRS_CONTINUE) PetscCall(IDRSQueueContinue(idrs->work, &step, idrs->set.cosine, &rr, &outcome->verdict));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -271,7 +271,7 @@ static PetscErrorCode KSPIDRSFinishInner_Private(KSP ksp, PetscReal rr, KSPIDRSN
   step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && recurred && !last);
   step.wantu = (PetscBool)(step.wantv && k + 1 < s && !idrs->preconditioned);
   if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
-  PetscCall(IDRSUpdate(idrs->work, &step));
+  PetscCall(IDRSUpdate(IDRSAlone(idrs->work), &step));
   if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->k          = k + 1;
@@ -298,7 +298,7 @@ static PetscErrorCode KSPIDRSFinishOmega_Private(KSP ksp, PetscReal rr, KSPIDRSN
   step.wantv = (PetscBool)(rec->its < ksp->max_it && !due);
   step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
   PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->scalars->omega, &idrs->p, &idrs->t));
-  PetscCall(IDRSAdvance(idrs->work, &step));
+  PetscCall(IDRSAdvance(IDRSAlone(idrs->work), &step));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->k          = 0;
   rec->stage      = KSPIDRSStageAfter(&step);

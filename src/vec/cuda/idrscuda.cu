@@ -178,6 +178,7 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
+    PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));

@@ -13,6 +13,9 @@
 #include <petscmat.h>
 #include <petscidrs.h>
 
+/* Columns that a product takes at once, at most */
+#define IDRS_MAX_WIDTH 16
+
 typedef struct _n_IDRSProduct   *IDRSProduct;
 typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launches it */
 
@@ -52,5 +55,6 @@ PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSProductProject(IDRSProduct, const IDRSProjection *);
 PETSC_EXTERN PetscErrorCode IDRSProductDestroy(IDRSProduct *);

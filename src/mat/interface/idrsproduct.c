@@ -173,6 +173,14 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSProductApplyColumns - Y_j = A X_j by itself, for 0 <= j < k, where k is from 1 to IDRS_MAX_WIDTH */
+PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < k; j++) PetscCall(IDRSProductApply(product, X[j], Y[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSProductProject - x = A u with the sums of its projection, on a device. Values that have changed in the midst of a solve are taken */
 PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *projection)
 {

@@ -148,7 +148,7 @@ static const IDRSQueueOps queue = {
 /* From now on the solver, which has been set up, works with the device */
 static PetscErrorCode Attach(KSP ksp)
 {
-  IDRSWork work = ((KSP_IDRS *)ksp->data)->work;
+  IDRSWork work = ((KSP_IDRS *)ksp->data)->col->work;
 
   PetscFunctionBeginUser;
   host           = work->passes;

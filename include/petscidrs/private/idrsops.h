@@ -53,9 +53,6 @@
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsscalars.h>
 
-/* Largest number of works in a group */
-#define IDRS_MAX_WIDTH 16
-
 typedef struct _n_IDRSWork *IDRSWork;
 
 /* Works, of one communicator and with vectors of one layout and type, for which passes are made together */
@@ -219,6 +216,8 @@ PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode    IDRSVecOnArray(Vec, Vec, Vec *);
+PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);

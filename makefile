@@ -6,7 +6,7 @@
 #   make plugin-path   print the path of the plugin
 #   make advise        find a solver and a preconditioner for MATRIX=file [RHS=file]
 #   make tutorials     compile the tutorials in C
-#   make bench         run the benchmarks
+#   make bench         run the benchmarks; PART=columns those of several right-hand sides alone
 #   make scaling       time the solvers on a growing number of processes
 #   make install       install in PREFIX (/usr/local), below DESTDIR if set; make uninstall removes it
 #   make deb           build a Debian package in build/deb, for the PETSc of the distribution
@@ -133,7 +133,7 @@ test: $(PLUGIN)
 advise: $(PLUGIN) $(BUILD)/tutorials/advise
 	@MPIEXEC='$(MPIEXEC)' ADVISE_PROGRAM='$(BUILD)/tutorials/advise' ADVISE_PLUGIN='$(PLUGIN)' ADVISE_USAGE='make advise MATRIX=file [RHS=file] [RANKS=processes] [OPTIONS="-ksp_rtol 1e-6 ..."]' tools/advise $(if $(MATRIX),'$(MATRIX)') $(if $(RHS),'$(RHS)') $(if $(RANKS),-n '$(RANKS)') $(OPTIONS)
 
-bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals
+bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve columns)
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
 scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers

@@ -3,7 +3,8 @@ vectors, sums, what the device has done, and how many kernels and reductions it 
   -implementation <host> - the back end\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\
-  -widths k1,k2,...      - numbers of works\n\n";
+  -widths k1,k2,...      - numbers of works\n\
+  -communication <auto>  - how sums go from process to process\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT */
 #include <petscidrs/private/idrsworkimpl.h>
@@ -73,9 +74,9 @@ typedef struct {
 /* A number in [-1, 1) that depends on work, vector and global row alone */
 static PetscScalar Number(PetscInt work, PetscInt which, PetscInt row)
 {
-  PetscReal part[2];
+  PetscReal part[2] = {0.0, 0.0};
 
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < (PetscDefined(USE_COMPLEX) ? 2 : 1); i++) {
     uint64_t x = (uint64_t)(1 + 2 * (which + 1000 * work) + i) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)row * UINT64_C(0xbf58476d1ce4e5b9);
 
     x       = (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb);
@@ -254,7 +255,7 @@ static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt num
   if (difference <= tolerance) check->made++;
   else
     PetscCall(Expect(check, PETSC_FALSE, "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s work %" PetscInt_FMT ": %s %" PetscInt_FMT " differs by %g", problem->work[0]->passes->name, problem->s, problem->n, problem->width,
-                     problem->P ? " explicit" : "", way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+                     problem->P ? " stored P" : "", way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,11 +337,13 @@ static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, PetscBool explicit, KSPIDRSImplementation implementation, Problem *problem)
+static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, PetscBool stored, KSPIDRSImplementation back, Problem *problem)
 {
-  IDRSGroup group = {.count = width};
+  KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_AUTO;
+  IDRSGroup            group         = {.count = width};
 
   PetscFunctionBegin;
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-communication", KSPIDRSCommunications, (PetscEnum *)&communication, NULL));
   *problem = (Problem){.s = s, .n = n, .width = width};
   PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
   PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
@@ -348,12 +351,12 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
   PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
   PetscCall(VecDuplicate(problem->like, &problem->diagonal));
   PetscCall(Fill(problem, 0, 700, problem->diagonal));
-  if (explicit) {
+  if (stored) {
     PetscCall(VecDuplicateVecs(problem->like, s, &problem->P));
     for (PetscInt j = 0; j < s; j++) PetscCall(Fill(problem, 0, 800 + j, problem->P[j]));
   }
-  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, implementation, width, problem->work));
-  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, implementation, 1, &problem->work[width]));
+  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, width, problem->work));
+  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, 1, &problem->work[width]));
   for (PetscInt i = 0; i <= width; i++) {
     Vec *x = problem->single[i];
 
@@ -362,8 +365,8 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
     PetscCall(IDRSWorkSetSeed(problem->work[i], 3));
     if (i < width) group.work[i] = problem->work[i];
   }
-  PetscCall(IDRSWorkConnect(&group, KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
-  PetscCall(IDRSWorkConnect(IDRSAlone(problem->work[width]), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSAlone(problem->work[width]), communication, PETSC_FALSE));
   /* MPI adds up many numbers in another order than few. A device takes few rows of one work one by one, and several works always in packs */
   problem->exact = (PetscBool)(problem->work[0]->size < 3 && (!problem->work[0]->passes->device || n > 1000000));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -383,7 +386,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplementation implementation, Check *check, Check *count)
+static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplementation back, Check *check, Check *count)
 {
   static const Way ways[] = {
     {.stops = -1, .nan = -1},
@@ -402,8 +405,8 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplem
   Problem problem;
 
   PetscFunctionBegin;
-  for (PetscInt explicit = 0; explicit < 2; explicit ++) {
-    PetscCall(ProblemCreate(s, n, width, (PetscBool) explicit, implementation, &problem));
+  for (PetscInt stored = 0; stored < 2; stored++) {
+    PetscCall(ProblemCreate(s, n, width, (PetscBool)stored, back, &problem));
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(ways); i++) {
       if (!ways[i].device || problem.work[0]->queue->depth) PetscCall(TestCycle(check, count, &problem, &ways[i]));
     }
@@ -474,7 +477,14 @@ int main(int argc, char **argv)
    test:
      suffix: cuda_large
      requires: cuda
-     args: -vec_type cuda -implementation cuda -columns 1,4,8 -rows 1000007 -widths 1,2,3,8
+     args: -vec_type cuda -implementation cuda -columns {{1 4}} -rows 1000007 -widths 1,2,3,8,16
+     output_file: output/ops_groups_1.out
+
+   test:
+     suffix: cuda_ranks
+     nsize: 2
+     requires: cuda
+     args: -vec_type cuda -implementation cuda -columns 4,19 -rows 33,1000 -widths 3,16 -communication {{mpi peer}}
      output_file: output/ops_groups_1.out
 
 TEST*/

@@ -105,7 +105,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
 }
 
 /* What has become of the right-hand sides of KSPMatSolve() */
-static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
+static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
   const KSPIDRSResults *results = &idrs->results;
@@ -147,7 +147,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
   if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (idrs->results.latest) PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
+  if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
   if (!idrs->col->G) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);

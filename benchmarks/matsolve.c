@@ -1,6 +1,7 @@
 static char help[] = "Times KSPMatSolve() of idrs with several right-hand sides: microseconds per matvec and right-hand side, beside KSPSolve() for one after another, with\n\
 MatMult() and with the product that idrs takes by itself, and beside KSPMatSolve() of PETSc's idr.\n\
   -n n1,n2,..  3-D convection-diffusion, 7 points, on n x n x n grids (default 24,64)\n\
+  -layers l    or n x n x l n grids, so that l processes have n x n x n each (default 1)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -columns k   right-hand sides, which are solved for at the same time (default 8)\n\
   -matvecs m   matvecs for each in a timed run (default 90)\n\
@@ -108,7 +109,7 @@ static PetscErrorCode Block(Mat A, PetscInt columns, Mat *B)
 
 int main(int argc, char **argv)
 {
-  PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, matvecs = 90, repeat = 5;
+  PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, layers = 1, matvecs = 90, repeat = 5;
   PetscBool set, idr;
   PetscErrorCode (*create)(KSP);
 
@@ -119,9 +120,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-s", spaces, &nspaces, &set));
   if (!set) nspaces = 3;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-layers", &layers, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matvecs", &matvecs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
-  PetscCheck(columns > 1 && matvecs > 0 && repeat > 0 && repeat <= MAX_REPEAT, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT ", -matvecs %" PetscInt_FMT ", -repeat %" PetscInt_FMT ": at least 2 right-hand sides, a matvec, and 1 to %d runs", columns, matvecs, repeat, MAX_REPEAT);
+  PetscCheck(columns > 1 && layers > 0 && matvecs > 0 && repeat > 0 && repeat <= MAX_REPEAT, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT ", -layers %" PetscInt_FMT ", -matvecs %" PetscInt_FMT ", -repeat %" PetscInt_FMT ": at least 2 right-hand sides, a layer, a matvec, and 1 to %d runs", columns, layers, matvecs, repeat, MAX_REPEAT);
   PetscCall(KSPInitializePackage());
   PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
   idr = create ? PETSC_TRUE : PETSC_FALSE;
@@ -132,7 +134,7 @@ int main(int argc, char **argv)
     PetscInt    rows;
     PetscRandom random;
 
-    PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, sizes[i], sizes[i], 0.5, &A));
+    PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, sizes[i], layers * sizes[i], 0.5, &A));
     PetscCall(MatGetSize(A, &rows, NULL));
     PetscCall(Block(A, columns, &B));
     PetscCall(Block(A, columns, &X));

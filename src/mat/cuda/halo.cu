@@ -113,6 +113,29 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSHaloIsMutual - Whether each process to which another one sends sends to that one, too; the same on all of them. Collective */
+PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, PetscBool *mutual)
+{
+  IDRSRankCount      nsends, nreceives;
+  const PetscMPIInt *sends, *receives;
+  PetscMPIInt        size, different = 0, *places;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(halo->comm, &size));
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, NULL, NULL));
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &receives, NULL, NULL, NULL));
+  PetscCall(PetscCalloc1(size, &places));
+  for (IDRSRankCount p = 0; p < nsends; p++) places[sends[p]]++;
+  for (IDRSRankCount p = 0; p < nreceives; p++) places[receives[p]]--;
+  for (PetscMPIInt p = 0; p < size; p++) {
+    if (places[p]) different = 1;
+  }
+  PetscCall(PetscFree(places));
+  IDRSCallAllreduce(MPI_IN_PLACE, &different, 1, MPI_INT, MPI_MAX, halo->comm);
+  *mutual = different ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSHaloNext - The next exchange, for the first kernel of a matvec */
 PetscErrorCode IDRSHaloNext(IDRSHalo halo, IDRSSends *sends)
 {

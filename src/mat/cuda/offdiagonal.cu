@@ -9,9 +9,6 @@
 #include "messages.cuh"
 #include "offdiagonal.h"
 
-/* Blocks of a kernel that waits for other processes on the same device, so that theirs find room */
-#define IDRS_WAITING_BLOCKS 16
-
 /*
    Finishes x and the sums: a thread a row, as there are few entries in most of them. ghosts: an array, or messages. Reads the entries of A, u, x and y in these
    rows; writes x
@@ -102,14 +99,13 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 }
 
 /*
-   IDRSProductConnect_CUDA - Lets the halo of this solve go through the kernels of the product, or tells that it cannot. Collective, between processes that IDRSPeersConnect() has
-   connected, and the same on all of them
+   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, if there is none, or tells that there cannot be one; off may be NULL on some processes. Collective, between
+   processes that IDRSPeersConnect() has connected, and the same on all of them
 */
-PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
+PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscBool *connected)
 {
-  IDRSOffDiagonal off       = product ? product->offdiagonal : NULL;
-  PetscMPIInt     states[2] = {off ? 0 : 1, off && IDRSHaloIsValid(off->halo) ? 0 : 1};
-  PetscInt        ghosts;
+  PetscMPIInt states[2] = {off ? 0 : 1, off && IDRSHaloIsValid(off->halo) ? 0 : 1};
+  PetscInt    ghosts;
 
   PetscFunctionBegin;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
@@ -119,6 +115,14 @@ PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, Petsc
     PetscCall(IDRSHaloCreate(comm, off->scatter, ghosts, &off->halo));
   }
   *connected = !states[0] && off->halo ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSProductConnect_CUDA - Whether the halo of a product can go through its kernels; as IDRSOffDiagonalConnect() */
+PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, connected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -160,7 +164,7 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *pro
   out.partials.messages = out.partials.second;
   out.partials.second   = projection->out.partials.messages;
   out.ends              = true;
-  if (projection->halo) PetscCall(IDRSOffDiagonalLaunch(off, projection, out, IDRSPeersShareDevice() ? IDRS_WAITING_BLOCKS : SIZE_MAX, IDRSHaloGetGhosts(off->halo)));
+  if (projection->halo) PetscCall(IDRSOffDiagonalLaunch(off, projection, out, IDRSWaitingBlocks(), IDRSHaloGetGhosts(off->halo)));
   else {
     PetscCall(VecScatterEnd(off->scatter, projection->operand, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));

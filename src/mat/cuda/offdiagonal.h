@@ -25,6 +25,7 @@ typedef struct _n_IDRSOffDiagonal {
 } *IDRSOffDiagonal;
 
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], const PetscScalar *, IDRSOffDiagonal *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal, MPI_Comm, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec, bool, IDRSBoundary *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);

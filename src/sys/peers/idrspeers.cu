@@ -221,7 +221,7 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 }
 
 /*
-   IDRSPeersConnect - Gives a solver a channel between the devices of a communicator of PETSc's own, if it has none (-1), or says why there can be none. Collective, and the same on all
+   IDRSPeersConnect - Connects the devices of a communicator of PETSc's own, and gives a solver a channel between them, if it has none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all
    processes. Where an exchange was lost on one of them since the last time, all begin anew. Automatically processes that share a device are not connected, as each would wait for kernels of the
    others that find no room
 */
@@ -264,8 +264,8 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
     }
   }
   if (automatic && IDRSPeersShared) *why = "processes share a GPU";
-  else if (*channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
-  if (!*why && *channel < 0) *why = "so many solvers on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
+  if (!*why && channel && *channel < 0) *why = "so many solvers on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

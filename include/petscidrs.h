@@ -185,6 +185,9 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetRun(KSP, KSPIDRSRun);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetRun(KSP, KSPIDRSRun *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth(KSP, PetscInt);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetWidth(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);

@@ -76,6 +76,29 @@ typedef PetscMPIInt IDRSRankCount;
   #define IDRSMinimumIterations(ksp) (ksp)->min_it
 #endif
 
+/* Diagonal scaling of the system by the KSP, KSPSetDiagonalScale(), is gone from 3.26 on */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSHasDiagonalScale(ksp) ((ksp)->dscale)
+#else
+  #define IDRSHasDiagonalScale(ksp) PETSC_FALSE
+#endif
+
+/* Whether this is KSPSolveTranspose(), or the same with an explicit transpose, which 3.26 notes and others do not need to know */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSTransposeRequested(ksp) ((ksp)->transpose_solve)
+#else
+  #define IDRSTransposeRequested(ksp) ((ksp)->transpose.solve_requested)
+#endif
+
+/* The block of right-hand sides of KSPMatSolve(), whose norm KSPConvergedDefault() would take; from 3.26 on */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSForgetBlock(ksp) \
+    do { \
+    } while (0)
+#else
+  #define IDRSForgetBlock(ksp) (ksp)->mat_rhs = NULL
+#endif
+
 /* KSPMatSolveTranspose() came with 3.19; before there is one direction only */
 #if PETSC_VERSION_LT(3, 19, 0)
   #define IDRS_MATSOLVE_DIRECTIONS         1

@@ -1,5 +1,5 @@
 /*
-   Applying A and B, counted and timed: the leaf that the cycle, smoothing and trust call
+   Applying A, counted and timed: the leaf that the cycle, smoothing and trust call
 */
 #include "idrsimpl.h"
 
@@ -13,12 +13,11 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
   if (!info.device) alone = "the vector operations do not run on a GPU";
   else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
-  idrs->fused = idrs->product->backend ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(IDRSWorkSetProduct(idrs->work, idrs->fused ? idrs->product : NULL));
+  idrs->fused = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -52,26 +51,30 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
   PetscFunctionBegin;
   idrs->counts.matvecs++;
   idrs->counts.matvecseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->work));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
   else PetscCall(IDRSProductApply(idrs->product, x, y));
-  PetscCall(IDRSStreamJoin(idrs->work));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
   idrs->counts.matvecseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApply_Private - y = B^{-1}x */
-PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
+/* KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from the left is between */
+PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], Vec w[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  idrs->counts.preconditions++;
-  idrs->counts.pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->work));
-  PetscCall(KSP_PCApply(ksp, x, y));
-  PetscCall(IDRSStreamJoin(idrs->work));
-  idrs->counts.pcseconds += IDRSGpuSeconds();
+  if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
+    for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSMatMult_Private(ksp, x[i], y[i], w[i]));
+  } else {
+    idrs->counts.matvecs += count;
+    idrs->counts.matvecseconds -= IDRSGpuSeconds();
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    idrs->counts.matvecseconds += IDRSGpuSeconds();
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,7 +85,7 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
 PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, PetscBool zero, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec       t = idrs->t, x = ksp->vec_sol, b = ksp->vec_rhs;
+  Vec       t = idrs->col->t, x = ksp->vec_sol, b = ksp->vec_rhs;
   PetscBool samex, sameb;
 
   PetscFunctionBegin;
@@ -94,9 +97,9 @@ PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, PetscBool zero, Vec y)
       PetscCall(VecCopy(x, y));
       x = y;
     }
-    PetscCall(IDRSStreamJoin(idrs->work));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
     PetscCall(IDRSProductApply(idrs->product, x, t));
-    PetscCall(IDRSStreamJoin(idrs->work));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
     if (!sameb) {
       PetscCall(VecCopy(b, y));
       b = y;

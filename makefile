@@ -161,13 +161,13 @@ install: $(PLUGIN) $(BUILD)/tutorials/advise
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 
-# Programs that load the plugin at run time, and one that links it
+# Programs that load the plugin at run time, and two that link it
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
-$(BUILD)/tutorials/ex6: $(PLUGIN)
-$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: $(PLUGIN)
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

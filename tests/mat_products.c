@@ -115,6 +115,31 @@ static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Among several columns, A u has the bits that the projection gives it where rows are short, so that columns are taken as they are */
+static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char what[])
+{
+  const IDRSStep step = {.k = 0, .matvec = PETSC_TRUE};
+  PetscMPIInt    byrows;
+  PetscBool      same;
+  Vec            Y[3];
+
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < 3; j++) PetscCall(VecDuplicate(work->r, &Y[j]));
+  PetscCall(Fill(work->U[0], 5));
+  PetscCall(Fill(work->r, 6));
+  PetscCall(Project(work, &step, work->G[0]));
+  PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){work->r, work->U[0], work->r}, Y));
+  PetscCall(VecEqual(work->G[0], Y[1], &same));
+  PetscCall(ComplainIf(product->wide != product->backend, "%s: several columns by %s", what, product->wide ? product->wide->name : product->bycolumn));
+  byrows = product->byrows ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &byrows, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+  PetscCall(ComplainIf(!same && !byrows, "%s: other bits among several columns", what));
+  PetscCall(VecEqual(Y[0], Y[2], &same));
+  PetscCall(ComplainIf(!same, "%s: equal columns have products with different bits", what));
+  for (PetscInt j = 0; j < 3; j++) PetscCall(VecDestroy(&Y[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* New values, and a new pattern, of the same matrix */
 static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSProduct kind, Mat A, const char what[])
 {
@@ -177,6 +202,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
     PetscCall(TestSteps(work, P, A, what));
+    PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
   }
   PetscCall(IDRSWorkDestroy(1, &work));

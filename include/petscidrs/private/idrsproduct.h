@@ -50,11 +50,12 @@ struct _n_IDRSProduct {
   IDRSMatState               state;          /* of A when the back end was set up */
   void                      *data;           /* the back end's own */
   struct _n_IDRSOffDiagonal *offdiagonal;    /* what a process needs of others, on several processes */
-  struct _n_IDRSHalo        *halo;           /* what several columns need of other processes; like wide, all processes have it or none */
+  struct _n_IDRSRowScatter  *rowscatter;     /* what several columns need of other processes; like wide, all processes have it or none */
   struct _n_IDRSColumns     *columns;        /* what several columns need on a device, from their first product on */
   IDRSProduct                transposed;     /* of A^T as a matrix, from the first product of several columns with A^T on */
   IDRSMatState               of;             /* of the matrix whose transpose A is, where this is such a product */
   PetscBool                  widechosen;     /* wide is that of this operator */
+  PetscBool                  byrows;         /* several columns go through a block by rows */
   const char                *bycolumn;       /* why wide is NULL, or NULL */
   const char                *slower;         /* why no faster one runs, or NULL */
   const char                *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */

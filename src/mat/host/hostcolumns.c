@@ -6,10 +6,13 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrsrows.h>
-#include "../interface/idrshalo.h"
+#include "../interface/idrsrowscatter.h"
 
-/* Columns of X in one loop: more sums do not stay in registers */
-#define IDRS_COLUMNS_HOST 8
+/* Columns of X in one loop: with more of them, sums do not stay in registers, and caches do not follow so many arrays */
+#define IDRS_COLUMNS_HOST 4
+
+/* Rows of a block, which stay in a cache while the columns of X go by */
+#define IDRS_BLOCK 256
 
 /* What travels between the processes */
 typedef struct {
@@ -17,12 +20,13 @@ typedef struct {
   PetscInt     width; /* columns that there is room for */
 } IDRSProductHost;
 
-IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, const PetscScalar *const X[], PetscScalar *const Y[])
+/* Rows begin to end - 1 of k columns, where k is a constant */
+IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[], PetscScalar *const Y[])
 {
   const PetscScalar *x[IDRS_COLUMNS_HOST];
 
   for (int c = 0; c < k; c++) x[c] = X[c];
-  for (PetscInt i = 0; i < A->n; i++) {
+  for (PetscInt i = begin; i < end; i++) {
     PetscScalar sum[IDRS_COLUMNS_HOST];
 
     for (int c = 0; c < k; c++) sum[c] = 0.0;
@@ -36,33 +40,28 @@ IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, const PetscScal
   }
 }
 
-/* One copy of the loop for each number of columns, so that the sums are in registers */
-IDRS_VECTORISED static void IDRSColumnsPass(PetscInt k, const IDRSRows *A, const PetscScalar *const X[], PetscScalar *const Y[])
+/* One loop for each number of columns, so that the sums are in registers */
+IDRS_INLINE void IDRSColumnsBlock(PetscInt k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[], PetscScalar *const Y[])
 {
   switch (k) {
   case 1:
-    IDRSColumnsLoop(1, A, X, Y);
+    IDRSColumnsLoop(1, A, begin, end, X, Y);
     break;
   case 2:
-    IDRSColumnsLoop(2, A, X, Y);
+    IDRSColumnsLoop(2, A, begin, end, X, Y);
     break;
   case 3:
-    IDRSColumnsLoop(3, A, X, Y);
-    break;
-  case 4:
-    IDRSColumnsLoop(4, A, X, Y);
-    break;
-  case 5:
-    IDRSColumnsLoop(5, A, X, Y);
-    break;
-  case 6:
-    IDRSColumnsLoop(6, A, X, Y);
-    break;
-  case 7:
-    IDRSColumnsLoop(7, A, X, Y);
+    IDRSColumnsLoop(3, A, begin, end, X, Y);
     break;
   default:
-    IDRSColumnsLoop(IDRS_COLUMNS_HOST, A, X, Y);
+    IDRSColumnsLoop(IDRS_COLUMNS_HOST, A, begin, end, X, Y);
+  }
+}
+
+IDRS_VECTORISED static void IDRSColumnsPass(PetscInt k, const IDRSRows *A, const PetscScalar *const X[], PetscScalar *const Y[])
+{
+  for (PetscInt b = 0; b < A->n; b += IDRS_BLOCK) {
+    for (PetscInt c = 0; c < k; c += IDRS_COLUMNS_HOST) IDRSColumnsBlock(k - c, A, b, PetscMin(b + IDRS_BLOCK, A->n), X + c, Y + c);
   }
 }
 
@@ -122,46 +121,44 @@ static PetscErrorCode IDRSProductReset_Host(IDRSProduct product)
 }
 
 /* The entries of X that other processes need set out */
-static PetscErrorCode IDRSColumnsBegin_Host(IDRSHalo halo, IDRSProductHost *host, PetscInt k, const PetscScalar *const X[])
+static PetscErrorCode IDRSColumnsBegin_Host(IDRSRowScatter rowscatter, IDRSProductHost *host, PetscInt k, const PetscScalar *const X[])
 {
   PetscFunctionBegin;
   if (host->width < k) {
     PetscCall(PetscFree2(host->rows, host->ghosts));
-    PetscCall(PetscMalloc2((size_t)halo->count * k, &host->rows, (size_t)halo->nghosts * k, &host->ghosts));
+    PetscCall(PetscMalloc2((size_t)rowscatter->count * k, &host->rows, (size_t)rowscatter->nghosts * k, &host->ghosts));
     host->width = k;
   }
-  for (PetscInt i = 0; i < halo->count; i++) {
-    for (PetscInt c = 0; c < k; c++) host->rows[(size_t)i * k + c] = X[c][halo->rows[i]];
+  for (PetscInt i = 0; i < rowscatter->count; i++) {
+    for (PetscInt c = 0; c < k; c++) host->rows[(size_t)i * k + c] = X[c][rowscatter->rows[i]];
   }
-  PetscCall(IDRSHaloBegin(halo, k, PETSC_MEMTYPE_HOST, host->rows, host->ghosts));
+  PetscCall(IDRSRowScatterBegin(rowscatter, k, PETSC_MEMTYPE_HOST, host->rows, host->ghosts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProductColumns_Host(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
-  IDRSProductHost   *host      = (IDRSProductHost *)product->data;
-  const IDRSHalo     halo      = product->halo;
-  Mat                blocks[2] = {product->A, NULL};
-  IDRSRows           rows;
-  const PetscScalar *x[IDRS_MAX_WIDTH];
-  PetscScalar       *y[IDRS_MAX_WIDTH];
+  IDRSProductHost     *host       = (IDRSProductHost *)product->data;
+  const IDRSRowScatter rowscatter = product->rowscatter;
+  Mat                  blocks[2]  = {product->A, NULL};
+  PetscBool            parallel;
+  IDRSRows             rows;
+  const PetscScalar   *x[IDRS_MAX_WIDTH];
+  PetscScalar         *y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (halo) PetscCall(MatMPIAIJGetSeqAIJ(product->A, &blocks[0], &blocks[1], NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)product->A, MATMPIAIJ, &parallel)); /* which one process may have, too */
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(product->A, &blocks[0], &blocks[1], NULL));
   for (PetscInt c = 0; c < k; c++) {
     PetscCall(VecGetArrayRead(X[c], &x[c]));
     PetscCall(VecGetArrayWrite(Y[c], &y[c]));
   }
-  if (halo) PetscCall(IDRSColumnsBegin_Host(halo, host, k, x));
+  if (rowscatter) PetscCall(IDRSColumnsBegin_Host(rowscatter, host, k, x));
   PetscCall(IDRSRowsGet(blocks[0], &rows));
-  if (k <= IDRS_COLUMNS_HOST) IDRSColumnsPass(k, &rows, x, y);
-  else {
-    IDRSColumnsPass(k / 2, &rows, x, y);
-    IDRSColumnsPass(k - k / 2, &rows, x + k / 2, y + k / 2);
-  }
+  IDRSColumnsPass(k, &rows, x, y);
   PetscCall(IDRSRowsRestore(&rows));
-  if (halo) {
-    PetscCall(IDRSHaloEnd(halo, k, host->rows, host->ghosts));
+  if (rowscatter) {
+    PetscCall(IDRSRowScatterEnd(rowscatter, k, host->rows, host->ghosts));
     PetscCall(IDRSRowsGet(blocks[1], &rows));
     IDRSColumnsAddPass(k, &rows, host->ghosts, y);
     PetscCall(IDRSRowsRestore(&rows));

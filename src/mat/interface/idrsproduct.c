@@ -4,7 +4,7 @@
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
-#include "idrshalo.h"
+#include "idrsrowscatter.h"
 
 const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 
@@ -142,7 +142,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   } else if (product->matvecs >= IDRS_FEW_MATVECS) product->shortlived = 0;
   if (state.id != product->state.id || state.pattern != product->state.pattern || kind != product->kind) {
     PetscCall(IDRSProductReset(product));
-    PetscCall(IDRSHaloDestroy(&product->halo));
+    PetscCall(IDRSRowScatterDestroy(&product->rowscatter));
     PetscCall(PetscArrayzero(product->declined, PETSC_STATIC_ARRAY_LENGTH(product->declined)));
   }
   PetscCall(PetscObjectReference((PetscObject)A));
@@ -213,7 +213,7 @@ PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
   PetscFunctionBegin;
   if (*product) {
     PetscCall(IDRSProductReset(*product));
-    PetscCall(IDRSHaloDestroy(&(*product)->halo));
+    PetscCall(IDRSRowScatterDestroy(&(*product)->rowscatter));
     PetscCall(IDRSProductDestroy(&(*product)->transposed));
     PetscCall(MatDestroy(&(*product)->A));
   }

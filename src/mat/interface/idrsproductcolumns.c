@@ -5,7 +5,7 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
-#include "idrshalo.h"
+#include "idrsrowscatter.h"
 
 /* Back ends of several columns beside those that projections have, which need no copy of A */
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -63,7 +63,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product)
   PetscFunctionBegin;
   IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (!any && size > 1 && !product->halo) PetscCall(IDRSHaloCreate(product->A, &product->halo));
+  if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
   if (any && !alone) {
     if (!product->backend) PetscCall(IDRSProductReset(product));
     product->wide     = NULL;

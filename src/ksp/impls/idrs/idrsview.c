@@ -62,6 +62,19 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What computes the products with several columns, once there was one */
+static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
+  const IDRSProduct product = idrs->product->transpose && idrs->product->transposed ? idrs->product->transposed : idrs->product;
+
+  PetscFunctionBegin;
+  if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n", product->wide ? product->wide->name : "a MatMult() each", product->wide && product->byrows ? ", through a block by rows" : "", product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
+  if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What runs the iterations, with passes on a device */
 static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer)
 {
@@ -146,6 +159,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     if (idrs->diagonal) PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
+    PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
     if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));

@@ -1,0 +1,114 @@
+/*
+   Y = A X from the arrays of MATSEQAIJCUSPARSE as they are. Sums have the order of the columns of A, by one thread each, whatever other columns of X there are.
+
+   Short rows: a thread a row, and all columns of X as they are. Their entries in the same place of neighbouring rows are neighbours, too. Reads A, and X but for what
+   no cache holds until its next use; writes Y.
+
+   Long rows, whose places are anywhere: first X is copied to a block by rows, so that the entries of a row of X are read together, at a cost of little more than
+   those of one column. Then some lanes share a row, each for a pack of columns, and write Y by columns.
+*/
+#include "columns.cuh"
+
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks) IDRSCSRColumnsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays arrays)
+{
+  constexpr int atonce = IDRSColumnsShape<K>::atonce > 1 ? IDRSColumnsShape<K>::atonce : 2;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>(); row < (size_t)A.n; row += IDRSRowStride<1>()) {
+    PetscScalar sums[K];
+
+    IDRSClearSums<K>(sums);
+    IDRSRowParts<atonce, K>(A, arrays, (IDRSIndex)row, 0, 1, sums);
+    IDRSStoreSums<K>(arrays, row, sums);
+  }
+}
+
+/* How a row of a block by rows is shared: K scalars a row, a power of 2, of which k are columns; a pack for each lane */
+template <int K>
+struct IDRSRowShare {
+  static constexpr int width = K < IDRS_PACK ? K : IDRS_PACK, lanes = K / width;
+};
+
+/* byrows = X, with zeros behind its columns. A thread a pack: reads X once; writes byrows */
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSToRowsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, size_t n, int k, PetscScalar *byrows)
+{
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes;
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+  const int               first  = threadIdx.x % lanes * width;
+
+  overlap.Begin();
+  for (size_t g = IDRSFirstRow<1>(); g < n * lanes; g += IDRSRowStride<1>()) {
+    IDRSPack<width> pack;
+
+#pragma unroll
+    for (int l = 0; l < width; l++) pack.v[l] = first + l < k ? arrays.x[first + l][g / lanes] : (PetscScalar)0.0;
+    *reinterpret_cast<IDRSPack<width> *>(byrows + g * width) = pack;
+  }
+}
+
+/* Y = A X, with X by rows */
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, 4) IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays given, int k, const PetscScalar *byrows)
+{
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = 4;
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+  const int               first  = threadIdx.x % lanes * width;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>() / lanes; row < (size_t)A.n; row += IDRSRowStride<1>() / lanes) {
+    const IDRSIndex end  = A.i[row + 1];
+    IDRSPack<width> sums = IDRSZero<width>();
+
+    for (IDRSIndex p = A.i[row]; p < end; p += atonce) {
+      PetscScalar     value[atonce];
+      IDRSPack<width> entry[atonce];
+
+#pragma unroll
+      for (int l = 0; l < atonce; l++) {
+        const size_t column = p + l < end ? A.j[p + l] : 0;
+
+        value[l] = p + l < end ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
+        entry[l] = *reinterpret_cast<const IDRSPack<width> *>(byrows + column * K + first);
+      }
+#pragma unroll
+      for (int l = 0; l < atonce; l++) {
+        if (p + l < end) IDRSAdd(sums, value[l], entry[l]);
+      }
+    }
+#pragma unroll
+    for (int l = 0; l < width; l++) {
+      if (first + l < k) arrays.y[first + l][row] = sums.v[l];
+    }
+  }
+}
+
+template <int K>
+static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns, PetscBool once)
+{
+  const size_t packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
+  PetscScalar *byrows = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSColumnsScratch_CUDA(product, (size_t)columns * K * sizeof(PetscScalar), &byrows));
+  (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, launch->arrays, (size_t)columns, (int)launch->k, byrows);
+  (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *A, launch->arrays, (int)launch->k, (const PetscScalar *)byrows);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSColumnsCSR_CUDA - By rows, or as they are: by columns; columns: of A. once: A is not read again before it has left the L2 cache */
+PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns, PetscBool once)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogGpuTimeBegin());
+  if (!product->byrows) {
+    IDRSDispatchColumns(launch->k, [&](auto K) { (void)IDRSLaunchResident<IDRSCSRColumnsKernel<K>>(launch->multiprocessors, ((size_t)A->n + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *A, launch->arrays); });
+  } else if (launch->k > 8) PetscCall(IDRSColumnsByRows<16>(product, launch, A, columns, once));
+  else if (launch->k > 4) PetscCall(IDRSColumnsByRows<8>(product, launch, A, columns, once));
+  else if (launch->k > 2) PetscCall(IDRSColumnsByRows<4>(product, launch, A, columns, once));
+  else PetscCall(IDRSColumnsByRows<2>(product, launch, A, columns, once));
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -81,7 +81,8 @@ static PetscErrorCode TestHistories(Mat A)
           PetscCall(ComplainIf(PetscAbsInt(alone.length - 1 - its[j]) > (width == 1 ? 0 : 1 + its[j] / 10), "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " by KSPSolve()", what, its[j], alone.length - 1));
           PetscCall(ComplainIf(at + its[j] + 1 > length, "%s: the history is too short", what));
           for (PetscInt i = 0; i <= certain && i < alone.length; i++)
-            PetscCall(ComplainIf(!(PetscAbsReal(norms[at + i] - alone.norms[i]) <= (width == 1 ? 0.0 : 100 * PETSC_SQRT_MACHINE_EPSILON) * alone.norms[0]), "%s: norm %" PetscInt_FMT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i], (double)alone.norms[i]));
+            PetscCall(
+              ComplainIf(!(PetscAbsReal(norms[at + i] - alone.norms[i]) <= (width == 1 ? 0.0 : 100 * PETSC_SQRT_MACHINE_EPSILON) * alone.norms[0]), "%s: norm %" PetscInt_FMT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i], (double)alone.norms[i]));
           PetscCall(ColumnGet(X, j, y));
           PetscCall(VecEqual(x, y, &equal));
           PetscCall(ComplainIf(width == 1 && !equal, "%s: not the solution of KSPSolve()", what));
@@ -106,7 +107,7 @@ static PetscErrorCode TestHistories(Mat A)
 /* A column that is zero, a NaN, or slow, and one that does not converge, change no other one to the bit */
 static PetscErrorCode TestIndependent(Mat A)
 {
-  const PetscInt    special   = 2, widths[] = {COLUMNS, 3};
+  const PetscInt    special = 2, widths[] = {COLUMNS, 3};
   const char *const pctypes[] = {PCNONE, PCJACOBI};
   Vec               b, x, y;
   Mat               B, X, Y;
@@ -208,7 +209,7 @@ static PetscErrorCode TestCalls(Mat A)
       PetscCall(CountCalls(&passes[2], &reductions[2]));
       /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
       PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1), "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
-      PetscCall(ComplainIf(PetscAbsInt(reductions[2] - 2 * reductions[1] + reductions[0]) > sizes[is] + 1 + COLUMNS, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
+      PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1 + COLUMNS, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
       PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 * COLUMNS, "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
       PetscCall(VecDestroy(&b));
       PetscCall(VecDestroy(&x));

@@ -105,7 +105,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
 }
 
 /* What has become of the right-hand sides of KSPMatSolve() */
-static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
+static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
   const KSPIDRSResults *results = &idrs->results;
@@ -147,7 +147,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
   if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (idrs->results.latest) PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
+  if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
   if (!idrs->col->G) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -165,7 +165,6 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
     }
-    if (idrs->active > 1 && !info.device && idrs->product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "  products of several right-hand sides one by one: %s\n", idrs->product->bycolumn));
     PetscCall(KSPIDRSCountReductions_Private(ksp, &reductions));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", counts->matvecs, reductions,
                                      counts->updates, counts->verifications, counts->restarts));

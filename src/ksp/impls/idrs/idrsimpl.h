@@ -267,7 +267,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, PetscInt, Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSFront *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);
 
 /* idrspc.c */

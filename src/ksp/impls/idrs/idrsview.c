@@ -166,7 +166,6 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
     }
-    if (idrs->active > 1 && !info.device && idrs->product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "  products of several right-hand sides one by one: %s\n", idrs->product->bycolumn));
     PetscCall(KSPIDRSCountReductions_Private(ksp, &reductions));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", counts->matvecs, reductions,
                                      counts->updates, counts->verifications, counts->restarts));

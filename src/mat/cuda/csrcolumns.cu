@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSToRowsKernel(IDRSOver
    other and have one column index for all BS rows of the block
 */
 template <int K, int BS>
-static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 ? 3 : 4) IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *blocks, IDRSColumnArrays given, int k, const PetscScalar *byrows)
+static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscScalar) > 8 ? 3 : 4) IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *blocks, IDRSColumnArrays given, int k, const PetscScalar *byrows)
 {
   constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = BS > 1 ? BS : 4;
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);

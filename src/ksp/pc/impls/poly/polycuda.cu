@@ -259,10 +259,11 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
   const PetscScalar    *zarray, *uarray;
   PetscScalar          *yarray;
   cudaStream_t          stream;
+  IDRSBoundary          boundary;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSOffDiagonalBegin(packed->off, z));
+  PetscCall(IDRSOffDiagonalBegin(packed->off, z, false, &boundary));
   PetscCall(IDRSGetArrayRead_CUDA(z, &zarray));
   if (y == u) {
     PetscCall(IDRSGetArray_CUDA(y, VecGetArrayAndMemType, &yarray));

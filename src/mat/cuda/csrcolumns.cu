@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscSca
   overlap.Begin();
   for (size_t row = IDRSFirstRow<1>() / lanes; row < (size_t)A.n; row += IDRSRowStride<1>() / lanes) {
     const IDRSIndex end   = A.i[row + 1];
-    const PetscInt *block = BS > 1 ? blocks + A.i[row - row % BS] / (BS * BS) : NULL;
+    const PetscInt *block = BS > 1 ? blocks + A.i[row - row % BS] / (BS * BS) : blocks;
     IDRSPack<width> sums  = IDRSZero<width>();
 
     for (IDRSIndex p = A.i[row]; p < end; p += atonce) {

@@ -56,6 +56,8 @@ struct _n_IDRSProduct {
   IDRSMatState               of;             /* of the matrix whose transpose A is, where this is such a product */
   PetscBool                  widechosen;     /* wide is that of this operator */
   PetscBool                  byrows;         /* several columns go through a block by rows */
+  PetscInt                   blocksize;      /* of the blocks of A that have one column index then; 0 or 1: there are none */
+  const char                *noblocks;       /* why the block size of A is not used, or NULL */
   const char                *bycolumn;       /* why wide is NULL, or NULL */
   const char                *slower;         /* why no faster one runs, or NULL */
   const char                *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */

@@ -277,17 +277,15 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
 
 static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
-  const IDRSProductCSR *csr = (const IDRSProductCSR *)product->data;
-  PetscInt              columns;
+  const IDRSProductCSR *csr   = (const IDRSProductCSR *)product->data;
   Mat                   block = NULL;
   IDRSColumnsLaunch     launch;
 
   PetscFunctionBegin;
   product->byrows = (PetscBool)(csr->lanes > 1);
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
-  PetscCall(MatGetLocalSize(block, NULL, &columns));
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
-  PetscCall(IDRSColumnsCSR_CUDA(product, &launch, &csr->A, columns, csr->once));
+  PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr->A, csr->once));
   PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -81,7 +81,6 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
 {
   const IDRSSlicedCopy *copy  = (const IDRSSlicedCopy *)product->data;
   int                   lanes = 1;
-  PetscInt              columns;
   Mat                   block = NULL;
   IDRSColumnsLaunch     launch;
   IDRSCSR               csr;
@@ -93,8 +92,7 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   if (product->byrows) {
     PetscCall(IDRSGetCSR(block, &csr));
-    PetscCall(MatGetLocalSize(block, NULL, &columns));
-    PetscCall(IDRSColumnsCSR_CUDA(product, &launch, &csr, columns, copy->once));
+    PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr, copy->once));
   } else PetscCall(IDRSSlicedColumns(copy, &launch));
   PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -71,6 +71,8 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n", product->wide ? product->wide->name : "a MatMult() each", product->wide && product->byrows ? ", through a block by rows" : "", product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
+  if (product->wide && product->blocksize > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
+  if (product->wide && product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

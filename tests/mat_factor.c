@@ -296,7 +296,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
 
 static PetscErrorCode TestReal(void)
 {
-  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1", "watt_1", "steam2", "add32", "stommel4", "Trefethen_2000", "memplus", "wedge4_K", "wedge4_M"};
+  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1", "watt_1", "steam2", "add32", "stommel4", "memplus", "Trefethen_2000", "wedge4_K", "wedge4_M"};
   char              directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   MatFactorInfo     info;
 

@@ -88,6 +88,24 @@ IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt
   for (PetscInt p = F->i[i]; p < F->i[i + 1]; p++) IDRSBlockMultiply(bs, bs, D, PETSC_FALSE, a + p * bs2);
 }
 
+/* Code for each size of blocks that is frequent */
+static void IDRSFactorRowBlocks(const IDRSFactorPattern *F, PetscInt i, PetscScalar a[], PetscInt where[], const IDRSPivotRule *rule, IDRSSmallPivots *small)
+{
+  switch (F->bs) {
+  case 1:
+    IDRSFactorRow(F, 1, i, a, where, rule, small);
+    break;
+  case 3:
+    IDRSFactorRow(F, 3, i, a, where, rule, small);
+    break;
+  case 4:
+    IDRSFactorRow(F, 4, i, a, where, rule, small);
+    break;
+  default:
+    IDRSFactorRow(F, F->bs, i, a, where, rule, small);
+  }
+}
+
 static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
   const IDRSFactorPattern *F   = &factor->pattern;
@@ -107,8 +125,7 @@ static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDR
   PetscCall(PetscMalloc1(F->n, &where));
   for (PetscInt i = 0; i < F->n; i++) where[i] = -1;
   for (PetscInt i = 0; i < F->n; i++) {
-    if (F->bs == 1) IDRSFactorRow(F, 1, i, factor->values, where, rule, small);
-    else IDRSFactorRow(F, F->bs, i, factor->values, where, rule, small);
+    IDRSFactorRowBlocks(F, i, factor->values, where, rule, small);
     if (small->count && IDRSPivotNeedsSum(rule)) break;
   }
   PetscCall(PetscFree(where));
@@ -152,7 +169,55 @@ IDRS_INLINE void IDRSFactorSweep(const IDRSFactorPattern *F, PetscInt bs, PetscI
   }
 }
 
-/* Columns of b and x, no more than IDRS_FACTOR_COLUMNS. All of b is read before x is written */
+/* Code for each size of blocks that is frequent, */
+IDRS_INLINE void IDRSFactorSweepBlocks(const IDRSFactorPattern *F, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction, PetscScalar x[])
+{
+  switch (F->bs) {
+  case 1:
+    IDRSFactorSweep(F, 1, m, a, direction, x);
+    break;
+  case 2:
+    IDRSFactorSweep(F, 2, m, a, direction, x);
+    break;
+  case 3:
+    IDRSFactorSweep(F, 3, m, a, direction, x);
+    break;
+  case 4:
+    IDRSFactorSweep(F, 4, m, a, direction, x);
+    break;
+  case 5:
+    IDRSFactorSweep(F, 5, m, a, direction, x);
+    break;
+  default:
+    IDRSFactorSweep(F, F->bs, m, a, direction, x);
+  }
+}
+
+/* and for each number of columns */
+static void IDRSFactorSweepColumns(const IDRSFactorPattern *F, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction, PetscScalar x[])
+{
+  switch (m) {
+  case 1:
+    IDRSFactorSweepBlocks(F, 1, a, direction, x);
+    break;
+  case 4:
+    IDRSFactorSweepBlocks(F, 4, a, direction, x);
+    break;
+  case 8:
+    IDRSFactorSweepBlocks(F, 8, a, direction, x);
+    break;
+  default:
+    IDRSFactorSweepBlocks(F, IDRS_FACTOR_COLUMNS, a, direction, x);
+  }
+}
+
+/* How many of the columns that are left are solved for at once */
+static PetscInt IDRSColumnsAtOnce(PetscInt left)
+{
+  return left >= IDRS_FACTOR_COLUMNS ? IDRS_FACTOR_COLUMNS : (left >= 8 ? 8 : (left >= 4 ? 4 : 1));
+}
+
+/* So many columns of b and x as there is code for. All of b is read before x is written */
 static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt m, const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
   const IDRSFactorPattern *F  = &factor->pattern;
@@ -167,9 +232,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   for (PetscInt c = 0; c < m; c++) {
     for (size_t i = 0; i < n; i++) factor->work[i * m + c] = b[(from ? (size_t)from[i] : i) + (size_t)c * ldb];
   }
-  if (F->bs == 1 && m == 1) IDRSFactorSweep(F, 1, 1, factor->values, direction, factor->work);
-  else if (F->bs == 1) IDRSFactorSweep(F, 1, m, factor->values, direction, factor->work);
-  else IDRSFactorSweep(F, F->bs, m, factor->values, direction, factor->work);
+  IDRSFactorSweepColumns(F, m, factor->values, direction, factor->work);
   for (PetscInt c = 0; c < m; c++) {
     for (size_t i = 0; i < n; i++) x[(to ? (size_t)to[i] : i) + (size_t)c * ldx] = factor->work[i * m + c];
   }
@@ -205,7 +268,7 @@ static PetscErrorCode IDRSFactorMatSolve_Host(IDRSFactor factor, IDRSFactorDirec
   PetscCall(MatDenseGetLDA(X, &ldx));
   PetscCall(MatDenseGetArrayRead(B, &from));
   PetscCall(MatDenseGetArrayWrite(X, &to));
-  for (PetscInt c = 0; c < columns; c += IDRS_FACTOR_COLUMNS) PetscCall(IDRSFactorSolveColumns(factor, direction, PetscMin(columns - c, IDRS_FACTOR_COLUMNS), from + (size_t)c * ldb, ldb, to + (size_t)c * ldx, ldx));
+  for (PetscInt c = 0; c < columns; c += IDRSColumnsAtOnce(columns - c)) PetscCall(IDRSFactorSolveColumns(factor, direction, IDRSColumnsAtOnce(columns - c), from + (size_t)c * ldb, ldb, to + (size_t)c * ldx, ldx));
   PetscCall(MatDenseRestoreArrayWrite(X, &to));
   PetscCall(MatDenseRestoreArrayRead(B, &from));
   PetscFunctionReturn(PETSC_SUCCESS);

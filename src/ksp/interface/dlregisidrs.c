@@ -3,6 +3,7 @@
    that calls KSPIDRSRegister()
 */
 #include "../impls/idrs/idrsimpl.h"
+#include "../../mat/factor/factor.h"
 #include "../pc/impls/bjidrs/bjidrs.h"
 #include "../pc/impls/poly/poly.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -61,7 +62,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY` and `PCBJIDRS` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS` and `MATSOLVERPETSCIDRS` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -79,7 +80,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 
   The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATSOLVERPETSCIDRS`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -90,6 +91,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
+  PetscCall(MatSolverTypeRegister_PETScIDRS());
   PetscCall(IDRSRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(KSPIDRSRegisterNCCL_Private());

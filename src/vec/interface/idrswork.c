@@ -29,8 +29,9 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscBool       built = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *passes = NULL;
-  *slower = NULL;
+  *passes    = NULL;
+  *slower    = NULL;
+  *alldevice = PETSC_FALSE;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList) && !*passes; i++) {
     PetscBool named;
 

@@ -258,7 +258,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
 
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSOpenBlock_Private(KSP, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSSolveApart_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSSolveApart_Private(KSP, PetscBool, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);

@@ -30,7 +30,7 @@ PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
   PetscCall(IDRSLaunchColumns(group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-    blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>>((const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv, (int)(wantv ? first->s : 0));
+    blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>, IDRSAdvanceKernel<S, W, 1>>((const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv, (int)(wantv ? first->s : 0));
   }));
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   for (PetscInt i = 0; i < group->count; i++) {

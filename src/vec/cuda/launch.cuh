@@ -83,13 +83,13 @@ static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_
 }
 
 /*
-   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as a column has by itself, so that its sums do not
-   depend on which others there are. The device does not hold the blocks of many columns at once: it takes those of one column after those of another
+   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as the device holds of the kernel for one column, so
+   that the sums of a column do not depend on which others there are. The device does not hold those of many columns at once: it takes those of one column after those of another
 */
-template <auto kernel, typename... Arguments>
+template <auto kernel, auto alone, typename... Arguments>
 static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream, const Arguments &...arguments)
 {
-  const unsigned int blocks = IDRSResidentBlocks<kernel>(cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
+  const unsigned int blocks = IDRSResidentBlocks<alone>(cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
 
   if (blocks) IDRSLaunchShared<kernel>(dim3(blocks, (unsigned int)columns), 0, true, stream, arguments...);
   return blocks;

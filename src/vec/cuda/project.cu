@@ -51,7 +51,9 @@ static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection 
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
-    auto          launch = [&](auto width, auto N) { (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>>(cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns)); };
+    auto          launch = [&](auto width, auto N) {
+      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
+    };
 
     if (count > 1) launch(IDRSInt<W>(), IDRSInt<IDRS_MAX_WIDTH>());
     else if (aligned && IDRSPacked(cuda)) launch(IDRSInt<W>(), IDRSInt<1>());

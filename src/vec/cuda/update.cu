@@ -28,7 +28,7 @@ PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
   PetscCall(IDRSLaunchColumns(group, k, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-    auto launch = [&](auto START) { blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N, START>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu, k, end); };
+    auto launch = [&](auto START) { blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N, START>, IDRSUpdateKernel<S, W, 1, START>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu, k, end); };
 
     if (step->start) launch(std::true_type());
     else launch(std::false_type());

@@ -31,7 +31,7 @@ typedef struct {
   PetscErrorCode (*runs)(IDRSProduct, const char *[]);             /* sets the string to NULL, or to the reason why it cannot run on A */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]); /* at the begin of a solve, for an A that has changed or not; the reason why it had better not run on A, or found no memory */
   PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *);  /* x = A u with its sums; NULL on the host */
-  PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);  /* Y_j = A X_j for 2 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
+  PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
   PetscErrorCode (*reset)(IDRSProduct);                            /* frees what setup and columns have made */
 } IDRSProductOps;
 

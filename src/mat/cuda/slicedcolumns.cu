@@ -1,6 +1,6 @@
 /*
-   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Long rows in the mean, whose places
-   are anywhere, are multiplied by rows instead: see csrcolumns.cu. Sums are those of one column, bit for bit.
+   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Where rows are
+   long in the mean, csrcolumns.cu multiplies by rows instead. Sums are those of one column, bit for bit.
 
    Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y.
 */
@@ -88,7 +88,7 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   PetscFunctionBegin;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetRowLanes(block, &lanes));
-  product->byrows = (PetscBool)(lanes > 1);
+  product->byrows = (PetscBool)(lanes > 1 && !copy->longrows.A.n); /* very long rows are by a warp each, in the kernel for short ones */
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   if (product->byrows) {
     PetscCall(IDRSGetCSR(block, &csr));

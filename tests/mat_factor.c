@@ -84,17 +84,18 @@ static PetscErrorCode ToMemory(Mat A, Mat *B)
 
 static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
 {
-  IS row, col;
+  IS             row, col;
+  PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
   info->levels = kind->levels;
   PetscCall(MatGetFactor(A, solver, kind->type, F));
   PetscCall(MatGetOrdering(A, kind->ordering, &row, &col));
-  if (kind->type == MAT_FACTOR_LU) PetscCall(MatLUFactorSymbolic(*F, A, row, col, info));
-  else PetscCall(MatILUFactorSymbolic(*F, A, row, col, info));
+  if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
+  else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr); /* it may be expected */
 }
 
 static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)

@@ -310,6 +310,7 @@ static PetscErrorCode TestReal(void)
 
     PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, matrices[im]));
     PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+    PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are those of the host */
     PetscCall(MatGetSize(A, &n, NULL));
     for (size_t ik = 0; ik < KINDS; ik++) {
       if (n < 1500 || ik == im % KINDS || (ik == 0 && n < 5000)) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
@@ -552,6 +553,32 @@ static PetscErrorCode TestShapes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Without a name PETSc takes the package that it takes without the plugin */
+static PetscErrorCode TestDefault(void)
+{
+  const MatFactorType types[] = {MAT_FACTOR_ILU, MAT_FACTOR_LU};
+  Mat                 A, T, F;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockGridCreate(4, 1, PETSC_FALSE, &A));
+  PetscCall(ToType(A, &T));
+  for (PetscInt l = 0; l < 4; l++) {
+    MatSolverType package;
+    PetscBool     gpu, same;
+
+    PetscCall(MatGetFactor(l % 2 ? T : A, NULL, types[l / 2], &F));
+    PetscCall(MatFactorGetSolverType(F, &package));
+    PetscCall(PetscObjectTypeCompare((PetscObject)(l % 2 ? T : A), "seqaijcusparse", &gpu));
+    PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
+    PetscCall(ComplainIf(!same, "%s without a name, %s: %s", MatFactorTypes[types[l / 2]], gpu ? "aijcusparse" : "aij", package));
+    PetscCall(MatDestroy(&F));
+  }
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("default package"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TestBadInput(void)
 {
   const Kind     ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
@@ -637,6 +664,7 @@ int main(int argc, char **argv)
   PetscCall(TestPivots());
   PetscCall(TestNaN());
   PetscCall(TestShapes());
+  PetscCall(TestDefault());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());
   return 0;

@@ -553,6 +553,28 @@ static PetscErrorCode TestShapes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Phases that the options leave to the host, where matrix and vectors are on a GPU */
+static PetscErrorCode TestPlaces(void)
+{
+  MatFactorInfo info;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 4; l++) {
+    Mat A;
+
+    PetscCall(InfoCreate(&info));
+#if PETSC_VERSION_GE(3, 22, 0)
+    info.factoronhost = (PetscBool)(l % 2);
+    info.solveonhost  = (PetscBool)(l / 2);
+#endif
+    PetscCall(BlockGridCreate(7, 3, PETSC_FALSE, &A));
+    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host") : (l / 2 ? "solved on the host" : "no phase on the host"), A, &kinds[1], &info, 3));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("phases on the host"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Without a name PETSc takes the package that it takes without the plugin */
 static PetscErrorCode TestDefault(void)
 {
@@ -664,6 +686,7 @@ int main(int argc, char **argv)
   PetscCall(TestPivots());
   PetscCall(TestNaN());
   PetscCall(TestShapes());
+  PetscCall(TestPlaces());
   PetscCall(TestDefault());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());

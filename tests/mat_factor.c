@@ -84,17 +84,18 @@ static PetscErrorCode ToMemory(Mat A, Mat *B)
 
 static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
 {
-  IS row, col;
+  IS             row, col;
+  PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
   info->levels = kind->levels;
   PetscCall(MatGetFactor(A, solver, kind->type, F));
   PetscCall(MatGetOrdering(A, kind->ordering, &row, &col));
-  if (kind->type == MAT_FACTOR_LU) PetscCall(MatLUFactorSymbolic(*F, A, row, col, info));
-  else PetscCall(MatILUFactorSymbolic(*F, A, row, col, info));
+  if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
+  else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr); /* it may be expected */
 }
 
 static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
@@ -309,6 +310,7 @@ static PetscErrorCode TestReal(void)
 
     PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, matrices[im]));
     PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+    PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are those of the host */
     PetscCall(MatGetSize(A, &n, NULL));
     for (size_t ik = 0; ik < KINDS; ik++) {
       if (n < 1500 || ik == im % KINDS || (ik == 0 && n < 5000)) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
@@ -551,6 +553,54 @@ static PetscErrorCode TestShapes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Phases that the options leave to the host, where matrix and vectors are on a GPU */
+static PetscErrorCode TestPlaces(void)
+{
+  MatFactorInfo info;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 4; l++) {
+    Mat A;
+
+    PetscCall(InfoCreate(&info));
+#if PETSC_VERSION_GE(3, 22, 0)
+    info.factoronhost = (PetscBool)(l % 2);
+    info.solveonhost  = (PetscBool)(l / 2);
+#endif
+    PetscCall(BlockGridCreate(7, 3, PETSC_FALSE, &A));
+    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host") : (l / 2 ? "solved on the host" : "no phase on the host"), A, &kinds[1], &info, 3));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("phases on the host"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without a name PETSc takes the package that it takes without the plugin */
+static PetscErrorCode TestDefault(void)
+{
+  const MatFactorType types[] = {MAT_FACTOR_ILU, MAT_FACTOR_LU};
+  Mat                 A, T, F;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockGridCreate(4, 1, PETSC_FALSE, &A));
+  PetscCall(ToType(A, &T));
+  for (PetscInt l = 0; l < 4; l++) {
+    MatSolverType package;
+    PetscBool     gpu, same;
+
+    PetscCall(MatGetFactor(l % 2 ? T : A, NULL, types[l / 2], &F));
+    PetscCall(MatFactorGetSolverType(F, &package));
+    PetscCall(PetscObjectTypeCompare((PetscObject)(l % 2 ? T : A), "seqaijcusparse", &gpu));
+    PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
+    PetscCall(ComplainIf(!same, "%s without a name, %s: %s", MatFactorTypes[types[l / 2]], gpu ? "aijcusparse" : "aij", package));
+    PetscCall(MatDestroy(&F));
+  }
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("default package"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TestBadInput(void)
 {
   const Kind     ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
@@ -636,6 +686,8 @@ int main(int argc, char **argv)
   PetscCall(TestPivots());
   PetscCall(TestNaN());
   PetscCall(TestShapes());
+  PetscCall(TestPlaces());
+  PetscCall(TestDefault());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());
   return 0;

@@ -3,7 +3,7 @@ several solvers, transposed, with many right-hand sides, and with values and pat
 
 #include "systems.h"
 
-static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0", "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm", "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill", "-pc_type lu", "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_ordering -pc_factor_reuse_fill", "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1", "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu", "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu", "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
+static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0", "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm", "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill", "-pc_type lu", "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_fill", "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1", "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu", "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu", "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
 #define SETUPS   PETSC_STATIC_ARRAY_LENGTH(setups)
 #define ONE_ONLY 5 /* those before are for one process */
 

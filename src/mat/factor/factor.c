@@ -281,7 +281,7 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
 
   With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU, each in one kernel in which a row begins as soon as the rows before it have ended. The host waits
   after a numeric phase, for zero pivots, and not after a solve. Results are the same bits run after run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves
-  for 16 columns at a time, which share the rows of the factors. Right-hand sides in the memory of the host are copied. The GPU holds the factors twice, and three times after a transposed solve.
+  for 16 columns at a time, 4 on the host, which share the rows of the factors. Right-hand sides in the memory of the host are copied. The GPU holds the factors twice, and three times after a transposed solve.
 
   A kernel whose rows wait for each other for some ten seconds, which only a debugger can bring about, gives up with NaN, and the next call reports an error.
 
@@ -333,6 +333,7 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
 PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
 {
   PetscFunctionBegin;
+  PetscCall(MatInitializePackage()); /* else the first package that is registered takes the place of PETSc's */
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJCUSPARSE, MAT_FACTOR_LU, MatGetFactor_seqaij_petscidrs));
   PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJCUSPARSE, MAT_FACTOR_ILU, MatGetFactor_seqaij_petscidrs));

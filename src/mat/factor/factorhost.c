@@ -4,6 +4,9 @@
 #include "factorimpl.h"
 #include <petscidrs/private/idrsloops.h>
 
+/* Columns that are solved for at once: more take longer where blocks are larger than one row, as they are more than there are registers */
+#define IDRS_HOST_COLUMNS 4
+
 /* y -= A x for a block A of bs x bs by rows, and m columns of x and y, by rows */
 IDRS_INLINE void IDRSBlockSubtract(PetscInt bs, PetscInt m, const PetscScalar *A, const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT y)
 {
@@ -27,7 +30,7 @@ IDRS_INLINE void IDRSBlockSubtractTransposed(PetscInt bs, PetscInt m, const Pets
 /* x = A x, or A^T x */
 IDRS_INLINE void IDRSBlockMultiply(PetscInt bs, PetscInt m, const PetscScalar *A, PetscBool transposed, PetscScalar *x)
 {
-  PetscScalar y[IDRS_FACTOR_BLOCK * IDRS_FACTOR_COLUMNS];
+  PetscScalar y[IDRS_FACTOR_BLOCK * IDRS_FACTOR_BLOCK];
 
   for (PetscInt l = 0; l < bs * m; l++) y[l] = 0.0;
   for (PetscInt r = 0; r < bs; r++) {
@@ -136,7 +139,7 @@ static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDR
 /* x_i -= sum of A_p x_j over the entries p of a row */
 IDRS_INLINE void IDRSRowSubtract(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[], PetscInt i, PetscInt begin, PetscInt end, PetscScalar x[])
 {
-  PetscScalar y[IDRS_FACTOR_BLOCK * IDRS_FACTOR_COLUMNS];
+  PetscScalar y[IDRS_FACTOR_BLOCK * IDRS_FACTOR_BLOCK];
 
   for (PetscInt l = 0; l < bs * m; l++) y[l] = x[(size_t)i * bs * m + l];
   for (PetscInt p = begin; p < end; p++) IDRSBlockSubtract(bs, m, a + p * bs * bs, x + (size_t)F->j[p] * bs * m, y);
@@ -169,7 +172,7 @@ IDRS_INLINE void IDRSFactorSweep(const IDRSFactorPattern *F, PetscInt bs, PetscI
   }
 }
 
-/* Code for each size of blocks that is frequent, */
+/* Code for each size of blocks that is frequent */
 IDRS_INLINE void IDRSFactorSweepBlocks(const IDRSFactorPattern *F, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction, PetscScalar x[])
 {
   switch (F->bs) {
@@ -193,31 +196,7 @@ IDRS_INLINE void IDRSFactorSweepBlocks(const IDRSFactorPattern *F, PetscInt m, c
   }
 }
 
-/* and for each number of columns */
-static void IDRSFactorSweepColumns(const IDRSFactorPattern *F, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction, PetscScalar x[])
-{
-  switch (m) {
-  case 1:
-    IDRSFactorSweepBlocks(F, 1, a, direction, x);
-    break;
-  case 4:
-    IDRSFactorSweepBlocks(F, 4, a, direction, x);
-    break;
-  case 8:
-    IDRSFactorSweepBlocks(F, 8, a, direction, x);
-    break;
-  default:
-    IDRSFactorSweepBlocks(F, IDRS_FACTOR_COLUMNS, a, direction, x);
-  }
-}
-
-/* How many of the columns that are left are solved for at once */
-static PetscInt IDRSColumnsAtOnce(PetscInt left)
-{
-  return left >= IDRS_FACTOR_COLUMNS ? IDRS_FACTOR_COLUMNS : (left >= 8 ? 8 : (left >= 4 ? 4 : 1));
-}
-
-/* So many columns of b and x as there is code for. All of b is read before x is written */
+/* One column of b and x, or IDRS_HOST_COLUMNS of them. All of b is read before x is written */
 static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt m, const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
   const IDRSFactorPattern *F  = &factor->pattern;
@@ -226,13 +205,14 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   const PetscInt          *from = NULL, *to = NULL;
 
   PetscFunctionBegin;
-  if (!factor->work) PetscCall(PetscMalloc1(n * IDRS_FACTOR_COLUMNS, &factor->work));
+  if (!factor->work) PetscCall(PetscMalloc1(n * IDRS_HOST_COLUMNS, &factor->work));
   if (in) PetscCall(ISGetIndices(in, &from));
   if (out) PetscCall(ISGetIndices(out, &to));
   for (PetscInt c = 0; c < m; c++) {
     for (size_t i = 0; i < n; i++) factor->work[i * m + c] = b[(from ? (size_t)from[i] : i) + (size_t)c * ldb];
   }
-  IDRSFactorSweepColumns(F, m, factor->values, direction, factor->work);
+  if (m == 1) IDRSFactorSweepBlocks(F, 1, factor->values, direction, factor->work);
+  else IDRSFactorSweepBlocks(F, IDRS_HOST_COLUMNS, factor->values, direction, factor->work);
   for (PetscInt c = 0; c < m; c++) {
     for (size_t i = 0; i < n; i++) x[(to ? (size_t)to[i] : i) + (size_t)c * ldx] = factor->work[i * m + c];
   }
@@ -260,7 +240,7 @@ static PetscErrorCode IDRSFactorMatSolve_Host(IDRSFactor factor, IDRSFactorDirec
 {
   const PetscScalar *from;
   PetscScalar       *to;
-  PetscInt           columns, ldb, ldx;
+  PetscInt           columns, atonce, ldb, ldx;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(B, NULL, &columns));
@@ -268,7 +248,10 @@ static PetscErrorCode IDRSFactorMatSolve_Host(IDRSFactor factor, IDRSFactorDirec
   PetscCall(MatDenseGetLDA(X, &ldx));
   PetscCall(MatDenseGetArrayRead(B, &from));
   PetscCall(MatDenseGetArrayWrite(X, &to));
-  for (PetscInt c = 0; c < columns; c += IDRSColumnsAtOnce(columns - c)) PetscCall(IDRSFactorSolveColumns(factor, direction, IDRSColumnsAtOnce(columns - c), from + (size_t)c * ldb, ldb, to + (size_t)c * ldx, ldx));
+  for (PetscInt c = 0; c < columns; c += atonce) {
+    atonce = columns - c >= IDRS_HOST_COLUMNS ? IDRS_HOST_COLUMNS : 1;
+    PetscCall(IDRSFactorSolveColumns(factor, direction, atonce, from + (size_t)c * ldb, ldb, to + (size_t)c * ldx, ldx));
+  }
   PetscCall(MatDenseRestoreArrayWrite(X, &to));
   PetscCall(MatDenseRestoreArrayRead(B, &from));
   PetscFunctionReturn(PETSC_SUCCESS);

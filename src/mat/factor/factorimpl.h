@@ -23,9 +23,6 @@
 #include <petscidrs/private/idrsrows.h>
 #include "factorpivot.h"
 
-/* Columns that are solved for at once, at most */
-#define IDRS_FACTOR_COLUMNS 16
-
 /* Block rows of L and U without their diagonals, columns ascending */
 typedef struct {
   PetscInt  n, bs; /* block rows, and rows of each */
@@ -82,7 +79,7 @@ struct _n_IDRSFactor {
   PetscBool        onhost, ondevice;
   PetscInt         shifts;
   PetscReal        shift;
-  PetscScalar     *work; /* IDRS_FACTOR_COLUMNS numbers a row */
+  PetscScalar     *work; /* of solves on the host */
   IDRSFactorDevice device;
 };
 

@@ -15,6 +15,10 @@
 #define PCBJIDRS    "bjidrs"
 #define PETSCSFNCCL "nccl"
 
+#define MATAIJSTREAM    "aijstream"
+#define MATSEQAIJSTREAM "seqaijstream"
+#define MATMPIAIJSTREAM "mpiaijstream"
+
 /*E
   KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`
 

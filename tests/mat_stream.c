@@ -2,9 +2,9 @@ static char help[] = "Matrices that are streamed to a device: chunks, packed col
 empty rows, a dense row and rows longer than a chunk; passes on a device that is emulated, with every order of copies and computations that it might take.\n\
   -matrices <directory> - where the real matrices are\n\n";
 
-#include <petscidrs/private/idrsstream.h>
 #include "../tutorials/matrixmarket.h"
 #include "harness.h"
+#include "streamdevice.h"
 
 /* A matrix by rows */
 typedef struct {
@@ -12,26 +12,6 @@ typedef struct {
   PetscInt     n, *i, *j;
   PetscScalar *a;
 } Rows;
-
-/* Number i of sequence j, within (-1,1) */
-static uint64_t Bits(uint64_t j, uint64_t i)
-{
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u + j * 0xd1342543de82ef95u;
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static PetscScalar Number(uint64_t j, uint64_t i)
-{
-  const PetscReal re = (PetscReal)(Bits(j, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(re, (PetscReal)(Bits(j + 1000, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0);
-#else
-  return re;
-#endif
-}
 
 /* Generated matrices */
 typedef enum {
@@ -134,18 +114,6 @@ static PetscErrorCode RowsFree(Rows *rows)
   PetscFunctionBeginUser;
   PetscCall(PetscFree3(rows->i, rows->j, rows->a));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Column p of a chunk, which is in this row, from the packed part */
-static PetscInt PackedColumn(const IDRSStreamChunk *chunk, const char *packed, PetscInt row, uint32_t p)
-{
-  const uint32_t *offsets = (const uint32_t *)packed;
-  const int32_t  *table   = (const int32_t *)(offsets + chunk->rows + 1);
-  const char     *codes   = (const char *)(table + chunk->differences);
-
-  if (chunk->width == 1) return row + table[((const uint8_t *)codes)[p]];
-  if (chunk->width == 2) return row + table[((const uint16_t *)codes)[p]];
-  return (PetscInt)((const uint32_t *)codes)[p];
 }
 
 /* Chunks, columns, widths, and the chunks that each has columns in, itself included */
@@ -287,7 +255,7 @@ static PetscErrorCode TestPlan(const Rows *rows)
   for (size_t ib = rows->n > 1000 ? 2 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
     IDRSStreamPattern pattern;
 
-    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], &pattern));
+    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, &pattern));
     PetscCall(CheckPattern(rows, pattern, bytes[ib]));
     for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
       for (PetscInt part = 0; part <= 3; part++) PetscCall(CheckSchedule(rows, pattern, levels, pattern->nchunks * part / 3));
@@ -311,295 +279,13 @@ static PetscErrorCode TestWidths(void)
 
     PetscCall(PetscMalloc1(counts[k], &j));
     for (PetscInt p = 0; p < counts[k]; p++) j[p] = 3 * p;
-    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, &pattern));
+    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, &pattern));
     PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k], "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
     for (PetscInt p = 0; p < counts[k]; p++) PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p], "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
     PetscCall(IDRSStreamPatternDestroy(&pattern));
     PetscCall(PetscFree(j));
   }
   PetscCall(Verdict("widths of columns"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   A device with two queues, which it works off in an order of its own: copies as early as they may, computations as early as they may, or at random
-*/
-typedef enum {
-  COPY,
-  COMPUTE,
-  RECORD,
-  WAIT
-} Operation;
-
-typedef struct {
-  Operation      operation;
-  void          *to;
-  const void    *from;
-  size_t         bytes;
-  IDRSStreamTask task;
-  PetscInt       event;
-} Entry;
-
-#define MOST_ENTRIES 100000
-#define MOST_SLOTS   5000
-#define MOST_PINNED  4
-
-typedef enum {
-  COPIES_FIRST,
-  COMPUTATIONS_FIRST,
-  RANDOM,
-  MANNERS
-} Manner;
-
-typedef struct {
-  Manner      manner;
-  uint64_t    draws;
-  Entry      *queues[2]; /* of copies, of computations */
-  PetscInt    begin[2], end[2];
-  PetscInt    events, released[MOST_SLOTS];
-  PetscBool  *recorded;
-  size_t      available, allocated, most;
-  void       *memory;
-  const char *pinned[MOST_PINNED];
-  size_t      pinnedbytes[MOST_PINNED];
-  PetscInt    wrong, failure; /* operations until one fails, or -1 */
-} Device;
-
-static PetscErrorCode DeviceFails(Device *device)
-{
-  PetscFunctionBeginUser;
-  PetscCheck(device->failure < 0 || device->failure--, PETSC_COMM_SELF, PETSC_ERR_GPU, "The device has failed");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceAdd(Device *device, PetscInt queue, const Entry *entry)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceFails(device));
-  PetscCheck(device->end[queue] < MOST_ENTRIES && device->events < MOST_ENTRIES, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many operations");
-  device->queues[queue][device->end[queue]++] = *entry;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscScalar *Place(IDRSStreamLevel level, PetscInt row)
-{
-  const PetscInt place = row - level.begin;
-
-  return level.array + (place >= level.rows ? place - level.rows : place);
-}
-
-static void TaskRun(const IDRSStreamTask *task)
-{
-  const IDRSStreamChunk *chunk   = task->chunk;
-  const uint32_t        *offsets = (const uint32_t *)task->memory;
-  const PetscScalar     *values  = (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk));
-
-  for (PetscInt r = 0; r < chunk->rows; r++) {
-    const PetscInt row = chunk->row + r;
-    PetscScalar    sum = 0.0;
-
-    for (uint32_t p = offsets[r]; p < offsets[r + 1]; p++) sum += values[p] * *Place(task->last, PackedColumn(chunk, task->memory, row, p));
-    if (!task->product) {
-      const PetscScalar last = *Place(task->last, row);
-
-      if (task->inverse) sum *= task->inverse[row];
-      sum = task->gamma * (sum - task->theta * last);
-      if (task->before.array) sum -= task->mu * *Place(task->before, row);
-      if (task->y) task->y[row] = (task->begins ? task->first * last : task->y[row]) + task->c * sum;
-    }
-    if (task->next.array) *Place(task->next, row) = sum;
-  }
-}
-
-/* The next entry of a queue, unless it waits */
-static PetscBool DeviceStep(Device *device, PetscInt queue)
-{
-  const Entry *entry = &device->queues[queue][device->begin[queue]];
-
-  if (device->begin[queue] == device->end[queue]) return PETSC_FALSE;
-  if (entry->operation == WAIT && !device->recorded[entry->event]) return PETSC_FALSE;
-  if (entry->operation == COPY) (void)PetscMemcpy(entry->to, entry->from, entry->bytes);
-  if (entry->operation == COMPUTE) TaskRun(&entry->task);
-  if (entry->operation == RECORD) device->recorded[entry->event] = PETSC_TRUE;
-  device->begin[queue]++;
-  return PETSC_TRUE;
-}
-
-/* Until this queue is empty, or both */
-static PetscErrorCode DeviceRun(Device *device, PetscBool both)
-{
-  PetscFunctionBeginUser;
-  while (device->begin[0] < device->end[0] || (both && device->begin[1] < device->end[1])) {
-    const PetscInt queue = device->manner == RANDOM ? (PetscInt)(Bits(11, device->draws++) % 2) : device->manner == COPIES_FIRST ? 0 : 1;
-
-    PetscCheck(DeviceStep(device, queue) || DeviceStep(device, 1 - queue), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Copies and computations wait for each other");
-  }
-  if (both) device->begin[0] = device->end[0] = device->begin[1] = device->end[1] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceAvailable(void *ctx, size_t *bytes)
-{
-  PetscFunctionBeginUser;
-  *bytes = ((Device *)ctx)->available;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceFree(void *ctx, void *memory)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(DeviceRun(device, PETSC_TRUE));
-  if (memory != device->memory) device->wrong++;
-  device->memory    = NULL;
-  device->allocated = 0;
-  PetscCall(PetscFree(memory));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Full of NaN */
-static PetscErrorCode DeviceMalloc(void *ctx, size_t bytes, void **memory)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(DeviceFails(device));
-  if (device->memory) device->wrong++;
-  PetscCall(PetscMalloc1(bytes + 1, (char **)memory));
-  memset(*memory, 0xff, bytes);
-  device->memory    = *memory;
-  device->allocated = bytes;
-  device->most      = PetscMax(device->most, bytes);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DevicePin(void *ctx, const void *memory, size_t bytes)
-{
-  Device  *device = (Device *)ctx;
-  PetscInt place  = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(DeviceFails(device));
-  while (device->pinned[place]) place++;
-  device->pinned[place]      = (const char *)memory;
-  device->pinnedbytes[place] = bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceUnpin(void *ctx, const void *memory)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  if (device->begin[0] < device->end[0]) device->wrong++;
-  for (PetscInt place = 0; place < MOST_PINNED; place++) {
-    if (device->pinned[place] == memory) device->pinned[place] = NULL;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceReuse(void *ctx, PetscInt slot)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  PetscCheck(slot < MOST_SLOTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many slots");
-  if (device->released[slot]) PetscCall(DeviceAdd(device, 0, &(Entry){.operation = WAIT, .event = device->released[slot]}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceCopy(void *ctx, void *to, const void *from, size_t bytes)
-{
-  Device   *device = (Device *)ctx;
-  PetscBool pinned = bytes ? PETSC_FALSE : PETSC_TRUE;
-
-  PetscFunctionBeginUser;
-  for (PetscInt place = 0; place < MOST_PINNED; place++) {
-    if (device->pinned[place] && device->pinned[place] <= (const char *)from && (const char *)from + bytes <= device->pinned[place] + device->pinnedbytes[place]) pinned = PETSC_TRUE;
-  }
-  if (!pinned || (char *)to < (char *)device->memory || (char *)to + bytes > (char *)device->memory + device->allocated) device->wrong++;
-  else PetscCall(DeviceAdd(device, 0, &(Entry){.operation = COPY, .to = to, .from = from, .bytes = bytes}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceArrived(void *ctx, PetscInt slot)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  device->events++;
-  PetscCall(DeviceAdd(device, 0, &(Entry){.operation = RECORD, .event = device->events}));
-  PetscCall(DeviceAdd(device, 1, &(Entry){.operation = WAIT, .event = device->events}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceCompute(void *ctx, const IDRSStreamTask *task)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceAdd((Device *)ctx, 1, &(Entry){.operation = COMPUTE, .task = *task}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  device->events++;
-  PetscCall(DeviceAdd(device, 1, &(Entry){.operation = RECORD, .event = device->events}));
-  device->released[slot] = device->events;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceFinish(void *ctx)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceRun((Device *)ctx, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The test destroys it, after it has looked at what is left */
-static PetscErrorCode DeviceEnd(void *ctx)
-{
-  Device *device = (Device *)ctx;
-
-  PetscFunctionBeginUser;
-  for (PetscInt place = 0; place < MOST_PINNED; place++) {
-    if (device->pinned[place]) device->wrong++;
-  }
-  if (device->memory) device->wrong++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const IDRSStreamDeviceOps deviceops = {"emulated", DeviceAvailable, DeviceMalloc, DeviceFree, DevicePin, DeviceUnpin, DeviceReuse, DeviceCopy, DeviceArrived, DeviceCompute, DeviceRelease, DeviceFinish, DeviceEnd};
-
-static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *device)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscMemzero(device, sizeof(*device)));
-  device->manner    = manner;
-  device->available = available;
-  device->failure   = -1;
-  PetscCall(PetscMalloc3(MOST_ENTRIES, &device->queues[0], MOST_ENTRIES, &device->queues[1], 3 * MOST_ENTRIES, &device->recorded));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DeviceDestroy(Device *device)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscFree3(device->queues[0], device->queues[1], device->recorded));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Events begin anew; nothing is in the queues then */
-static PetscErrorCode DeviceSettle(Device *device)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceRun(device, PETSC_TRUE));
-  device->events = 0;
-  PetscCall(PetscMemzero(device->released, sizeof(device->released)));
-  PetscCall(PetscMemzero(device->recorded, 3 * MOST_ENTRIES * sizeof(PetscBool)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -710,7 +396,7 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscInt          passes, wrong;
         PetscBool         same[2];
 
-        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], &pattern));
+        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, &pattern)); /* part: also the width of columns */
         PetscCall(IDRSStreamFit(pattern, 0, LEVELS, &layout));
         least = IDRSStreamLayoutBytes(&layout);
         all   = pattern->bytes + LEVELS * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
@@ -723,7 +409,7 @@ static PetscErrorCode TestPasses(const Rows *rows)
           PetscCall(PetscArrayzero(values, rows->i[rows->n])); /* nothing reads them between the passes */
           PetscCall(DeviceSettle(&device));
           PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
-          if (again == 1) PetscCall(IDRSStreamValuesChanged(stream));
+          if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
           wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, v[LEVELS - 1], whole.v[LEVELS - 1]) + Differences(rows->n, y, whole.y);
           for (PetscInt j = 1; again == 1 && j <= LEVELS; j++) wrong += Differences(rows->n, v[j], whole.v[j]);
           PetscCall(ComplainIf(wrong, "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": %" PetscInt_FMT " numbers are wrong", rows->name, (double)bytes[ib], (double)limit, (int)manner, again, wrong));
@@ -765,7 +451,7 @@ static PetscErrorCode TestProduct(void)
   PetscInt          levels;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, &pattern));
+  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, &pattern));
   PetscCall(DeviceCreate(RANDOM, 10000, &device));
   PetscCall(IDRSStreamCreate(pattern, a, 0, &deviceops, &device, &stream));
   PetscCall(IDRSStreamReserve(stream, 1, &levels));
@@ -799,7 +485,7 @@ static PetscErrorCode TestErrors(void)
     PetscErrorCode    ierr;
     char              least[32];
 
-    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, &pattern));
+    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
     PetscCall(DeviceCreate(COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
     if (failure < 0) {
       PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));

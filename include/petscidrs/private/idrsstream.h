@@ -59,7 +59,7 @@ struct _n_IDRSStreamPattern {
   size_t           bytes;     /* all chunks take on the device */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, IDRSStreamPattern *);
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, IDRSStreamPattern *);
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
 
 /* What a chunk takes on the device, and where its values begin there */
@@ -157,7 +157,8 @@ typedef struct {
      finish      the host waits for the copies
 */
 typedef struct {
-  const char *name;
+  const char  *name;
+  PetscMemType memtype; /* of the vectors that it computes with */
   PetscErrorCode (*available)(void *, size_t *);
   PetscErrorCode (*malloc)(void *, size_t, void **);
   PetscErrorCode (*free)(void *, void *);
@@ -209,5 +210,6 @@ typedef struct {
 PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScalar[], size_t, const IDRSStreamDeviceOps *, void *, IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
-PETSC_EXTERN PetscErrorCode IDRSStreamValuesChanged(IDRSStream);
+PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

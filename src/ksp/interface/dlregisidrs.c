@@ -5,6 +5,7 @@
 #include "../impls/idrs/idrsimpl.h"
 #include "../pc/impls/bjidrs/bjidrs.h"
 #include "../pc/impls/poly/poly.h"
+#include "../../mat/impls/stream/aijstream.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../sys/device/timeout.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
@@ -61,7 +62,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY` and `PCBJIDRS` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS` and `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -79,7 +80,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 
   The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -90,6 +91,9 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
+  PetscCall(MatRegister(MATSEQAIJSTREAM, MatCreate_SeqAIJStream));
+  PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));
+  PetscCall(MatRegisterRootName(MATAIJSTREAM, MATSEQAIJSTREAM, MATMPIAIJSTREAM));
   PetscCall(IDRSRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(KSPIDRSRegisterNCCL_Private());

@@ -29,21 +29,12 @@ PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar val
   stream->limit   = limit;
   stream->ops     = ops;
   stream->device  = device;
-  PetscCall(PetscMalloc2(pattern->nchunks, &stream->places, pattern->nchunks, &stream->present));
-  PetscCall(IDRSStreamValuesChanged(stream));
+  PetscCall(PetscCalloc2(pattern->nchunks, &stream->places, pattern->nchunks, &stream->present));
   *newstream = stream;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamValuesChanged - Resident chunks are sent again */
-PetscErrorCode IDRSStreamValuesChanged(IDRSStream stream)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Memory of the host may be copied from, or not any more */
+/* Copies may be made from the memory of the host */
 static PetscErrorCode Pin(IDRSStream stream)
 {
   PetscFunctionBegin;
@@ -54,7 +45,8 @@ static PetscErrorCode Pin(IDRSStream stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Unpin(IDRSStream stream)
+/* IDRSStreamUnpin - The memory of the host may be freed or moved; the next pass pins it again */
+PetscErrorCode IDRSStreamUnpin(IDRSStream stream)
 {
   PetscFunctionBegin;
   if (!stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
@@ -62,6 +54,24 @@ static PetscErrorCode Unpin(IDRSStream stream)
   PetscCall((*stream->ops->unpin)(stream->device, stream->values));
   PetscCall((*stream->ops->unpin)(stream->device, stream->pattern->packed));
   stream->pinned = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Resident chunks are sent again */
+static PetscErrorCode Forget(IDRSStream stream)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamSetValues - Other values of the same matrix, or the same array with values that have changed */
+PetscErrorCode IDRSStreamSetValues(IDRSStream stream, const PetscScalar values[])
+{
+  PetscFunctionBegin;
+  if (values != stream->values) PetscCall(IDRSStreamUnpin(stream));
+  stream->values = values;
+  PetscCall(Forget(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -74,7 +84,7 @@ static PetscErrorCode FreeMemory(IDRSStream stream)
   stream->memory = NULL;
   stream->wanted = 0;
   for (PetscInt l = 0; l <= IDRS_STREAM_LEVELS; l++) PetscCall(IDRSStreamScheduleDestroy(&stream->schedules[l]));
-  PetscCall(IDRSStreamValuesChanged(stream));
+  PetscCall(Forget(stream));
   if (memory) PetscCall((*stream->ops->free)(stream->device, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -82,8 +92,8 @@ static PetscErrorCode FreeMemory(IDRSStream stream)
 /* After an error the memory of the host is unpinned, whatever else fails, and the next pass sends all chunks */
 static void Abandon(IDRSStream stream)
 {
-  (void)IDRSStreamValuesChanged(stream);
-  if (Unpin(stream)) {
+  (void)Forget(stream);
+  if (IDRSStreamUnpin(stream)) {
     (void)(*stream->ops->unpin)(stream->device, stream->values);
     (void)(*stream->ops->unpin)(stream->device, stream->pattern->packed);
     stream->pinned = PETSC_FALSE;
@@ -94,7 +104,7 @@ PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
 {
   PetscFunctionBegin;
   if (!*stream) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Unpin(*stream));
+  PetscCall(IDRSStreamUnpin(*stream));
   PetscCall(FreeMemory(*stream));
   PetscCall((*(*stream)->ops->destroy)((*stream)->device));
   PetscCall(PetscFree2((*stream)->places, (*stream)->present));

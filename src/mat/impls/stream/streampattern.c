@@ -110,10 +110,10 @@ static void FindFrontiers(IDRSStreamPattern pattern, const PetscInt i[], const P
 }
 
 /* Width of the columns, and sizes */
-static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, Codes *codes, const PetscInt i[], const PetscInt j[])
+static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, PetscInt narrowest, Codes *codes, const PetscInt i[], const PetscInt j[])
 {
   CodesCollect(codes, chunk, i, j);
-  chunk->width       = codes->count <= 256 ? 1 : codes->count <= MOST_DIFFERENCES ? 2 : 4;
+  chunk->width       = PetscMax(codes->count <= 256 ? 1 : codes->count <= MOST_DIFFERENCES ? 2 : 4, narrowest);
   chunk->differences = chunk->width == 4 ? 0 : codes->count;
   chunk->packed      = pattern->packedbytes;
   chunk->packedbytes = (size_t)(chunk->rows + 1) * sizeof(uint32_t) + (size_t)chunk->differences * sizeof(int32_t) + chunk->entries * (size_t)chunk->width;
@@ -153,12 +153,13 @@ static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, C
 .  columns - number of columns
 .  i       - where rows begin
 .  j       - columns
--  bytes   - about what a chunk takes on the device
+.  bytes   - about what a chunk takes on the device
+-  narrowest - columns have so many bytes, 1, 2 or 4, or more
 
    Output Parameter:
 .  newpattern - the pattern; i and j are not needed any more
 */
-PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes, IDRSStreamPattern *newpattern)
+PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes, PetscInt narrowest, IDRSStreamPattern *newpattern)
 {
   IDRSStreamPattern pattern;
   Codes             codes;
@@ -184,7 +185,7 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
   }
   FindFrontiers(pattern, i, j);
   PetscCall(CodesCreate(&codes));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkMeasure(pattern, &pattern->chunks[c], &codes, i, j);
+  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkMeasure(pattern, &pattern->chunks[c], narrowest, &codes, i, j);
   PetscCall(PetscMalloc1(pattern->packedbytes, &pattern->packed));
   for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkPack(pattern, &pattern->chunks[c], &codes, i, j);
   PetscCall(CodesDestroy(&codes));

@@ -211,5 +211,6 @@ PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScala
 PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSStreamSetLimit(IDRSStream, size_t);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

@@ -185,7 +185,8 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
   data->chunk   = chunk;
   data->memory  = memory;
   data->columns = columns;
-  if (set[0] || set[1] || set[2] || set[3]) PetscCall(MatStreamReset_Private(A));
+  if (set[0] || set[2] || set[3]) PetscCall(MatStreamReset_Private(A));
+  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, (size_t)memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,7 +204,7 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  PetscCall((*A->ops->mult)(A, x, product));
+  PetscCall(MatMult(A, x, product));
   PetscCall(VecAXPY(z, 1.0, y == z ? product : y));
   if (y == z) PetscCall(VecDestroy(&product));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -21,7 +21,8 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJSTREAM, &streams));
   if (!streams) PetscCall(MatConvert_SeqAIJ_SeqAIJStream(*block, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, block));
   its = Data(*block);
-  if (its->chunk != mine->chunk || its->memory != mine->memory || its->columns != mine->columns || its->pageable != mine->pageable || its->ops != mine->ops || its->device != mine->device) PetscCall(MatStreamReset_Private(*block));
+  if (its->chunk != mine->chunk || its->columns != mine->columns || its->pageable != mine->pageable || its->ops != mine->ops || its->device != mine->device) PetscCall(MatStreamReset_Private(*block));
+  if (its->memory != mine->memory && its->stream) PetscCall(IDRSStreamSetLimit(its->stream, (size_t)mine->memory));
   its->chunk    = mine->chunk;
   its->memory   = mine->memory;
   its->columns  = mine->columns;

@@ -89,6 +89,15 @@ static PetscErrorCode FreeMemory(IDRSStream stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one */
+PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
+{
+  PetscFunctionBegin;
+  PetscCall(FreeMemory(stream));
+  stream->limit = limit;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* After an error the memory of the host is unpinned, whatever else fails, and the next pass sends all chunks */
 static void Abandon(IDRSStream stream)
 {

@@ -119,9 +119,10 @@ typedef struct {
 /* Back ends of the queue: where the sums of a projection are reduced, and the algebra is done */
 typedef struct {
   const char *name;
-  PetscInt    depth;                                                                    /* projections in flight that the host does not wait for */
-  PetscErrorCode (*runs)(IDRSWork, const char *[]);                                     /* sets the string to NULL, or to the reason why not between these processes. Collective, at the begin of every solve */
-  PetscErrorCode (*begin)(IDRSWork);                                                    /* the scalars go to where the algebra is done */
+  PetscInt    depth;                                           /* projections in flight that the host does not wait for */
+  PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]); /* sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic. Collective, at the begin of every solve */
+  PetscErrorCode (*halo)(IDRSWork, PetscBool *);               /* whether entries of u, for the product, go from device to device in the same way; collective, after runs */
+  PetscErrorCode (*begin)(IDRSWork);                           /* the scalars go to where the algebra is done */
   PetscErrorCode (*launch)(IDRSWork, const IDRSStep *, Vec, Vec, const IDRSBounds *);   /* a projection, and what follows from it */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
   PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
@@ -161,6 +162,7 @@ typedef struct {
   PetscBool      composed, device;
   const char    *queue;
   PetscInt       depth; /* of the queue */
+  PetscBool      halo;  /* what the product needs of other processes comes the same way as the sums */
   PetscInt       n;     /* local rows */
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;

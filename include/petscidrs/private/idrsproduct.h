@@ -48,6 +48,7 @@ struct _n_IDRSProduct {
 
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
+PETSC_INTERN PetscErrorCode       IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);

@@ -20,27 +20,34 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOve
   else IDRSAlgebraEnd<S, false>(algebra, s, storage);
 }
 
-static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, const char *why[])
+static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, const char *why[])
+static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   PetscCall(IDRSNCCLConnect(work->comm, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_Peer(IDRSWork work, const char *why[])
+static PetscErrorCode IDRSQueueRuns_Peer(IDRSWork work, PetscBool automatic, const char *why[])
 {
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
   PetscFunctionBegin;
   PetscCall(IDRSNCCLRenew(work->comm));
-  PetscCall(IDRSPeersConnect(work->comm, &cuda->channel, why));
+  PetscCall(IDRSPeersConnect(work->comm, automatic, &cuda->channel, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueHalo_Peer(IDRSWork work, PetscBool *halo)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSProductConnect_CUDA(work->product, work->comm, halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,6 +169,7 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
+  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
@@ -174,6 +182,7 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(name, "nccl"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
+  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
@@ -184,6 +193,7 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(name, "peer"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_Peer),
+  PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_Peer),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),

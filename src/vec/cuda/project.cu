@@ -65,6 +65,7 @@ PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlg
   projection.s       = s;
   projection.key     = IDRSShadowKey(work->seed);
   projection.rstart  = (uint64_t)work->rstart;
+  projection.halo    = work->halo;
   projection.algebra = *algebra;
   PetscCall(IDRSStream_CUDA(&projection.stream));
   for (PetscInt j = 0; work->P && j < s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));

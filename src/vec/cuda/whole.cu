@@ -107,13 +107,7 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
   } while (!IDRSWarpAll(all || u.patience->Ends()));
 #pragma unroll
-  for (int l = 0; l < ATONCE; l++) {
-#if PetscDefined(USE_COMPLEX)
-    entry[l] = PetscScalar(IDRSMessageValue(message[2 * l]), IDRSMessageValue(message[2 * l + 1]));
-#else
-    entry[l] = IDRSMessageValue(message[l]);
-#endif
-  }
+  for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }
 
 /* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread */

@@ -17,14 +17,15 @@ static const IDRSPassOps *const IDRSPassList[] = {
 /*
    IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
    first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
-   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none.
+   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none. alldevice tells
+   whether the back ends of all processes run on a device.
 */
-static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes, const char *slower[])
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes, PetscBool *alldevice, const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
   const char     *why       = NULL;
-  PetscMPIInt     trouble[2]; /* nothing can run; nothing but Vec calls */
+  PetscMPIInt     trouble[3]; /* nothing can run; nothing but Vec calls; not on a device */
   PetscBool       built = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -43,7 +44,9 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA", KSPIDRSImplementations[implementation]);
   trouble[0] = *passes ? 0 : 1;
   trouble[1] = *passes && (*passes)->composed ? 1 : 0;
-  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);
+  trouble[2] = *passes && (*passes)->device ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 3, MPI_INT, MPI_MAX, comm);
+  *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
   PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
   if (trouble[1] && !(*passes)->composed) {
     *passes = &IDRSPasses_Vec;
@@ -74,7 +77,7 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
   PetscCall(PetscNew(&work));
   *newwork   = work;
   work->comm = MPI_COMM_NULL;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &work->passes, &work->slower));
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &work->passes, &work->alldevice, &work->slower));
   if (work->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", work->passes->name, work->slower));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &work->comm, NULL));
   PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
@@ -172,6 +175,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->device      = work->passes->device;
   info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
+  info->halo        = work->halo;
   info->n           = work->n;
   info->size        = work->size;
   info->reductions  = work->reductions;
@@ -190,36 +194,54 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it needs of other processes */
+static PetscErrorCode IDRSWorkTryQueue_Private(IDRSWork work, PetscInt where, PetscBool automatic, PetscBool needshalo)
+{
+  const IDRSQueueOps *queue = work->passes->queue[where];
+
+  PetscFunctionBegin;
+  PetscCall((*queue->runs)(work, automatic, &work->throughhost));
+  if (work->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
+  if (work->size > 1) PetscCall((*queue->halo)(work, &work->halo));
+  if (needshalo && !work->halo) work->throughhost = "MatMult() computes the matvecs, and its scatters pass through the hosts";
+  else work->queue = queue;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Several processes, on devices of their own: mapped memory where all that travels goes that way; NCCL where the scatters do */
+static PetscErrorCode IDRSWorkConnectAutomatically_Private(IDRSWork work, PetscBool scatters)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkTryQueue_Private(work, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE));
+  if (work->throughhost && scatters) PetscCall(IDRSWorkTryQueue_Private(work, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    IDRSWorkConnect - Chooses the queue: on the device where the passes run on one, and, with several processes, where reductions go from device to device
 
    Collective
 
    Input Parameters:
-+  work          - the work
-.  communication - how reductions are to travel between devices; auto follows the scatters
--  scatters      - whether the scatters of the operator go from device to device: with either alone something is left that the hosts wait for
++  work          - the work, which has its product
+.  communication - how reductions are to travel between devices
+-  scatters      - whether the scatters of the operator go from device to device: automatically no reductions do that leave the hosts scatters to wait for
 */
 PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const PetscInt      where = work->size == 1 ? IDRS_QUEUE_ONE : (communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL);
-  const IDRSQueueOps *queue = work->passes->queue[where];
-  PetscMPIInt         able  = work->passes->device ? 1 : 0;
+  const PetscBool asked = (PetscBool)(communication >= KSP_IDRS_COMMUNICATION_NCCL);
 
   PetscFunctionBegin;
   work->queue       = &IDRSQueue_Host;
   work->throughhost = NULL;
+  work->halo        = PETSC_FALSE;
   if (work->size == 1) {
-    if (able) PetscCall((*queue->runs)(work, &work->throughhost));
+    if (work->passes->device) PetscCall(IDRSWorkTryQueue_Private(work, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE));
   } else if (communication == KSP_IDRS_COMMUNICATION_MPI) work->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
-  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) work->throughhost = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
-  else {
-    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, work->comm);
-    if (able) PetscCall((*queue->runs)(work, &work->throughhost));
-    else work->throughhost = "not all processes have their vectors on a GPU";
-  }
-  if (able && !work->throughhost) work->queue = queue;
-  PetscCheck(work->size == 1 || communication < KSP_IDRS_COMMUNICATION_NCCL || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], work->throughhost);
+  else if (!work->alldevice) work->throughhost = "not all processes have their vectors on a GPU";
+  else if (asked) PetscCall(IDRSWorkTryQueue_Private(work, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL, PETSC_FALSE, PETSC_FALSE));
+  else PetscCall(IDRSWorkConnectAutomatically_Private(work, scatters));
+  PetscCheck(work->size == 1 || !asked || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], work->throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -86,7 +86,8 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   } else if (idrs->depth) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n", idrs->depth));
     if (info->size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, with reductions by %s\n", info->queue));
-    if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
+    if (info->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "    entries for matvecs go from GPU to GPU inside their kernels\n"));
+    else if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -56,6 +56,7 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
 {
   const PCPolyCopyOps *ops    = NULL;
   PetscInt             bad[2] = {0, 1}; /* no copy; not finite */
+  PetscMPIInt          size;
 
   PetscFunctionBegin;
   *newcopy = NULL;
@@ -76,7 +77,9 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
   }
   if (bad[0] && !*why) *why = elsewhere;
   if (bad[1] && !*why) *why = "it has entries that are infinite or NaN";
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
+  else if (size > 1) PetscCall(ops->connect(*newcopy, A, &(*newcopy)->connected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

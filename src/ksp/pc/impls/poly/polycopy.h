@@ -14,6 +14,7 @@ typedef struct _n_PCPolyCopy *PCPolyCopy;
 typedef struct {
   PCPolyPrecision narrowest; /* precision of values that it has */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
+  PetscErrorCode (*connect)(PCPolyCopy, Mat, PetscBool *); /* on several processes, all of which have a copy; collective */
   PetscErrorCode (*multiplyadd)(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
   PetscErrorCode (*destroy)(PCPolyCopy);
 } PCPolyCopyOps;
@@ -22,6 +23,7 @@ struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values; double is that of PetscScalar */
   PetscLogDouble       bytes;     /* on this process */
+  PetscBool            connected; /* products take what they need of other processes inside their kernels, without a scatter */
   void                *data;      /* the back end's own */
 };
 

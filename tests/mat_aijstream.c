@@ -420,6 +420,58 @@ static PetscErrorCode TestSettings(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PCPOLY on a matrix that is streamed: the same as on a MATAIJ, and on one process one pass in each application */
+static PetscErrorCode TestPolynomial(void)
+{
+  const PetscReal re[] = {0.4, 0.9, 0.9, 1.3, 1.6}, im[] = {0.0, 0.3, -0.3, 0.0, 0.0};
+  Mat             M[2];
+  Device          device;
+  Vec             x, y[2];
+  PC              pc[2];
+  PetscReal       norm, size;
+  PetscMPIInt     ranks;
+  PetscInt64      passes = 0;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(StreamCreate(&device, 100000.0, &M[0]));
+  PetscCall(MatSetUp(M[0]));
+  PetscCall(MatSetOption(M[0], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(M[0], 3));
+  PetscCall(MatConvert(M[0], MATAIJ, MAT_INITIAL_MATRIX, &M[1]));
+  PetscCall(MatCreateVecs(M[0], &x, &y[0]));
+  PetscCall(VecDuplicate(x, &y[1]));
+  PetscCall(VecSetGeneral(x, 0.6));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(PCCreate(PETSC_COMM_WORLD, &pc[k]));
+    PetscCall(PCSetType(pc[k], PCPOLY));
+    PetscCall(PCSetOperators(pc[k], M[k], M[k]));
+    PetscCall(PCPolySetPrecision(pc[k], PC_POLY_PRECISION_DOUBLE));
+    PetscCall(PCPolySetRoots(pc[k], 5, re, im));
+    PetscCall(PCSetUp(pc[k]));
+    if (!k && ranks == 1) passes = ((Mat_AIJStream *)M[0]->spptr)->stream->counts.passes;
+    PetscCall(PCApply(pc[k], x, y[k]));
+  }
+  if (ranks == 1 && !gpu) {
+    passes = ((Mat_AIJStream *)M[0]->spptr)->stream->counts.passes - passes;
+    PetscCall(ComplainIf(passes != 1, "%d passes in an application", (int)passes));
+  }
+  PetscCall(VecNorm(y[1], NORM_INFINITY, &size));
+  PetscCall(VecAXPY(y[1], -1.0, y[0]));
+  PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON * size), "the preconditioner differs by %g of %g", (double)norm, (double)size));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(PCDestroy(&pc[k]));
+    PetscCall(VecDestroy(&y[k]));
+    PetscCall(MatDestroy(&M[k]));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("a polynomial preconditioner"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char type[64] = "";
@@ -432,6 +484,7 @@ int main(int argc, char **argv)
   PetscCall(TestAIJ());
   PetscCall(TestChanges());
   PetscCall(TestSettings());
+  PetscCall(TestPolynomial());
   PetscCall(PetscFinalize());
   return 0;
 }

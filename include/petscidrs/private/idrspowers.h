@@ -10,7 +10,7 @@
 
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
-     stream passes over a MATSEQAIJSTREAM, each of many steps
+     stream passes over a MATSEQAIJSTREAM, each of many steps; its sum may be without y
 
    The first two go step by step: powersstep.c.
 */

@@ -205,6 +205,8 @@ typedef struct {
   const PetscScalar *inverse, *before, *x;
   PetscScalar       *v[IDRS_STREAM_LEVELS]; /* level begin + 1 + j, all of it, or NULL */
   PetscScalar       *y;
+  PetscErrorCode (*visit)(void *, const IDRSStreamTask *); /* called for each chunk, of a pass with one level, instead of the computation; or NULL */
+  void *visitor;
 } IDRSStreamSequence;
 
 PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScalar[], size_t, const IDRSStreamDeviceOps *, void *, IDRSStream *);
@@ -212,5 +214,6 @@ PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetLimit(IDRSStream, size_t);
+PETSC_EXTERN PetscErrorCode IDRSStreamTake(IDRSStream, size_t, PetscBool *);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

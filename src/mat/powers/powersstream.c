@@ -14,8 +14,8 @@ PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const 
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
-  for (PetscInt i = 0; takes && i < n; i++) PetscCall(MatStreamTakes_Private(A, vecs[i], &takes));
-  *why = !sequential ? "there are several processes" : !takes ? "products are computed on the host" : NULL;
+  for (PetscInt i = 0; sequential && takes && i < n; i++) PetscCall(MatStreamTakes_Private(A, vecs[i], &takes));
+  *why = !sequential ? "the matrix is not streamed by one process" : !takes ? "products are computed on the host" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -84,6 +84,7 @@ static void ChoosePlaces(PetscScalar *const work[3], const PetscScalar *last, co
   }
 }
 
+/* Without a y, v_k alone */
 static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, const PetscScalar c[], Vec y, Vec vk)
 {
   Vec                work[3]   = {NULL, NULL, NULL};
@@ -107,7 +108,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   PetscCall(SequenceBegin(powers, &sequence));
   sequence.c = c;
   PetscCall(VecGetArrayReadAndMemType(x, &array, NULL));
-  PetscCall(VecGetArrayWriteAndMemType(y, &sequence.y, NULL));
+  if (y) PetscCall(VecGetArrayWriteAndMemType(y, &sequence.y, NULL));
   if (vk) PetscCall(VecGetArrayWriteAndMemType(vk, &last, NULL));
   for (PetscInt i = 0; i < 3; i++) {
     if (work[i]) PetscCall(VecGetArrayWriteAndMemType(work[i], &places[i], NULL));
@@ -131,7 +132,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
     if (work[i]) PetscCall(VecRestoreArrayWriteAndMemType(work[i], &places[i]));
   }
   if (vk) PetscCall(VecRestoreArrayWriteAndMemType(vk, &last));
-  PetscCall(VecRestoreArrayWriteAndMemType(y, &sequence.y));
+  if (y) PetscCall(VecRestoreArrayWriteAndMemType(y, &sequence.y));
   PetscCall(VecRestoreArrayReadAndMemType(x, &array));
   PetscCall(SequenceEnd(powers, &sequence));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -186,7 +186,7 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
   data->memory  = memory;
   data->columns = columns;
   if (set[0] || set[2] || set[3]) PetscCall(MatStreamReset_Private(A));
-  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, (size_t)memory));
+  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, (size_t)memory - data->taken));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,12 +255,34 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
 #if defined(PETSCIDRS_HAVE_CUDA)
     if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->pageable, &device));
 #endif
-    PetscCall(IDRSStreamCreate(pattern, rows.a, (size_t)data->memory, data->ops, device, &data->stream));
+    PetscCall(IDRSStreamCreate(pattern, rows.a, data->memory > 0.0 ? (size_t)data->memory - data->taken : 0, data->ops, device, &data->stream));
   }
   PetscCall(IDRSRowsRestore(&rows));
   data->state        = state;
   data->nonzerostate = A->nonzerostate;
   *stream            = data->stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStreamTake_Private - Takes so many bytes of the stream's memory on the GPU, if it does without */
+PetscErrorCode MatStreamTake_Private(Mat A, size_t bytes, PetscBool *taken)
+{
+  IDRSStream stream;
+
+  PetscFunctionBegin;
+  PetscCall(MatStreamGet_Private(A, &stream));
+  PetscCall(IDRSStreamTake(stream, bytes, taken));
+  if (*taken) Data(A)->taken += bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
+{
+  Mat_AIJStream *data = Data(A);
+
+  PetscFunctionBegin;
+  data->taken -= bytes;
+  if (data->stream) PetscCall(IDRSStreamSetLimit(data->stream, data->stream->limit + bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -475,6 +497,34 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reus
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*MC
+  MATAIJSTREAM - A `MATAIJ` in the memory of the host, which is sent to the GPU in chunks of rows when it multiplies vectors there
+
+  Options Database Keys:
++ -mat_type aijstream        - sets the type in `MatSetFromOptions()`
+. -mat_stream_memory bytes   - memory of the GPU to use (default half of what is free at the first product)
+. -mat_stream_chunk bytes    - size of a chunk of rows (default 64e6)
+. -mat_stream_columns bits   - the fewest bits of packed columns, 8, 16 or 32 (default 8)
+- -mat_stream_pageable       - do not register the memory of the host with CUDA, which makes copies several times slower
+
+  Level: intermediate
+
+  Notes:
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. With one process it is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all
+  operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the CPU by `MatBindToCPU()`, it is one of those.
+
+  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()` and `MatPowersSum()` send it once for as many steps as the memory has room
+  for, on one process. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
+
+  Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new preallocation, a conversion or `MatDestroy()`. What the product needs
+  besides of the memory of the GPU keeps chunks there for good, spread evenly. These are sent again when values change.
+
+  It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number of bytes. A process has at most $2^{31}$ rows.
+
+  `-mat_view ::ascii_info_detail` tells how many bytes have been sent and at which speed.
+
+.seealso: [](ch_matrices), `Mat`, `MATAIJ`, `MATAIJCUSPARSE`, `MatPowersMult()`, `MatPowersSum()`, `KSPIDRSRegister()`
+M*/
 PetscErrorCode MatCreate_SeqAIJStream(Mat A)
 {
   PetscFunctionBegin;

@@ -26,6 +26,7 @@ typedef struct {
   /* One process */
   IDRSStream       stream; /* NULL: no product yet */
   PetscObjectState state, nonzerostate;
+  size_t           taken; /* bytes of the memory that copies of the matrix have */
   /* Several: the block outside the diagonal, where the vectors are, and the entries that it takes from other processes */
   Mat              off;
   PetscObjectId    offid; /* the block on the host, and its state */
@@ -48,6 +49,10 @@ PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
 /* For the sequential one */
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
 PETSC_INTERN PetscErrorCode MatStreamProduct_Private(Mat, const PetscScalar *, PetscScalar *);
+
+/* Memory of the GPU for a copy of the matrix, out of that of the stream */
+PETSC_INTERN PetscErrorCode MatStreamTake_Private(Mat, size_t, PetscBool *);
+PETSC_INTERN PetscErrorCode MatStreamGive_Private(Mat, size_t);
 
 /* For the parallel one: its diagonal block as a sequential one, with the same settings */
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);

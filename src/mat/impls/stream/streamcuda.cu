@@ -187,34 +187,18 @@ static PetscErrorCode DeviceArrived_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of a tile: those of a block's rows, if they are of the average length, rounded up */
-static uint32_t TileEntries(const IDRSStreamChunk *chunk)
-{
-  const size_t average = (chunk->entries + (size_t)chunk->rows - 1) / (size_t)chunk->rows;
-
-  return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, IDRS_STREAM_TILE / (sizeof(PetscScalar) / sizeof(double) > 1 ? 2 : 1));
-}
-
 template <typename Code>
 static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
 {
-  const IDRSStreamChunk *chunk = task->chunk;
-  IDRSStreamRows<Code>   A;
-  const uint32_t         tile   = TileEntries(chunk);
-  const size_t           shared = tile * (sizeof(PetscScalar) + sizeof(Code));
-  static bool            asked  = false;
+  const IDRSStreamChunk                  *chunk = task->chunk;
+  const IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
+  const uint32_t                          tile  = IDRSStreamTile<Code, PetscScalar>(*chunk);
+  static bool                             asked = false;
 
   PetscFunctionBegin;
-  A.offsets     = (const uint32_t *)task->memory;
-  A.table       = (const int32_t *)(A.offsets + chunk->rows + 1);
-  A.codes       = (const Code *)(A.table + chunk->differences);
-  A.values      = (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk));
-  A.row         = (int32_t)chunk->row;
-  A.rows        = (int32_t)chunk->rows;
-  A.differences = (int32_t)chunk->differences;
-  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(IDRSStreamKernel<Code>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(IDRS_STREAM_TILE * (sizeof(double) + sizeof(uint32_t)))));
+  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(IDRSStreamKernel<Code>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
   asked = true;
-  IDRSStreamKernel<Code><<<(unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, shared, stream>>>(A, *task, tile);
+  IDRSStreamKernel<Code><<<(unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, tile * (sizeof(PetscScalar) + sizeof(Code)), stream>>>(A, *task, tile);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,21 +8,37 @@
 #pragma once
 
 #include "../../../sys/device/target.cuh"
+#include "../../cuda/values.cuh"
 #include <petscidrs/private/idrsstream.h>
 
-#define IDRS_STREAM_THREADS 256
-#define IDRS_STREAM_LONG    4096
-#define IDRS_STREAM_TILE    7168 /* the most entries of a tile */
+#define IDRS_STREAM_THREADS    256
+#define IDRS_STREAM_LONG       4096
+#define IDRS_STREAM_TILE_BYTES 86016 /* shared memory for the most entries of a tile, 7168 of 12 bytes */
 
 /* A chunk on the device */
-template <typename Code>
+template <typename Code, typename Value>
 struct IDRSStreamRows {
-  const uint32_t    *offsets;
-  const int32_t     *table;
-  const Code        *codes;
-  const PetscScalar *values;
-  int32_t            row, rows, differences;
+  const uint32_t *offsets;
+  const int32_t  *table;
+  const Code     *codes;
+  const Value    *values;
+  int32_t         row, rows, differences;
+
+  IDRSStreamRows(const IDRSStreamChunk &chunk, const char *packed, const void *entries)
+    : offsets((const uint32_t *)packed), table((const int32_t *)(offsets + chunk.rows + 1)), codes((const Code *)(table + chunk.differences)), values((const Value *)entries), row((int32_t)chunk.row), rows((int32_t)chunk.rows),
+      differences((int32_t)chunk.differences)
+  {
+  }
 };
+
+/* Entries of a tile: those of a block's rows, if they are of the average length, rounded up */
+template <typename Code, typename Value>
+static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
+{
+  const size_t average = (chunk.entries + (size_t)chunk.rows - 1) / (size_t)chunk.rows, most = IDRS_STREAM_TILE_BYTES / (sizeof(Code) + sizeof(Value)) / IDRS_STREAM_THREADS * IDRS_STREAM_THREADS;
+
+  return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, most);
+}
 
 /* Where columns are found: in shared memory for codes of 8 bits, in that of the device for 16 bits, and there is none for 32 */
 template <typename Code>
@@ -39,21 +55,22 @@ static __device__ __forceinline__ size_t IDRSStreamPlace(const IDRSStreamLevel &
   return (size_t)(place >= level.rows ? place - level.rows : place);
 }
 
-static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, PetscScalar value, const IDRSStreamLevel &last, int32_t column)
+template <typename Value>
+static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last, int32_t column)
 {
-  *sum += value * IDRSLoadConstant(last.array + IDRSStreamPlace(last, column));
+  *sum += IDRSWiden(value) * IDRSLoadConstant(last.array + IDRSStreamPlace(last, column));
 }
 
 /* sum += entries p, p + stride, ... of a row, from the memory of the device */
-template <typename Code>
-static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end, uint32_t stride, PetscScalar *sum)
+template <typename Code, typename Value>
+static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end, uint32_t stride, PetscScalar *sum)
 {
   for (; p < end; p += stride) IDRSStreamAdd(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
 }
 
 /* By a block: the sum of a long row, for all threads */
-template <typename Code>
-static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t r)
+template <typename Code, typename Value>
+static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t r)
 {
   __shared__ __align__(16) PetscReal parts[IDRS_STREAM_THREADS / IDRS_WARP][sizeof(PetscScalar) / sizeof(PetscReal)];
   PetscScalar                        sum = 0.0;
@@ -65,6 +82,51 @@ static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code> &A, c
   sum = 0.0;
   for (int warp = 0; warp < IDRS_STREAM_THREADS / IDRS_WARP; warp++) sum += *(const PetscScalar *)parts[warp];
   __syncthreads();
+  return sum;
+}
+
+/* By a block: the sum of the entries of each thread's row, first row of the block plus the thread; memory is shared, for so many entries of a tile */
+template <typename Code, typename Value>
+static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel, uint32_t tile, unsigned char *memory)
+{
+  __shared__ int32_t smalltable[sizeof(Code) == 1 ? 256 : 1];
+
+  Value         *values = (Value *)memory;
+  Code          *codes  = (Code *)(values + tile);
+  const int32_t  first = (int32_t)blockIdx.x * IDRS_STREAM_THREADS, r = first + (int32_t)threadIdx.x, count = min(IDRS_STREAM_THREADS, A.rows - first);
+  const bool     mine  = r < A.rows;
+  const uint32_t begin = mine ? A.offsets[r] : 0, end = mine ? A.offsets[r + 1] : 0;
+  const int32_t *table = A.table;
+  PetscScalar    sum   = 0.0;
+
+  if (sizeof(Code) == 1) {
+    if ((int32_t)threadIdx.x < A.differences) smalltable[threadIdx.x] = A.table[threadIdx.x];
+    table = smalltable;
+  }
+  if (__syncthreads_or(end - begin > IDRS_STREAM_LONG)) {
+    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries(A, table, lastlevel, A.row + r, begin, end, 1, &sum);
+    for (int32_t other = first; other < first + count; other++) {
+      if (A.offsets[other + 1] - A.offsets[other] <= IDRS_STREAM_LONG) continue;
+      const PetscScalar all = IDRSStreamLongRow(A, table, lastlevel, other);
+
+      if (other == r) sum = all;
+    }
+  } else {
+    const uint32_t last = A.offsets[first + count];
+
+    for (uint32_t base = A.offsets[first]; base < last; base += tile) {
+      const uint32_t here = min(tile, last - base), from = max(begin, base), to = min(end, base + here);
+
+      for (uint32_t p = threadIdx.x; p < here; p += IDRS_STREAM_THREADS) {
+        values[p] = A.values[base + p];
+        codes[p]  = A.codes[base + p];
+      }
+      __syncthreads();
+#pragma unroll 4
+      for (uint32_t p = from; p < to; p++) IDRSStreamAdd(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
+      __syncthreads();
+    }
+  }
   return sum;
 }
 
@@ -83,46 +145,11 @@ static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &ta
 }
 
 template <typename Code>
-static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) IDRSStreamKernel(IDRSStreamRows<Code> A, IDRSStreamTask task, uint32_t tile)
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
 {
   extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ int32_t                            smalltable[sizeof(Code) == 1 ? 256 : 1];
+  const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
+  const PetscScalar                             sum = IDRSStreamSum(A, task.last, tile, memory);
 
-  PetscScalar   *values = (PetscScalar *)memory;
-  Code          *codes  = (Code *)(values + tile);
-  const int32_t  first = (int32_t)blockIdx.x * IDRS_STREAM_THREADS, r = first + (int32_t)threadIdx.x, count = min(IDRS_STREAM_THREADS, A.rows - first);
-  const bool     mine  = r < A.rows;
-  const uint32_t begin = mine ? A.offsets[r] : 0, end = mine ? A.offsets[r + 1] : 0;
-  const int32_t *table = A.table;
-  PetscScalar    sum   = 0.0;
-
-  if (sizeof(Code) == 1) {
-    if ((int32_t)threadIdx.x < A.differences) smalltable[threadIdx.x] = A.table[threadIdx.x];
-    table = smalltable;
-  }
-  if (__syncthreads_or(end - begin > IDRS_STREAM_LONG)) {
-    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries(A, table, task.last, A.row + r, begin, end, 1, &sum);
-    for (int32_t other = first; other < first + count; other++) {
-      if (A.offsets[other + 1] - A.offsets[other] <= IDRS_STREAM_LONG) continue;
-      const PetscScalar all = IDRSStreamLongRow(A, table, task.last, other);
-
-      if (other == r) sum = all;
-    }
-  } else {
-    const uint32_t last = A.offsets[first + count];
-
-    for (uint32_t base = A.offsets[first]; base < last; base += tile) {
-      const uint32_t here = min(tile, last - base), from = max(begin, base), to = min(end, base + here);
-
-      for (uint32_t p = threadIdx.x; p < here; p += IDRS_STREAM_THREADS) {
-        values[p] = A.values[base + p];
-        codes[p]  = A.codes[base + p];
-      }
-      __syncthreads();
-#pragma unroll 4
-      for (uint32_t p = from; p < to; p++) IDRSStreamAdd(&sum, values[p - base], task.last, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
-      __syncthreads();
-    }
-  }
-  if (mine) IDRSStreamFinish(task, A.row + r, sum);
+  if (r < A.rows) IDRSStreamFinish(task, A.row + r, sum);
 }

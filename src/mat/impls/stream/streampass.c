@@ -122,6 +122,30 @@ PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode FindLimit(IDRSStream stream)
+{
+  PetscFunctionBegin;
+  if (stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*stream->ops->available)(stream->device, &stream->limit));
+  stream->limit = PetscMax(stream->limit / 2, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamTake - Leaves so many bytes of its memory to somebody else, if it has enough for passes with one level then */
+PetscErrorCode IDRSStreamTake(IDRSStream stream, size_t bytes, PetscBool *taken)
+{
+  IDRSStreamLayout layout;
+
+  PetscFunctionBegin;
+  *taken = PETSC_FALSE;
+  PetscCall(FindLimit(stream));
+  if (bytes >= stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamFit(stream->pattern, stream->limit - bytes, 1, &layout));
+  *taken = (PetscBool)(layout.levels > 0);
+  if (*taken) PetscCall(IDRSStreamSetLimit(stream, stream->limit - bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    IDRSStreamReserve - Memory for passes with so many levels, or with as many as fit. Where a pass before had more, it keeps that memory: the resident chunks stay
    those that they are
@@ -142,10 +166,7 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
   PetscFunctionBegin;
   *levels = stream->layout.levels;
   if (wanted <= stream->wanted) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!stream->limit) {
-    PetscCall((*stream->ops->available)(stream->device, &stream->limit));
-    stream->limit /= 2;
-  }
+  PetscCall(FindLimit(stream));
   PetscCall(IDRSStreamFit(pattern, stream->limit, wanted, &layout));
   bytes = IDRSStreamLayoutBytes(&layout);
   PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM, "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
@@ -223,7 +244,8 @@ static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *seque
     }
     if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row);
   }
-  PetscCall((*stream->ops->compute)(stream->device, &task));
+  if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
+  else PetscCall((*stream->ops->compute)(stream->device, &task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -428,7 +428,7 @@ static PetscErrorCode TestPolynomial(void)
   Device          device;
   Vec             x, y[2];
   PC              pc[2];
-  PetscReal       norm, size;
+  PetscReal       norm, size, least = 0.0;
   PetscMPIInt     ranks;
   PetscInt64      passes = 0;
 
@@ -455,6 +455,17 @@ static PetscErrorCode TestPolynomial(void)
   if (ranks == 1 && !gpu) {
     passes = ((Mat_AIJStream *)M[0]->spptr)->stream->counts.passes - passes;
     PetscCall(ComplainIf(passes != 1, "%d passes in an application", (int)passes));
+  }
+  for (PetscInt k = 0; k < 2; k++) { /* roots of its own, from a Krylov space */
+    PetscInt         degree;
+    const PetscReal *roots;
+
+    PetscCall(PCPolySetRootsType(pc[k], PC_POLY_ROOTS_GMRES));
+    PetscCall(PCSetUp(pc[k]));
+    PetscCall(PCPolyGetRoots(pc[k], &degree, &roots, NULL));
+    PetscCall(ComplainIf(degree != 8, "%s: degree %" PetscInt_FMT, k ? "aij" : "aijstream", degree));
+    if (!k) least = roots[0];
+    else PetscCall(ComplainIf(!(PetscAbsReal(roots[0] - least) <= 1e-3), "the first root differs: %g, %g", (double)least, (double)roots[0]));
   }
   PetscCall(VecNorm(y[1], NORM_INFINITY, &size));
   PetscCall(VecAXPY(y[1], -1.0, y[0]));

@@ -66,10 +66,11 @@ static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
 {
   const PCPolyStream    *copy  = (const PCPolyStream *)ctx;
   const IDRSStreamChunk *chunk = task->chunk;
-  char *const            to    = copy->memory ? copy->memory + copy->places[chunk - copy->passing] : NULL;
+  char                  *to    = NULL;
   cudaStream_t           stream;
 
   PetscFunctionBegin;
+  if (copy->memory) to = copy->memory + copy->places[chunk - copy->passing];
   PetscCall(IDRSStream_CUDA(&stream));
   if (to) PetscCallCUDA(cudaMemcpyAsync(to, task->memory, chunk->packedbytes, cudaMemcpyDeviceToDevice, stream));
   PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {

@@ -50,3 +50,22 @@ PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *op, const PCPo
   PetscCall((*powers.ops->sum)(&powers, x, NULL, NULL, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* PCPolyWindowBasis_Private - The vectors of a basis from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
+PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
+{
+  PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
+
+  PetscFunctionBegin;
+  PetscAssert(m <= PCPOLY_MAX_DEGREE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " vectors", m);
+  for (PetscInt j = 0; j < m; j++) {
+    const PetscScalar *t = T + j * (m + 1);
+
+    gamma[j] = 1.0 / t[j + 1];
+    theta[j] = t[j];
+    mu[j]    = 0.0;
+    if (j) mu[j] = t[j - 1] / t[j + 1];
+  }
+  PetscCall(MatPowersMult(op->A, op->inverse, K[0], m, gamma, theta, mu, K + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

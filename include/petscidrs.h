@@ -17,6 +17,10 @@
 
 #define MATSOLVERPETSCIDRS "petscidrs"
 
+#define MATAIJSTREAM    "aijstream"
+#define MATSEQAIJSTREAM "seqaijstream"
+#define MATMPIAIJSTREAM "mpiaijstream"
+
 /*E
   KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`
 

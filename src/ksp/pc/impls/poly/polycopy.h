@@ -3,6 +3,7 @@
 
      host   in the memory of the host, for MATAIJ and standard vectors: polypacked.c
      cuda   in the memory of the GPU, for MATAIJCUSPARSE and VECCUDA: polycuda.cu
+     stream in the memory of the GPU, for MATSEQAIJSTREAM and VECCUDA, by chunks of rows: polystream.cu
 */
 #pragma once
 
@@ -36,3 +37,4 @@ PETSC_INTERN const char *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDoub
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Host;
 /* Where CUDA is compiled in */
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_CUDA;
+PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Stream;

@@ -20,6 +20,7 @@
 #include "../../../../mat/cuda/rowsum.cuh"
 #include "../../../../mat/cuda/slicedcopy.cuh"
 #include "polycopy.h"
+#include "polyscale.cuh"
 
 typedef struct {
   IDRSSlicedCopy  sliced;
@@ -57,21 +58,17 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
       const PetscScalar entry = IDRSSourceEntry(source, p, (uint32_t)row);
 
       if (source.unit && source.A.j[p] == row) continue;
-      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))));
-      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
+      mine = max(mine, PCPolySizeBits(entry));
     }
   }
-#pragma unroll
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
-  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
+  PCPolyLargest(mine, largest);
 }
 
-/* The power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96 for single precision */
+/* From the largest of all values */
 static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream, PetscBool *finite)
 {
   unsigned long long *largest;
   double              value;
-  int                 exponent;
   PetscDeviceContext  dctx;
 
   PetscFunctionBegin;
@@ -84,14 +81,7 @@ static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *s
   PetscCallCUDA(cudaMemcpyAsync(&value, largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscDeviceFree(dctx, largest));
-  if (PetscIsInfOrNanReal((PetscReal)value)) *finite = PETSC_FALSE;
-  else if (value > 0.0) {
-    (void)frexp(value, &exponent); /* value < 2^exponent */
-    exponent      = (precision == PC_POLY_PRECISION_HALF ? 15 : (PetscDefined(USE_REAL_SINGLE) ? 15 : 97)) - exponent;
-    exponent      = PetscMax(PetscMin(exponent, 100), -100); /* of a number whose inverse a PetscReal holds */
-    source->scale = (PetscReal)ldexp(1.0, exponent);
-    if (value * ldexp(1.0, exponent) > (precision == PC_POLY_PRECISION_HALF ? 65504.0 : 3e38)) *finite = PETSC_FALSE;
-  }
+  PCPolyChooseScale(precision, value, &source->scale, finite);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -88,7 +88,7 @@ objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
 
 # Fused loops: vectorized reductions where marked, and complex multiplication without the treatment of infinities if the compiler
 # supports that
-$(BUILD)/obj/src/vec/host/%.o $(BUILD)/obj/src/ksp/pc/impls/poly/polypacked.o $(BUILD)/obj/src/ksp/pc/impls/bjidrs/bjidrshost.o $(BUILD)/obj/src/mat/host/%.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
+$(BUILD)/obj/src/vec/host/%.o $(BUILD)/obj/src/ksp/pc/impls/poly/polypacked.o $(BUILD)/obj/src/ksp/pc/impls/bjidrs/bjidrshost.o $(BUILD)/obj/src/mat/host/%.o $(BUILD)/obj/src/mat/factor/factorhost.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
 
 ifneq ($(found),)
 all: $(PLUGIN)
@@ -166,8 +166,9 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(B
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
-$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: $(PLUGIN)
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/stream: $(PLUGIN)
 $(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
+$(BUILD)/benchmarks/stream: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

@@ -83,11 +83,16 @@ typedef PetscMPIInt IDRSRankCount;
   #define IDRSHasDiagonalScale(ksp) PETSC_FALSE
 #endif
 
-/* Whether this is KSPSolveTranspose(), or the same with an explicit transpose, which 3.26 notes and others do not need to know */
-#if PETSC_VERSION_LT(3, 26, 0)
-  #define IDRSTransposeRequested(ksp) ((ksp)->transpose_solve)
+/*
+   Whether KSPMatSolve() is to solve transposed systems. Before 3.19 it cannot, and leaves what the last KSPSolveTranspose() has set; from 3.26 on a transpose that is assembled is noted
+   elsewhere
+*/
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
+#elif PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve)
 #else
-  #define IDRSTransposeRequested(ksp) ((ksp)->transpose.solve_requested)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose.solve_requested)
 #endif
 
 /* The block of right-hand sides of KSPMatSolve(), whose norm KSPConvergedDefault() would take; from 3.26 on */
@@ -153,3 +158,12 @@ static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Options of PCFactor for matrices on a GPU came with 3.22 */
+#if PETSC_VERSION_LT(3, 22, 0)
+  #define IDRSFactorOnHost(info) PETSC_FALSE
+  #define IDRSSolveOnHost(info)  PETSC_FALSE
+#else
+  #define IDRSFactorOnHost(info) (info)->factoronhost
+  #define IDRSSolveOnHost(info)  (info)->solveonhost
+#endif

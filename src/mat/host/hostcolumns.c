@@ -34,7 +34,7 @@ IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin,
       const PetscScalar a = A->a[p];
       const PetscInt    j = A->j[p];
 
-      for (int c = 0; c < k; c++) sum[c] += a * x[c][j];
+      for (int c = 0; c < k; c++) IDRSLoopMultiplyAdd(&sum[c], a, x[c][j]);
     }
     for (int c = 0; c < k; c++) Y[c][i] = sum[c];
   }
@@ -76,7 +76,7 @@ IDRS_VECTORISED static void IDRSColumnsAddPass(PetscInt k, const IDRSRows *A, co
     for (PetscInt p = A->i[i]; p < A->i[i + 1]; p++) {
       const PetscScalar *ghost = ghosts + (size_t)A->j[p] * k;
 
-      for (PetscInt c = 0; c < k; c++) sum[c] += A->a[p] * ghost[c];
+      for (PetscInt c = 0; c < k; c++) IDRSLoopMultiplyAdd(&sum[c], A->a[p], ghost[c]);
     }
     for (PetscInt c = 0; c < k; c++) Y[c][i] += sum[c];
   }

@@ -28,26 +28,33 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOve
   else IDRSAlgebraEnd<S, false>(algebra, s, storage);
 }
 
-static PetscErrorCode IDRSQueueRuns_CUDA(const IDRSGroup *group, const char *why[])
+static PetscErrorCode IDRSQueueRuns_CUDA(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, const char *why[])
+static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   PetscCall(IDRSNCCLConnect(group->work[0]->comm, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, const char *why[])
+static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   PetscCall(IDRSNCCLRenew(group->work[0]->comm));
   *why = NULL;
-  for (PetscInt i = 0; i < group->count && !*why; i++) PetscCall(IDRSPeersConnect(group->work[i]->comm, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
+  for (PetscInt i = 0; i < group->count && !*why; i++) PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueHalo_Peer(IDRSWork work, PetscBool *halo)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSProductConnect_CUDA(work->product, work->comm, halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,6 +221,7 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
+  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
   PetscDesignatedInitializer(reduce, NULL),
@@ -227,6 +235,7 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(name, "nccl"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
+  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
   PetscDesignatedInitializer(reduce, NULL),
@@ -238,6 +247,7 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(name, "peer"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_Peer),
+  PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
   PetscDesignatedInitializer(reduce, NULL),

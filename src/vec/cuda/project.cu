@@ -77,6 +77,7 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
   projection->s       = work->s;
   projection->key     = IDRSShadowKey(work->seed);
   projection->rstart  = (uint64_t)work->rstart;
+  projection->halo    = work->halo;
   projection->algebra = *algebra;
   projection->both    = y;
   PetscCall(IDRSStream_CUDA(&projection->stream));

@@ -211,12 +211,13 @@ static PetscErrorCode KSPIDRSSolveTogether_Private(KSP ksp, Mat B, Mat X)
 
 static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS       *idrs      = (KSP_IDRS *)ksp->data;
+  const PetscBool transpose = IDRSMatSolveTransposes(ksp);
 
   PetscFunctionBegin;
   IDRSForgetBlock(ksp);
   PetscCall(KSPIDRSOpenBlock_Private(ksp, B, X));
-  if (idrs->apart) PetscCall(KSPIDRSSolveApart_Private(ksp, B, X));
+  if (idrs->apart) PetscCall(KSPIDRSSolveApart_Private(ksp, transpose, B, X));
   else if (idrs->results.count) PetscCall(KSPIDRSSolveTogether_Private(ksp, B, X));
   PetscCall(KSPIDRSConclude_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -40,7 +40,7 @@ static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const cha
   else if (!KSPIDRSMonitorsNorms(ksp)) *why = "a monitor may ask for the solution";
   else if (ksp->guess || ksp->guess_knoll) *why = "an initial guess is computed for each";
   else if (differences) *why = "the operator is of type " MATMFFD;
-  else if (ksp->presolve || ksp->postsolve || ksp->pc->ops->presolve || ksp->pc->ops->postsolve || ksp->pc->presolve) *why = "something is to be done before and after each solve";
+  else if (ksp->presolve || ksp->postsolve || ksp->pc->ops->presolve || ksp->pc->ops->postsolve) *why = "something is to be done before and after each solve";
   else if (IDRSHasDiagonalScale(ksp)) *why = "the system is scaled for each solve";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -118,11 +118,10 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
 }
 
 /* One right-hand side after another, each by KSPSolve(), which prints and views what it is asked to; -ksp_view is left to KSPMatSolve() */
-PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, Mat B, Mat X)
+PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
-  const PetscInt  count     = ((KSP_IDRS *)ksp->data)->results.count;
-  const PetscBool view      = ksp->view;
-  const PetscBool transpose = IDRSTransposeRequested(ksp);
+  const PetscInt  count = ((KSP_IDRS *)ksp->data)->results.count;
+  const PetscBool view  = ksp->view;
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < count; j++) {

@@ -165,7 +165,7 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
     w[i] = omega ? col->v : col->t;
   }
   if (idrs->fused) idrs->counts.matvecs += front->count;
-  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front->count, u, x, w));
+  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -258,7 +258,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
 
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSOpenBlock_Private(KSP, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSSolveApart_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSSolveApart_Private(KSP, PetscBool, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
@@ -267,7 +267,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, PetscInt, Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSFront *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);
 
 /* idrspc.c */

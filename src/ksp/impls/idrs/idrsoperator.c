@@ -59,19 +59,26 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from the left is between */
-PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], Vec w[])
+/*
+   KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from the left is between. One that is left alone is multiplied twice, the
+   second time into the t of a slot that is not in this step: a product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
+*/
+PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front, Vec x[], Vec y[], Vec w[])
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = front->count;
 
   PetscFunctionBegin;
   if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
     for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSMatMult_Private(ksp, x[i], y[i], w[i]));
   } else {
+    Vec both[] = {x[0], x[0]}, into[] = {y[0], idrs->slot[front->column[0] == idrs->slot ? 1 : 0].t};
+
     idrs->counts.matvecs += count;
     idrs->counts.matvecseconds -= IDRSGpuSeconds();
     PetscCall(IDRSStreamJoin(idrs->col->work));
-    PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
+    if (count == 1) PetscCall(IDRSProductApplyColumns(idrs->product, 2, both, into));
+    else PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
     PetscCall(IDRSStreamJoin(idrs->col->work));
     idrs->counts.matvecseconds += IDRSGpuSeconds();
   }

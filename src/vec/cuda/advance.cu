@@ -35,7 +35,7 @@ PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   for (PetscInt i = 0; i < group->count; i++) {
     ((IDRS_CUDA *)group->work[i]->data)->partials.rrblocks = blocks;
-    if (wantu) PetscCall(IDRSColumnWritten_CUDA(group->work[i]->U[0]));
+    if (wantu) PetscCall(IDRSColumnWritten(group->work[i]->U[0]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

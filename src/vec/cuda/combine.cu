@@ -30,6 +30,6 @@ PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *group, const IDRSStep *step)
     (void)IDRSLaunchRows<IDRSCombineKernel<S, W, N>, IDRSCombineKernel<S, W, 1>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu, k, (int)s);
   }));
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
-  for (PetscInt i = 0; wantu && i < group->count; i++) PetscCall(IDRSColumnWritten_CUDA(group->work[i]->U[k]));
+  for (PetscInt i = 0; wantu && i < group->count; i++) PetscCall(IDRSColumnWritten(group->work[i]->U[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -68,4 +68,4 @@ PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork);
-PETSC_INTERN PetscErrorCode IDRSColumnWritten_CUDA(Vec);
+PETSC_INTERN PetscErrorCode IDRSColumnRead_CUDA(Vec);

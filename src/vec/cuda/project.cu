@@ -63,8 +63,14 @@ static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays of a projection, which also computes x where `fused` is set, and whose sums go there */
-static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums, IDRSProjection *projection)
+/* Whether x is a column of G */
+static bool IDRSReadsColumn(IDRSWork work, const IDRSStep *step)
+{
+  return step->k != IDRS_RESIDUAL && step->k < work->s;
+}
+
+/* Arrays of a projection, which also computes x where `fused` is set, and whose sums go there. Columns of G are read through the panel */
+static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums, cudaStream_t stream, IDRSProjection *projection)
 {
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
   Vec        x, y;
@@ -80,11 +86,14 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
   projection->halo    = work->halo;
   projection->algebra = *algebra;
   projection->both    = y;
-  PetscCall(IDRSStream_CUDA(&projection->stream));
+  projection->stream  = stream;
   if (fused) {
     projection->operand = IDRSStepOperand(work, &algebra->step);
     PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
     PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection->x));
+  } else if (IDRSReadsColumn(work, &algebra->step)) {
+    PetscCall(IDRSColumnRead_CUDA(x));
+    projection->x = cuda->panels.G + algebra->step.k * cuda->panels.ld;
   } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection->x));
   if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection->y));
   projection->out.sums     = sums;
@@ -103,7 +112,7 @@ static PetscErrorCode IDRSProjectionRestore_CUDA(IDRSWork work, IDRSProjection *
   if (projection->operand) {
     PetscCall(VecRestoreArrayWriteAndMemType(x, &projection->x));
     PetscCall(VecRestoreArrayReadAndMemType(projection->operand, &projection->u));
-  } else PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
+  } else if (!IDRSReadsColumn(work, &projection->algebra.step)) PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -141,12 +150,14 @@ PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra 
   const bool         fused = algebra[0].step.matvec;
   IDRSProjection     projections[IDRS_MAX_WIDTH];
   const PetscScalar *P[IDRS_CUDA_MAX_S];
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
   PetscCheck(!fused || group->count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A projection computes A u of one column only");
   for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(IDRSGetArrayRead_CUDA(first->P[j], &P[j]));
   for (PetscInt i = 0; i < group->count; i++) {
-    PetscCall(IDRSProjectionGet_CUDA(group->work[i], &algebra[i], fused, sums[i], &projections[i]));
+    PetscCall(IDRSProjectionGet_CUDA(group->work[i], &algebra[i], fused, sums[i], stream, &projections[i]));
     if (first->P) projections[i].P = P;
   }
   PetscCall(IDRSProjectParts_CUDA(group, fused, projections));

@@ -39,10 +39,10 @@ PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
 
     ((IDRS_CUDA *)work->data)->partials.rrblocks = blocks;
     if (k) {
-      PetscCall(IDRSColumnWritten_CUDA(work->G[k]));
-      PetscCall(IDRSColumnWritten_CUDA(work->U[k]));
+      PetscCall(IDRSColumnWritten(work->G[k]));
+      PetscCall(IDRSColumnWritten(work->U[k]));
     }
-    if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k + 1]));
+    if (wantu) PetscCall(IDRSColumnWritten(work->U[k + 1]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

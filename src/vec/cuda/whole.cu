@@ -377,8 +377,8 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));
   for (int i = 3; i >= 0; i--) PetscCall(VecRestoreArrayAndMemType(vecs[i], arrays[i]));
   for (PetscInt j = 0; j < work->s; j++) {
-    PetscCall(IDRSColumnWritten_CUDA(work->G[j]));
-    PetscCall(IDRSColumnWritten_CUDA(work->U[j]));
+    PetscCall(IDRSColumnWritten(work->G[j]));
+    PetscCall(IDRSColumnWritten(work->U[j]));
   }
   cuda->partials.launch += IDRS_WHOLE_STEPS;
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));

@@ -4,7 +4,7 @@
 
    Reads z, p, t, r, U and, for the combine, G, each once; writes z, r, and v or U_0.
 */
-#include "columns.cuh"
+#include "groups.cuh"
 
 template <int S, int W, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, bool inv, int end)

@@ -3,7 +3,7 @@
 
    Reads r, or t for U_k alone, G(:,k:s) and U(:,k:s); writes v, U_k or r.
 */
-#include "columns.cuh"
+#include "groups.cuh"
 
 template <int S, int W, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)

@@ -4,7 +4,7 @@
 
    Reads G(:,0:k+1), U(:,0:k+1), r, and the columns k+1:s for the combine, each once; writes G_k, U_k, r, and v or U_{k+1}.
 */
-#include "columns.cuh"
+#include "groups.cuh"
 
 template <int S, int W, int N, bool START>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)

@@ -1,7 +1,7 @@
 /*
    What the columns of a group work on, and the memory of the device that they share
 */
-#include "columns.cuh"
+#include "groups.cuh"
 
 /* The vector of a work, or its diagonal, which may be missing: then nothing is done with it */
 static Vec IDRSOperand(IDRSWork work, int which, IDRSAccess *access)

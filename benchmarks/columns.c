@@ -183,7 +183,9 @@ int main(int argc, char **argv)
   used = bench.columns->transposed ? bench.columns->transposed : bench.columns;
   PetscCall(MatGetSize(bench.A, &N, NULL));
   PetscCall(MatGetInfo(bench.A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row%s, %s: %s%s\n", N, info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "", gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat", used->byrows ? " through a block by rows" : ""));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row%s, %s: %s%s", N, info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "", gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat", used->byrows ? " through a block by rows" : ""));
+  if (used->blocksize > 1) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->blocksize));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   if (used->bycolumn) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a MatMult() each: %s\n", used->bycolumn));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n", matmatmult ? " MatMatMult    ratio" : ""));
   for (PetscInt i = 0; i < count; i++) {

@@ -6,7 +6,7 @@
 #include <petscmat.h>
 
 /* Row i of the operator: -Laplace u + wind . grad u with central differences, scaled by h^2 */
-static PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, PetscInt nz, PetscReal peclet, Mat *newmat)
+static inline PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, PetscInt nz, PetscReal peclet, Mat *newmat)
 {
   Mat      A;
   PetscInt rstart, rend, N = n * n * nz;
@@ -52,7 +52,7 @@ static uint32_t Scatter(uint64_t i)
 }
 
 /* Rows of different lengths, in blocks of bs rows and columns, diagonally dominant */
-static PetscErrorCode Irregular(MPI_Comm comm, PetscInt N, PetscInt bs, Mat *newmat)
+static inline PetscErrorCode Irregular(MPI_Comm comm, PetscInt N, PetscInt bs, Mat *newmat)
 {
   const PetscInt blocks = N / bs, band = 8192 / bs, least = PetscMax(3 / bs, 1), most = 60 / bs;
   PetscInt       begin, end, *columns;

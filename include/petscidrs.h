@@ -1,6 +1,6 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves with diagonal blocks, and
-   powers of matrices, for PETSc
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves with diagonal blocks,
+   powers of matrices, and the factorisation package MATSOLVERPETSCIDRS, for PETSc
 */
 #pragma once
 
@@ -14,6 +14,12 @@
 #define PCPOLY      "poly"
 #define PCBJIDRS    "bjidrs"
 #define PETSCSFNCCL "nccl"
+
+#define MATSOLVERPETSCIDRS "petscidrs"
+
+#define MATAIJSTREAM    "aijstream"
+#define MATSEQAIJSTREAM "seqaijstream"
+#define MATMPIAIJSTREAM "mpiaijstream"
 
 /*E
   KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`

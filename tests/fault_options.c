@@ -1,4 +1,4 @@
-static char help[] = "Values that KSPIDRS cannot have, set by options: each is an error that names it, and the solver works with the next value.\n\n";
+static char help[] = "Values that KSPIDRS and MATAIJSTREAM cannot have, set by options: each is an error that names it, and the solver works with the next value.\n\n";
 
 #include "systems.h"
 
@@ -75,12 +75,47 @@ static PetscErrorCode TestOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same of a matrix */
+static PetscErrorCode TestMatrix(void)
+{
+  const char *const options[][2] = {
+    {"-mat_stream_chunk",   "0" },
+    {"-mat_stream_memory",  "-1"},
+    {"-mat_stream_memory",  "0" },
+    {"-mat_stream_columns", "24"}
+  };
+  PetscErrorCode ierr;
+  Mat            A;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, 3, 3, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(A, MATAIJSTREAM));
+  PetscCall(MatSetOptionsPrefix(A, "stream_")); /* no -mat_type is for this one */
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(options); i++) {
+    char name[64];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "-stream_%s", options[i][0] + 1));
+    PetscCall(PetscOptionsSetValue(NULL, name, options[i][1]));
+    PetscCall(Listen());
+    ierr = MatSetFromOptions(A);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, options[i][0], options[i][0], options[i][1]));
+    PetscCall(PetscOptionsClearValue(NULL, name));
+  }
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("wrong options of a matrix"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   EndAfter(250);
   PetscCall(TestOptions());
+  PetscCall(TestMatrix());
   PetscCall(PetscFinalize());
   return 0;
 }

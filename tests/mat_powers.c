@@ -1,6 +1,8 @@
 static char help[] = "Matrix powers: every step against long double, componentwise, with a bound that does not grow with the number of steps; sums; bases; bad input.\n\n";
 
+#include "../src/mat/impls/stream/aijstream.h"
 #include "systems.h"
+#include "streamdevice.h"
 #include "wide.h"
 
 #define MOST 40
@@ -115,17 +117,55 @@ static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *se
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A copy that is streamed, in so much memory: to a GPU where the vectors are there, else to an emulated device */
+static PetscErrorCode StreamedCreate(Mat A, PetscReal memory, Device *device, Mat *S)
+{
+  char      options[80];
+  VecType   type;
+  PetscBool cuda;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(options, sizeof(options), "-mat_stream_chunk 2000 -mat_stream_memory %g", (double)memory));
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(MatConvert(A, MATAIJSTREAM, MAT_INITIAL_MATRIX, S));
+  PetscCall(MatSetOptionsPrefix(*S, NULL));
+  PetscObjectOptionsBegin((PetscObject)*S);
+  PetscCall((*(*S)->ops->setfromoptions)(*S, PetscOptionsObject));
+  PetscOptionsEnd();
+  PetscCall(DeviceCreate(RANDOM, 0, device));
+  device->waits = PETSC_TRUE;
+  PetscCall(MatGetVecType(A, &type));
+  PetscCall(PetscStrncmp(type, VECCUDA, 4, &cuda));
+  if (!cuda) PetscCall(MatStreamSetDevice_Private(*S, &deviceops, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Kinds of matrices */
+typedef enum {
+  KIND_AIJ,
+  KIND_SHELL,
+  KIND_LEAST,  /* streamed: memory for a few steps of a pass */
+  KIND_STREAM, /* memory for all steps, and a part of the chunks */
+  KINDS
+} Kind;
+static const char *const kinds[] = {"aij", "shell", "aijstream, little memory", "aijstream"};
+
 static PetscErrorCode TestSteps(void)
 {
   const PetscInt ks[] = {0, 1, 2, 3, 8, MOST};
 
   PetscFunctionBeginUser;
   for (PetscInt layout = 0; layout < 2; layout++) {
-    Mat A, S;
-    Vec x, inverse, y, vk, *v;
+    Mat    A, M[KINDS];
+    Vec    x, inverse, y, vk, last, *v;
+    Device devices[2];
 
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, layout ? LAYOUT_UNEVEN : LAYOUT_EVEN, &A, &x));
-    PetscCall(ShellCreate(A, PassMult, A, &S));
+    M[KIND_AIJ] = A;
+    PetscCall(ShellCreate(A, PassMult, A, &M[KIND_SHELL]));
+    PetscCall(StreamedCreate(A, 14000 * (double)(sizeof(PetscScalar) / sizeof(double) + 1), &devices[0], &M[KIND_LEAST]));
+    PetscCall(StreamedCreate(A, 90000, &devices[1], &M[KIND_STREAM]));
+    PetscCall(VecDuplicate(x, &last));
     PetscCall(VecDuplicate(x, &y));
     PetscCall(VecDuplicate(x, &vk));
     PetscCall(VecDuplicate(x, &inverse));
@@ -134,24 +174,28 @@ static PetscErrorCode TestSteps(void)
     PetscCall(VecSetGeneral(inverse, 0.4));
     for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(ks); ik++) {
       for (PetscInt scaled = 0; scaled < 2; scaled++) {
-        for (PetscInt shell = 0; shell < 2; shell++) {
+        for (Kind kind = KIND_AIJ; kind < KINDS; kind++) {
           const PetscInt k = ks[ik];
-          Mat            M = shell ? S : A;
           Vec            D = scaled ? inverse : NULL;
           Sequence       sequence;
           PetscBool      same;
           char           what[64];
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", shell ? "shell" : "aij", scaled ? ", scaled" : ""));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", kinds[kind], scaled ? ", scaled" : ""));
           SequenceFill(k, &sequence);
-          PetscCall(MatPowersMult(M, D, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
+          PetscCall(MatPowersMult(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
           for (PetscInt j = 1; j <= k; j++) PetscCall(CheckStep(what, A, D, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
-          PetscCall(MatPowersSum(M, D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, vk));
+          PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, vk));
           PetscCall(CheckSum(what, k, &sequence, x, v, y, vk));
           PetscCall(VecCopy(y, vk));
-          PetscCall(MatPowersSum(M, D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, NULL));
+          PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, NULL));
           PetscCall(VecEqual(y, vk, &same));
           PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another sum without the last vector", what, k));
+          if (kind == KIND_STREAM) { /* in any memory */
+            PetscCall(VecEqual(y, last, &same));
+            PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": other bits than with less memory", what, k));
+          }
+          PetscCall(VecCopy(y, last));
         }
       }
     }
@@ -160,8 +204,12 @@ static PetscErrorCode TestSteps(void)
     PetscCall(VecDestroy(&vk));
     PetscCall(VecDestroy(&y));
     PetscCall(VecDestroy(&x));
-    PetscCall(MatDestroy(&S));
-    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&last));
+    for (Kind kind = KIND_AIJ; kind < KINDS; kind++) PetscCall(MatDestroy(&M[kind]));
+    for (PetscInt d = 0; d < 2; d++) {
+      PetscCall(ComplainIf(devices[d].wrong, "%" PetscInt_FMT " calls of a device are wrong", devices[d].wrong));
+      PetscCall(DeviceDestroy(&devices[d]));
+    }
   }
   PetscCall(Verdict("steps and sums"));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -115,6 +115,17 @@ static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_MPI; /* peer: the halo goes through the kernels */
+
+/* Sets the operator, with the halo as in the begin of a solve */
+static PetscErrorCode SetOperator(IDRSWork work, IDRSProduct product, Mat A, KSPIDRSProduct kind)
+{
+  PetscFunctionBeginUser;
+  PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
+  PetscCall(IDRSWorkConnect(IDRSAlone(work), communication, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Among several columns, A u has the bits that the projection gives it where rows are short, so that columns are taken as they are */
 static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char what[])
 {
@@ -157,7 +168,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
   for (PetscInt back = 0; back < 2; back++) {
     PetscCall(MatScale(A, back ? 0.5 : 2.0));
     PetscCall(VecScale(first, back ? 0.5 : 2.0));
-    if (back) PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL)); /* else in the midst of a solve */
+    if (back) PetscCall(SetOperator(work, product, A, kind)); /* else in the midst of a solve */
     PetscCall(Project(work, &step, work->G[0]));
     PetscCall(VecEqual(work->G[0], first, &same));
     PetscCall(ComplainIf(!same, "%s: values scaled by %g were not taken", what, back ? 0.5 : 2.0));
@@ -169,7 +180,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
     PetscCall(MatSetValues(A, 1, &corner, 1, &column, &(PetscScalar){3.0}, INSERT_VALUES));
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
+    PetscCall(SetOperator(work, product, A, kind));
     PetscCall(Project(work, &step, work->G[0]));
     PetscCall(CheckProduct(A, work->U[0], work->G[0], what));
   }
@@ -200,7 +211,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   PetscCall(IDRSWorkSetProduct(work, product));
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
-    PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
+    PetscCall(SetOperator(work, product, A, kind));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
@@ -226,6 +237,7 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&passes, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-communication", KSPIDRSCommunications, (PetscEnum *)&communication, NULL));
   count = 16;
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
   if (set) spaces = count;

@@ -456,16 +456,6 @@ static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's own count; 0 where it keeps none. With debugging a reduction is two, as PETSc checks its arguments by another */
-static PetscLogDouble Allreduces(void)
-{
-#if PetscDefined(USE_LOG)
-  return PetscDefined(USE_DEBUG) ? 0 : petsc_allreduce_ct;
-#else
-  return 0;
-#endif
-}
-
 /* The norm of r after update and advance: by itself, and, now and then, by the next projection, whose x does not matter here */
 static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call call, PetscInt run)
 {

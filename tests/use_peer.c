@@ -86,32 +86,103 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How many lines of the view have this text */
+static PetscErrorCode CountViewed(KSP ksp, const char text[], PetscInt *lines)
+{
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "use_peer_view.txt", &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("use_peer_view.txt", text, 0, NULL, lines));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Entries of vectors go the same way as the sums, where a product of the library computes the matvecs. Processes with many rows, few, or none, the operator changed in values and in pattern,
+   and MatMult() in between. What is seen first tells whether the automatic choice is the same: it is, unless processes share a GPU
+*/
+static PetscErrorCode TestHalo(void)
+{
+  const KSPIDRSProduct products[] = {KSP_IDRS_PRODUCT_CSR, KSP_IDRS_PRODUCT_MAT, KSP_IDRS_PRODUCT_SLICED};
+  PetscInt             first      = -1, lines;
+  PetscMPIInt          size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (Layout layout = LAYOUT_EVEN; layout < LAYOUTS; layout = (Layout)(layout + 1)) {
+    Mat A;
+    Vec b, x;
+    KSP ksp, automatic;
+
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 50, 0.4, layout, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
+    for (size_t i = 0; i < 3 * PETSC_STATIC_ARRAY_LENGTH(products); i++) {
+      const KSPIDRSProduct product = products[i % 3];
+
+      if (i == 3) PetscCall(MatScale(A, 1.5));
+      if (i == 6) {
+        PetscInt begin, end, N;
+
+        PetscCall(MatGetSize(A, &N, NULL));
+        PetscCall(MatGetOwnershipRange(A, &begin, &end));
+        PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+        if (end > begin) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.01, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      }
+      PetscCall(KSPIDRSSetProduct(ksp, product));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved(KSPIDRSProducts[product], ksp, A, b, x));
+      PetscCall(CountViewed(ksp, "entries for matvecs go from GPU to GPU", &lines));
+      PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0), "layout %d, product %s: %" PetscInt_FMT " lines of the view about entries", (int)layout, KSPIDRSProducts[product], lines));
+    }
+    PetscCall(SolverCreateVia(A, 4, PCJACOBI, KSP_IDRS_COMMUNICATION_AUTO, &automatic));
+    PetscCall(KSPIDRSSetProduct(automatic, KSP_IDRS_PRODUCT_CSR));
+    PetscCall(KSPSolve(automatic, b, x));
+    PetscCall(CheckSolved("automatically", automatic, A, b, x));
+    PetscCall(CountViewed(automatic, "reductions by peer", &lines));
+    if (first < 0) first = lines;
+    PetscCall(ComplainIf(lines != first, "layout %d: another automatic choice than before", (int)layout));
+    PetscCall(KSPDestroy(&automatic));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+  }
+  PetscCall(PetscInfo(NULL, "The automatic choice is %sreductions by peer\n", first > 0 ? "" : "not "));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define CHANNELS 64
+
 /* Solvers that exist at the same time have channels of their own, until there are no more; a channel that is given back serves another */
 static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
 {
-  KSP            ksp[17];
+  KSP            ksp[CHANNELS + 1];
   PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < 17; i++) PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp[i]));
+  for (PetscInt i = 0; i <= CHANNELS; i++) PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp[i]));
   for (PetscInt turn = 0; turn < 2; turn++) {
-    for (PetscInt i = 0; i < 16; i++) {
+    for (PetscInt i = 0; i < CHANNELS; i++) {
       PetscCall(KSPSolve(ksp[i], b, x));
       PetscCall(CheckSolved("one of many solvers", ksp[i], A, b, x));
     }
   }
   PetscCall(Listen());
-  ierr = KSPSolve(ksp[16], b, x);
+  ierr = KSPSolve(ksp[CHANNELS], b, x);
   PetscCall(Heard());
-  PetscCall(CheckError(ierr, "the 17th solver", "-ksp_idrs_communication", "16"));
+  PetscCall(CheckError(ierr, "one solver more", "-ksp_idrs_communication", PetscStringize(CHANNELS)));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPDestroy(&ksp[16]));
+  PetscCall(KSPDestroy(&ksp[CHANNELS]));
   PetscCall(KSPDestroy(&ksp[3]));
   PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp[3]));
   PetscCall(KSPSolve(ksp[3], b, x));
   PetscCall(CheckSolved("the solver that follows another", ksp[3], A, b, x));
-  for (PetscInt i = 0; i < 16; i++) PetscCall(KSPDestroy(&ksp[i]));
+  for (PetscInt i = 0; i < CHANNELS; i++) PetscCall(KSPDestroy(&ksp[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -212,6 +283,9 @@ int main(int argc, char **argv)
   if (cuda) PetscCall(TestHistories(A, b, x));
   else LeaveOut();
   PetscCall(Verdict("histories"));
+  if (cuda && PETSC_VERSION_GE(3, 26, 0)) PetscCall(TestHalo()); /* older releases do not tell the scatter of a matrix */
+  else LeaveOut();
+  PetscCall(Verdict("halo"));
   if (cuda) PetscCall(TestChannels(A, b, x));
   else LeaveOut();
   PetscCall(Verdict("many solvers"));

@@ -158,3 +158,12 @@ static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Options of PCFactor for matrices on a GPU came with 3.22 */
+#if PETSC_VERSION_LT(3, 22, 0)
+  #define IDRSFactorOnHost(info) PETSC_FALSE
+  #define IDRSSolveOnHost(info)  PETSC_FALSE
+#else
+  #define IDRSFactorOnHost(info) (info)->factoronhost
+  #define IDRSSolveOnHost(info)  (info)->solveonhost
+#endif

@@ -132,9 +132,10 @@ typedef struct {
 /* Back ends of the queue: where the sums of projections are reduced, and the algebra is done. The steps of a group have the same k and matvec */
 typedef struct {
   const char *name;
-  PetscInt    depth;                                                                    /* projections in flight that the host does not wait for */
-  PetscErrorCode (*runs)(const IDRSGroup *, const char *[]);                            /* sets the string to NULL, or to the reason why not between these processes. Collective, at the begin of every solve */
-  PetscErrorCode (*begin)(IDRSWork);                                                    /* the scalars go to where the algebra is done */
+  PetscInt    depth;                                                    /* projections in flight that the host does not wait for */
+  PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]); /* sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic. Collective, at the begin of every solve */
+  PetscErrorCode (*halo)(IDRSWork, PetscBool *);                        /* whether entries of u, for the product of one work, go from device to device in the same way; collective, after runs */
+  PetscErrorCode (*begin)(IDRSWork);                                    /* the scalars go to where the algebra is done */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);    /* the projections, and what follows from them */
   PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);                        /* adds up their sums over all processes; NULL where the launch has done so */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
@@ -176,6 +177,7 @@ typedef struct {
   PetscBool      composed, device;
   const char    *queue;
   PetscInt       depth; /* of the queue */
+  PetscBool      halo;  /* what the product needs of other processes comes the same way as the sums */
   PetscInt       n;     /* local rows */
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;

@@ -10,8 +10,9 @@
 
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
+     stream passes over a MATSEQAIJSTREAM, each of many steps; its sum may be without y
 
-   Both go step by step: powersstep.c.
+   The first two go step by step: powersstep.c.
 */
 #pragma once
 
@@ -25,7 +26,7 @@ typedef struct {
   PetscErrorCode (*sum)(const IDRSPowers *, Vec, const PetscScalar[], Vec, Vec);
 
   /*
-     v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If there is a y, c_j v_j is added to it; with the first step
+     Of those that go step by step: v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If there is a y, c_j v_j is added to it; with the first step
      y = c_0 v_0 + c_1 v_1
   */
   PetscErrorCode (*step)(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const PetscScalar[], Vec y);
@@ -43,7 +44,11 @@ struct _n_IDRSPowers {
 PETSC_INTERN PetscErrorCode IDRSPowersByStep(const IDRSPowers *, Vec, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const PetscScalar[], Vec, Vec);
 
+PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
+
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
+PETSC_INTERN const IDRSPowersOps IDRSPowers_Stream;
+PETSC_INTERN PetscErrorCode      IDRSPowersRuns_Stream(Mat, PetscInt, const Vec[], const char *[]);
 
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSPowersOps IDRSPowers_CUDA;

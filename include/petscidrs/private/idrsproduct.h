@@ -31,7 +31,7 @@ typedef struct {
   PetscErrorCode (*runs)(IDRSProduct, const char *[]);             /* sets the string to NULL, or to the reason why it cannot run on A */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]); /* at the begin of a solve, for an A that has changed or not; the reason why it had better not run on A, or found no memory */
   PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *);  /* x = A u with its sums; NULL on the host */
-  PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);  /* Y_j = A X_j for 2 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
+  PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
   PetscErrorCode (*reset)(IDRSProduct);                            /* frees what setup and columns have made */
 } IDRSProductOps;
 
@@ -56,6 +56,8 @@ struct _n_IDRSProduct {
   IDRSMatState               of;             /* of the matrix whose transpose A is, where this is such a product */
   PetscBool                  widechosen;     /* wide is that of this operator */
   PetscBool                  byrows;         /* several columns go through a block by rows */
+  PetscInt                   blocksize;      /* of the blocks of A that have one column index then; 0 or 1: there are none */
+  const char                *noblocks;       /* why the block size of A is not used, or NULL */
   const char                *bycolumn;       /* why wide is NULL, or NULL */
   const char                *slower;         /* why no faster one runs, or NULL */
   const char                *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */
@@ -69,6 +71,7 @@ PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
 
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
+PETSC_INTERN PetscErrorCode       IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);

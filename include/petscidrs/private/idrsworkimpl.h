@@ -18,6 +18,8 @@ struct _n_IDRSWork {
   const IDRSPassOps  *passes;
   const IDRSQueueOps *queue;
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
+  PetscBool           alldevice;            /* the passes run on a device on all processes */
+  PetscBool           halo;                 /* as in IDRSWorkInfo */
   PetscBool           streams;              /* matvecs and preconditioners may run on another stream of the device than the passes */
   void               *data;                 /* the back end's own */
 
@@ -84,4 +86,6 @@ PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
+PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(IDRSWork, PetscBool *);

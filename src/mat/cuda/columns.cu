@@ -124,7 +124,7 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
 PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct product, Vec X[], Vec Y[], IDRSColumnsLaunch *launch)
 {
   const PetscInt k     = launch->k;
-  int            lanes = 2;
+  int            lanes = 1;
 
   PetscFunctionBegin;
   if (product->rowscatter) {
@@ -155,6 +155,7 @@ PetscErrorCode IDRSColumnsReset_CUDA(IDRSColumns *columns)
     PetscCallCUDA(cudaFree((*columns)->sent));
     PetscCallCUDA(cudaFree((*columns)->ghosts));
     PetscCallCUDA(cudaFree((*columns)->byrows));
+    PetscCall(IDRSBlockIndexDestroy(&(*columns)->blocks));
   }
   PetscCall(PetscFree(*columns));
   PetscFunctionReturn(PETSC_SUCCESS);

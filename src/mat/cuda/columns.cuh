@@ -15,8 +15,8 @@ struct IDRSColumnsShape {
   static constexpr int blocks = bytes > 128 ? 1 : (bytes > 64 ? 2 : 3);                   /* that a multiprocessor is to hold */
 };
 
-/* Calls launch with the number of columns as a type, from 2 on */
-template <int K = 2, typename L>
+/* Calls launch with the number of columns as a type */
+template <int K = 1, typename L>
 static void IDRSDispatchColumns(PetscInt k, L &&launch)
 {
   if (k == K) launch(IDRSInt<K>());

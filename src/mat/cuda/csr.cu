@@ -17,7 +17,7 @@ typedef struct {
 } IDRSProductCSR;
 
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSUnfinished unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
@@ -25,6 +25,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSDots<S, Y> dots;
 
   overlap.Begin();
+  IDRSSendEntries(boundary.sends, u);
   stopped = IDRSProjectBegin<S>(P, algebra);
   IDRSDotsClear(dots);
   for (size_t row = IDRSFirstRow<1>() - lane; row < n; row += IDRSRowStride<1>()) {
@@ -34,7 +35,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     if (Y) yi = IDRSLoad<1>(y, i, n);
     xi.v[0] = IDRSRowSum<atonce>(A, u, (IDRSIndex)row, lanes);
     IDRSStore<1>(x, i, n, xi);
-    if (!unfinished.places || !(unfinished.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    if (!boundary.places || !(boundary.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
@@ -264,30 +265,27 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSProductCSR *csr        = (const IDRSProductCSR *)product->data;
-  const size_t          enough     = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
-  const IDRSUnfinished  unfinished = IDRSOffDiagonalUnfinished(product->offdiagonal);
+  const IDRSProductCSR *csr    = (const IDRSProductCSR *)product->data;
+  const size_t          enough = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
-  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, unfinished, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
+    return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, boundary, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
-  const IDRSProductCSR *csr = (const IDRSProductCSR *)product->data;
-  PetscInt              columns;
+  const IDRSProductCSR *csr   = (const IDRSProductCSR *)product->data;
   Mat                   block = NULL;
   IDRSColumnsLaunch     launch;
 
   PetscFunctionBegin;
   product->byrows = (PetscBool)(csr->lanes > 1);
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
-  PetscCall(MatGetLocalSize(block, NULL, &columns));
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
-  PetscCall(IDRSColumnsCSR_CUDA(product, &launch, &csr->A, columns, csr->once));
+  PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr->A, csr->once));
   PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

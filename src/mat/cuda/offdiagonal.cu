@@ -3,14 +3,18 @@
    its projection
 */
 #include <petscsf.h>
+#include <petscidrs/private/idrsproduct.h>
 #include "../../vec/cuda/project.cuh"
 #include "sliced.cuh"
+#include "messages.cuh"
 #include "offdiagonal.h"
-#include "rowsum.cuh"
 
-/* Finishes x and the sums: a thread a row, as there are few entries in most of them. Reads the entries of A, u, x and y in these rows; writes x */
-template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, const PetscScalar *ghosts, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+/*
+   Finishes x and the sums: a thread a row, as there are few entries in most of them. ghosts: an array, or messages. Reads the entries of A, u, x and y in these
+   rows; writes x
+*/
+template <int S, bool Y, bool HASHED, typename Ghosts>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, Ghosts ghosts, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   IDRSDots<S, Y> dots;
   bool           stopped;
@@ -74,15 +78,10 @@ PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscSca
       PetscCallCUDA(cudaGetLastError());
     }
   }
-  off->unfinished.places = off->places;
-  off->unfinished.i      = source.A.i;
+  off->boundary.places = off->places;
+  off->boundary.i      = source.A.i;
   PetscCall(IDRSCompressedRowsFill(&source, &off->some, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-IDRSUnfinished IDRSOffDiagonalUnfinished(IDRSOffDiagonal off)
-{
-  return off ? off->unfinished : IDRSUnfinished();
 }
 
 PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
@@ -93,16 +92,63 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
     PetscCallCUDA(cudaFree((*off)->places));
     PetscCall(VecDestroy(&(*off)->ghosts));
     PetscCall(PetscSFDestroy(&(*off)->scatter));
+    PetscCall(IDRSHaloDestroy(&(*off)->halo));
   }
   PetscCall(PetscFree(*off));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSOffDiagonalBegin - Entries of u set out for other processes, from one process on */
-PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u)
+/*
+   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, if there is none, or tells that there cannot be one; off may be NULL on some processes. Collective, between
+   processes that IDRSPeersConnect() has connected, and the same on all of them
+*/
+PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscBool *connected)
+{
+  PetscMPIInt states[2] = {off ? 0 : 1, off && IDRSHaloIsValid(off->halo) ? 0 : 1};
+  PetscInt    ghosts;
+
+  PetscFunctionBegin;
+  IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
+  if (!states[0] && states[1]) {
+    PetscCall(IDRSHaloDestroy(&off->halo));
+    PetscCall(VecGetLocalSize(off->ghosts, &ghosts));
+    PetscCall(IDRSHaloCreate(comm, off->scatter, ghosts, &off->halo));
+  }
+  *connected = !states[0] && off->halo ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSProductConnect_CUDA - Whether the halo of a product can go through its kernels; as IDRSOffDiagonalConnect() */
+PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
 {
   PetscFunctionBegin;
-  if (off) PetscCall(VecScatterBegin(off->scatter, u, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, connected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSOffDiagonalBegin - Entries of u set out for other processes, from one process on: by the scatter, or, inside the kernels, with what boundary tells the first one */
+PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSBoundary *boundary)
+{
+  PetscFunctionBegin;
+  *boundary = off ? off->boundary : IDRSBoundary();
+  if (off && halo) PetscCall(IDRSHaloNext(off->halo, &boundary->sends));
+  else if (off) PetscCall(VecScatterBegin(off->scatter, u, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The second kernel, in at most so many blocks */
+template <typename Ghosts>
+static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProjection *projection, const IDRSSums &out, size_t most, Ghosts ghosts)
+{
+  const size_t enough = ((size_t)off->some.A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->cuda->multiprocessors, PetscMin(enough, most), 0, true, projection->stream, off->some.A, (const PetscInt *)off->some.rows, (size_t)off->n, shadow, ghosts,
+                                                                          projection->x, projection->y, out, projection->algebra);
+  }));
+  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -114,18 +160,16 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *pro
 
   PetscFunctionBegin;
   if (!off) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecScatterEnd(off->scatter, projection->operand, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   out.partials.earlier  = blocks;
   out.partials.messages = out.partials.second;
   out.partials.second   = projection->out.partials.messages;
   out.ends              = true;
-  PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, ((size_t)off->some.A.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, projection->stream, off->some.A, (const PetscInt *)off->some.rows, (size_t)off->n, shadow, ghosts,
-                                                                  projection->x, projection->y, out, projection->algebra);
-  }));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
+  if (projection->halo) PetscCall(IDRSOffDiagonalLaunch(off, projection, out, IDRSWaitingBlocks(), IDRSHaloGetGhosts(off->halo)));
+  else {
+    PetscCall(VecScatterEnd(off->scatter, projection->operand, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
+    PetscCall(IDRSOffDiagonalLaunch(off, projection, out, SIZE_MAX, ghosts));
+    PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,24 +5,27 @@
 #pragma once
 
 #include "compressedrows.h"
+#include "halo.h"
 
-/* Rows of the product with entries in this block, on the device; NULL on one process */
+/* Rows of the product with entries in this block, on the device, NULL on one process; and what the first kernel sends */
 typedef struct {
   const uint32_t     *places; /* bit l of word i: the row in place 32 i + l is one of them */
   const IDRSMatIndex *i;      /* of the block */
-} IDRSUnfinished;
+  IDRSSends           sends;
+} IDRSBoundary;
 
 typedef struct _n_IDRSOffDiagonal {
   IDRSCompressedRows some;    /* rows with entries, in this block */
   PetscSF            scatter; /* of the matrix */
-  Vec                ghosts;  /* the entries of u that come from other processes */
+  Vec                ghosts;  /* the entries of u that come from other processes by the scatter */
+  IDRSHalo           halo;    /* by which they come inside the kernels, or NULL */
   PetscInt           n;       /* rows of the block */
   uint32_t          *places;  /* as above */
-  IDRSUnfinished     unfinished;
+  IDRSBoundary       boundary;
 } *IDRSOffDiagonal;
 
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], const PetscScalar *, IDRSOffDiagonal *, const char *[]);
-PETSC_INTERN IDRSUnfinished IDRSOffDiagonalUnfinished(IDRSOffDiagonal);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal, MPI_Comm, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *);
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec, bool, IDRSBoundary *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);

@@ -14,7 +14,7 @@
 typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
 
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSUnfinished unfinished, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane = threadIdx.x % IDRS_WARP;
@@ -27,6 +27,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
   ring.Begin(A, rings, once);
   overlap.Begin();
+  IDRSSendEntries(boundary.sends, u);
   stopped = IDRSProjectBegin<S>(P, algebra);
   IDRSDotsClear(dots);
   while (ring.slots) {
@@ -34,7 +35,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
       sum = 0.0;
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
-      if (unfinished.places) finished = !(unfinished.places[ring.slice] >> lane & 1);
+      if (boundary.places) finished = !(boundary.places[ring.slice] >> lane & 1);
     }
     IDRSChunkAdd<IDRSProductForm>(ring.Await(), ring.slots, u, &row, A.n, &sum);
     ring.Next(A);
@@ -55,19 +56,18 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     yi  = IDRSZero<1>();
     if (Y) yi = IDRSLoad<1>(y, row, A.n);
     IDRSStore<1>(x, row, A.n, xi);
-    if (!unfinished.i || unfinished.i[row + 1] == unfinished.i[row]) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
+    if (!boundary.i || boundary.i[row + 1] == boundary.i[row]) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
 static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSSlicedCopy *copy       = (const IDRSSlicedCopy *)product->data;
-  const IDRSUnfinished  unfinished = IDRSOffDiagonalUnfinished(product->offdiagonal);
+  const IDRSSlicedCopy *copy = (const IDRSSlicedCopy *)product->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, unfinished, shadow, projection->u, projection->x,
+  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
+    return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, boundary, shadow, projection->u, projection->x,
                                                               projection->y, projection->out, projection->algebra);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);

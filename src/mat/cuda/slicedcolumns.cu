@@ -1,6 +1,6 @@
 /*
-   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Long rows in the mean, whose places
-   are anywhere, are multiplied by rows instead: see csrcolumns.cu. Sums are those of one column, bit for bit.
+   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Where rows are
+   long in the mean, csrcolumns.cu multiplies by rows instead. Sums are those of one column, bit for bit.
 
    Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y.
 */
@@ -81,7 +81,6 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
 {
   const IDRSSlicedCopy *copy  = (const IDRSSlicedCopy *)product->data;
   int                   lanes = 1;
-  PetscInt              columns;
   Mat                   block = NULL;
   IDRSColumnsLaunch     launch;
   IDRSCSR               csr;
@@ -89,12 +88,11 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   PetscFunctionBegin;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetRowLanes(block, &lanes));
-  product->byrows = (PetscBool)(lanes > 1);
+  product->byrows = (PetscBool)(lanes > 1 && !copy->longrows.A.n); /* very long rows are by a warp each, in the kernel for short ones */
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   if (product->byrows) {
     PetscCall(IDRSGetCSR(block, &csr));
-    PetscCall(MatGetLocalSize(block, NULL, &columns));
-    PetscCall(IDRSColumnsCSR_CUDA(product, &launch, &csr, columns, copy->once));
+    PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr, copy->once));
   } else PetscCall(IDRSSlicedColumns(copy, &launch));
   PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -32,6 +32,9 @@ PetscErrorCode IDRSProductReset(IDRSProduct product)
   PetscFunctionBegin;
   if (owner) PetscCall((*owner->reset)(product));
   product->backend = product->wide = NULL;
+  product->byrows                  = PETSC_FALSE;
+  product->blocksize               = 0;
+  product->noblocks                = NULL;
   product->bytes = product->seconds = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -169,7 +169,8 @@ static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, V
    Output Parameter:
 .  Y       - other vectors
 
-   One column is multiplied by MatMult(). Of more columns A is read once, where a back end runs and the vectors are on the side of the matrix, device or host
+   A is read once, where a back end runs and the vectors are on the side of the matrix, device or host. Then Y_j does not depend on the other columns, nor on whether there are
+   any, to the last bit. Else each column is multiplied by MatMult()
 */
 PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
@@ -178,7 +179,7 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
 
   PetscFunctionBegin;
   PetscCheck(k >= 1 && k <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
-  if (k > 1 && product->transpose) {
+  if (product->transpose) {
     PetscCall(IDRSProductTransposes_Private(product, &fits));
     if (fits) {
       PetscCall(IDRSMatGetState(product->A, &state));
@@ -187,7 +188,7 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
       product->matvecs += k;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-  } else if (k > 1) {
+  } else {
     if (!product->widechosen) PetscCall(IDRSProductChooseColumns_Private(product));
     fits = (PetscBool)(product->wide != NULL);
     if (fits && product->wide->project) {

@@ -55,26 +55,35 @@ static PetscErrorCode IDRSPowersOnGPU(Vec x, PetscBool *gpu)
 /* The back end for these vectors, some of which may be NULL; all processes choose the same */
 static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, const Vec others[])
 {
-  PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
   const char *why;
-  PetscBool   gpu;
+  Vec        *vecs;
+  PetscInt    count = 0;
+  PetscBool   stream;
 
-  PetscCall(IDRSPowersOnGPU(x, &gpu));
-  if (gpu && powers->inverse) PetscCall(IDRSPowersOnGPU(powers->inverse, &gpu));
-  for (PetscInt i = 0; gpu && i < n; i++) {
-    if (others[i]) PetscCall(IDRSPowersOnGPU(others[i], &gpu));
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n + 2, &vecs));
+  vecs[count++] = x;
+  if (powers->inverse) vecs[count++] = powers->inverse;
+  for (PetscInt i = 0; i < n; i++) {
+    if (others[i]) vecs[count++] = others[i];
   }
-  if (gpu) PetscCall(IDRSPowersRuns_CUDA(powers->A, &why));
-  else why = "the vectors are not on one GPU";
-  if (!why) powers->ops = &IDRSPowers_CUDA;
-  else PetscCall(PetscInfo(powers->A, "Matrix powers by MatMult(): %s\n", why));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)powers->A, &stream, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  if (stream) PetscCall(IDRSPowersRuns_Stream(powers->A, count, vecs, &why));
+  else {
+#if defined(PETSCIDRS_HAVE_CUDA)
+    PetscBool gpu = PETSC_TRUE;
+
+    for (PetscInt i = 0; gpu && i < count; i++) PetscCall(IDRSPowersOnGPU(vecs[i], &gpu));
+    if (gpu) PetscCall(IDRSPowersRuns_CUDA(powers->A, &why));
+    else why = "the vectors are not on one GPU";
+    if (!why) powers->ops = &IDRSPowers_CUDA;
 #else
-  (void)powers;
-  (void)x;
-  (void)n;
-  (void)others;
+    why = "the library was built without CUDA";
 #endif
+  }
+  if (stream && !why) powers->ops = &IDRSPowers_Stream;
+  if (why) PetscCall(PetscInfo(powers->A, "Matrix powers by MatMult(): %s\n", why));
+  PetscCall(PetscFree(vecs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -106,10 +115,10 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
 
   with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
-  Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA` one kernel makes all of a step. `-info` tells
-  where that is not so, and why.
+  Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA` one kernel makes all of a step. A
+  matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for. `-info` tells where that is not so, and why.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
 PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], Vec v[])
 {
@@ -152,9 +161,10 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   Level: intermediate
 
   Note:
-  See `MatPowersMult()` for the sequence. The vectors between are not kept: the matrix keeps three work vectors for them.
+  See `MatPowersMult()` for the sequence. The vectors between are not kept: the matrix keeps three work vectors for them, or none if it is of type `MATSEQAIJSTREAM` and one
+  pass is enough.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
 PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)
 {

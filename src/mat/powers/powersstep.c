@@ -12,8 +12,8 @@ PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Three vectors like x, which the matrix keeps */
-static PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
+/* IDRSPowersWorkGet - Three vectors like x, which the matrix keeps */
+PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
 {
   const char *const names[] = {"IDRSPowersWork0", "IDRSPowersWork1", "IDRSPowersWork2"};
 

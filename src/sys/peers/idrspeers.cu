@@ -11,17 +11,24 @@
 #include "../device/stream.h"
 #include "../device/timeout.h"
 
-/* Solvers on a communicator that have a channel at the same time: as many as a mask of 64 bits has places for */
-#define IDRS_CHANNELS 16
+/* Channels of a communicator, for solvers and for each of the right-hand sides that a solver takes at the same time: as many as a mask of 64 bits has places for */
+#define IDRS_CHANNELS 64
+
+/* Shares of a communicator, and what their sizes are multiples of, as other allocations of a process would be mapped with smaller ones */
+#define IDRS_SHARES      64
+#define IDRS_SHARE_BYTES ((size_t)1 << 21)
 
 typedef struct {
-  PetscMPIInt rank, size;
-  ulonglong2 *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here; NULL where they have not been made */
-  IDRSPeers  *peers;                    /* the same for kernels */
-  int        *givenup;                  /* pinned */
-  uint32_t    exchanges[IDRS_CHANNELS]; /* how many there have been in each channel */
-  uint64_t    taken;                    /* channels that solvers of this process have, a bit each */
-  PetscBool   lost;                     /* an exchange was not made: channels may disagree about their number */
+  PetscMPIInt    rank, size;
+  const char    *why;                      /* these processes cannot be connected, or NULL */
+  void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here; NULL where they have not been made */
+  IDRSPeers     *peers;                    /* the same for kernels */
+  int           *givenup;                  /* pinned */
+  uint32_t       exchanges[IDRS_CHANNELS]; /* how many there have been in each channel */
+  uint64_t       taken;                    /* channels that solvers of this process have, a bit each */
+  PetscBool      lost;                     /* an exchange was not made: channels may disagree about their number */
+  IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
+  PetscInt       shares;
 } IDRSMailboxes;
 
 static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
@@ -54,23 +61,41 @@ static PetscErrorCode IDRSPeersFind_Private(MPI_Comm comm, IDRSMailboxes **boxes
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The mailboxes of other processes are not mapped any more. That of this one must stay as long as they may have it mapped */
-static void IDRSPeersClose(IDRSMailboxes *boxes)
+/* The memory of other processes is not mapped any more. That of this one must stay as long as they may have it mapped */
+static void IDRSPeersUnmap(const IDRSMailboxes *boxes, void *memory[])
 {
   for (PetscMPIInt p = 0; p < boxes->size; p++) {
-    if (p != boxes->rank && boxes->mailbox[p]) (void)cudaIpcCloseMemHandle(boxes->mailbox[p]);
-    if (p != boxes->rank) boxes->mailbox[p] = NULL;
+    if (p != boxes->rank && memory[p]) (void)cudaIpcCloseMemHandle(memory[p]);
+    if (p != boxes->rank) memory[p] = NULL;
   }
   (void)cudaGetLastError();
 }
 
-/* Called by MPI when the communicator goes, on all processes. Those that have lost an exchange may not all come here: they leave their mailbox to the end of the program */
+/* Shares that somebody has are returned later */
+static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
+{
+  for (PetscInt i = 0; i < boxes->shares; i++) {
+    IDRSPeersShare share = boxes->share[i];
+
+    IDRSPeersUnmap(boxes, share->memory);
+    if (frees) (void)cudaFree(share->memory[boxes->rank]);
+    share->lost = PETSC_TRUE;
+    if (!share->taken) delete share;
+  }
+  boxes->shares = 0;
+}
+
+/* Called by MPI when the communicator goes, on all processes. Those that have lost an exchange may not all come here: they leave their memory to the end of the program */
 static int MPIAPI IDRSPeersFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
 {
   IDRSMailboxes *boxes = (IDRSMailboxes *)attribute;
+  bool           frees;
 
-  IDRSPeersClose(boxes);
-  if (!boxes->lost && MPI_Barrier(comm) == MPI_SUCCESS) (void)cudaFree(boxes->mailbox[boxes->rank]);
+  IDRSPeersUnmap(boxes, boxes->mailbox);
+  for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
+  frees = !boxes->lost && MPI_Barrier(comm) == MPI_SUCCESS;
+  IDRSPeersDropShares(boxes, frees);
+  if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
   (void)cudaFreeHost(boxes->givenup);
   delete boxes;
@@ -100,52 +125,41 @@ static PetscErrorCode IDRSPeersNode_Private(MPI_Comm comm, PetscBool *node)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A mailbox of this process, of zeros, and how others map it. Returns whether CUDA can do so */
-static PetscErrorCode IDRSPeersMake_Private(IDRSMailboxes *boxes, cudaIpcMemHandle_t *handle, PetscBool *made)
+/* Memory of this process, of zeros, and how others map it. Returns whether CUDA can do so */
+static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpcMemHandle_t *handle, PetscBool *made)
 {
-  const size_t bytes = 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2);
-  void        *memory;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   *made = PETSC_FALSE;
-  if (cudaMalloc(&memory, bytes) == cudaSuccess) {
-    boxes->mailbox[boxes->rank] = (ulonglong2 *)memory;
+  if (cudaMalloc(memory, bytes) == cudaSuccess) {
     PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(cudaMemsetAsync(memory, 0, bytes, stream));
+    PetscCallCUDA(cudaMemsetAsync(*memory, 0, bytes, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
-    if (cudaIpcGetMemHandle(handle, memory) == cudaSuccess) *made = PETSC_TRUE;
-  }
+    if (cudaIpcGetMemHandle(handle, *memory) == cudaSuccess) *made = PETSC_TRUE;
+  } else *memory = NULL;
   (void)cudaGetLastError();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the mailboxes and maps them, on all processes or on none */
-static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscBool *opened)
+/* Makes memory and maps that of all, on all processes or on none */
+static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[], PetscBool *mapped)
 {
   cudaIpcMemHandle_t *handles;
   PetscMPIInt         failed;
-  PetscBool           made, shared;
-  IDRSPeers           peers = {};
-  cudaStream_t        stream;
+  PetscBool           made;
 
   PetscFunctionBegin;
-  *(volatile int *)boxes->givenup = 1; /* kernels of a solve that has ended with an error may wait still */
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  IDRSPeersClose(boxes);
-  boxes->mailbox[boxes->rank] = NULL; /* after an exchange was lost: see IDRSPeersFree() */
-  PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
   PetscCall(PetscCalloc1(boxes->size, &handles));
-  PetscCall(IDRSPeersMake_Private(boxes, &handles[boxes->rank], &made));
+  PetscCall(IDRSPeersMake_Private(bytes, &memory[boxes->rank], &handles[boxes->rank], &made));
   failed = made ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
   if (!failed) {
     PetscCallMPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, handles, (PetscMPIInt)sizeof(*handles), MPI_BYTE, comm));
     for (PetscMPIInt p = 0; p < boxes->size && !failed; p++) {
-      if (p != boxes->rank && cudaIpcOpenMemHandle((void **)&boxes->mailbox[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
-        boxes->mailbox[p] = NULL;
-        failed            = 1;
+      if (p != boxes->rank && cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
+        memory[p] = NULL;
+        failed    = 1;
       }
     }
     (void)cudaGetLastError();
@@ -153,22 +167,41 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   }
   PetscCall(PetscFree(handles));
   if (failed) {
-    IDRSPeersClose(boxes);
+    IDRSPeersUnmap(boxes, memory);
     PetscCallMPI(MPI_Barrier(comm));
-    PetscCallCUDA(cudaFree(boxes->mailbox[boxes->rank]));
-    boxes->mailbox[boxes->rank] = NULL;
-  } else {
-    *boxes->givenup = 0;
-    peers.givenup   = boxes->givenup;
-    peers.rank      = boxes->rank;
-    peers.size      = boxes->size;
-    PetscCall(PetscArraycpy(peers.mailbox, boxes->mailbox, boxes->size));
-    PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
-    boxes->lost = PETSC_FALSE;
-    PetscCall(IDRSDeviceShared(comm, &shared));
-    if (shared) IDRSPeersShared = true;
+    PetscCallCUDA(cudaFree(memory[boxes->rank]));
+    memory[boxes->rank] = NULL;
   }
-  *opened = failed ? PETSC_FALSE : PETSC_TRUE;
+  *mapped = failed ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes the mailboxes and maps them, on all processes or on none */
+static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscBool *opened)
+{
+  PetscBool    shared;
+  IDRSPeers    peers = {};
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  *(volatile int *)boxes->givenup = 1; /* kernels of a solve that has ended with an error may wait still */
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  IDRSPeersUnmap(boxes, boxes->mailbox);
+  boxes->mailbox[boxes->rank] = NULL; /* after an exchange was lost: see IDRSPeersFree() */
+  IDRSPeersDropShares(boxes, false);
+  PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
+  PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2), boxes->mailbox, opened));
+  if (!*opened) PetscFunctionReturn(PETSC_SUCCESS);
+  *boxes->givenup = 0;
+  peers.givenup   = boxes->givenup;
+  peers.rank      = boxes->rank;
+  peers.size      = boxes->size;
+  for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
+  PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
+  boxes->lost = PETSC_FALSE;
+  PetscCall(IDRSDeviceShared(comm, &shared));
+  if (shared) IDRSPeersShared = true;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -188,10 +221,11 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 }
 
 /*
-   IDRSPeersConnect - Gives a solver a channel between the devices of a communicator of PETSc's own, if it has none (-1), or says why there can be none. Collective, and the same on all
-   processes. Where an exchange was lost on one of them since the last time, all begin anew.
+   IDRSPeersConnect - Connects the devices of a communicator of PETSc's own, and gives a solver a channel between them, if it has none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all
+   processes. Where an exchange was lost on one of them since the last time, all begin anew. Automatically processes that share a device are not connected, as each would wait for kernels of the
+   others that find no room
 */
-PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscInt *channel, const char *why[])
+PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
   IDRSMailboxes *boxes;
   PetscMPIInt    anew;
@@ -206,28 +240,32 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscInt *channel, const char *wh
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   if (!boxes) {
     PetscCall(IDRSPeersNode_Private(comm, &node));
-    if (!node) {
-      *why = "the processes are not on one node, or more than " PetscStringize(IDRS_MAX_PEERS);
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
     boxes = new IDRSMailboxes();
     PetscCallMPI(MPI_Comm_rank(comm, &boxes->rank));
     PetscCallMPI(MPI_Comm_size(comm, &boxes->size));
-    PetscCallCUDA(cudaMalloc((void **)&boxes->peers, sizeof(*boxes->peers)));
-    PetscCallCUDA(cudaHostAlloc((void **)&boxes->givenup, sizeof(*boxes->givenup), cudaHostAllocPortable | cudaHostAllocMapped));
+    if (node) {
+      PetscCallCUDA(cudaMalloc((void **)&boxes->peers, sizeof(*boxes->peers)));
+      PetscCallCUDA(cudaHostAlloc((void **)&boxes->givenup, sizeof(*boxes->givenup), cudaHostAllocPortable | cudaHostAllocMapped));
+    } else {
+      boxes->size = 0;
+      boxes->why  = "the processes are not on one node, or more than " PetscStringize(IDRS_MAX_PEERS);
+    }
     PetscCallMPI(MPI_Comm_set_attr(comm, IDRSPeersKeyval, boxes));
   }
+  *why = boxes->why;
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   anew = boxes->lost || !boxes->mailbox[boxes->rank] ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, comm);
   if (anew) {
     PetscCall(IDRSPeersOpen_Private(comm, boxes, &opened));
     if (!opened) {
-      *why = "the GPUs cannot map each other's memory";
+      *why = boxes->why = "the GPUs cannot map each other's memory, or have none for the mailboxes";
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
-  if (*channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
-  if (*channel < 0) *why = "so many solvers on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  if (automatic && IDRSPeersShared) *why = "processes share a GPU";
+  else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
+  if (!*why && channel && *channel < 0) *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,6 +286,71 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   IDRSPeersTakeShare - So much memory of this process, which others map; NULL where it cannot be had. Collective, and the same on all processes, which are connected. What
+   kernels have sent there before has come before all processes are here
+*/
+PetscErrorCode IDRSPeersTakeShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *newshare)
+{
+  IDRSMailboxes *boxes;
+  IDRSPeersShare share  = NULL;
+  uint64_t       usable = 0;
+  PetscBool      mapped;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  *newshare = NULL;
+  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCheck(boxes && boxes->mailbox[boxes->rank], PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  for (PetscInt i = 0; i < boxes->shares; i++) {
+    if (!boxes->share[i]->taken && boxes->share[i]->bytes >= bytes) usable |= (uint64_t)1 << i;
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, &usable, 1, MPI_UINT64_T, MPI_BAND, comm);
+  for (PetscInt i = 0; i < boxes->shares && !share; i++) {
+    if (usable >> i & 1) share = boxes->share[i];
+  }
+  if (!share && boxes->shares < IDRS_SHARES) {
+    share          = new _n_IDRSPeersShare();
+    share->givenup = boxes->givenup;
+    share->bytes   = (bytes / IDRS_SHARE_BYTES + 1) * IDRS_SHARE_BYTES;
+    PetscCall(IDRSPeersMap_Private(comm, boxes, share->bytes, share->memory, &mapped));
+    if (mapped) boxes->share[boxes->shares++] = share;
+    else {
+      delete share;
+      share = NULL;
+    }
+  }
+  if (share) share->taken = PETSC_TRUE;
+  *newshare = share;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPeersNextOfShare - The number of the next exchange through a share */
+PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_t *number)
+{
+  IDRSMailboxes *boxes;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCheck(boxes && !boxes->lost && !share->lost, PETSC_COMM_SELF, PETSC_ERR_LIB, "An exchange between these processes was lost before: the next solve of KSPIDRS with such messages connects them anew");
+  *number = ++share->exchanges;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPeersReturnShare - Gives a share back, which may be lost */
+PetscErrorCode IDRSPeersReturnShare(IDRSPeersShare *share)
+{
+  PetscFunctionBegin;
+  if (*share) {
+    (*share)->taken = PETSC_FALSE;
+    if ((*share)->lost) delete *share;
+  }
+  *share = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSPeersCheck - Called while the host has waited so long. After the timeout kernels stop waiting, and the host reports an error. Without mailboxes it does nothing */
 PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
@@ -256,10 +359,10 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
   PetscFunctionBegin;
   if (seconds <= IDRSGetTimeout()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
-  if (!boxes || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!boxes || !boxes->givenup || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
   boxes->lost                     = PETSC_TRUE;
   *(volatile int *)boxes->givenup = 1;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
 }
 
 /*

@@ -28,8 +28,25 @@ typedef struct {
   uint32_t         number;
 } IDRSPeerExchange;
 
+/*
+   Memory of each process that kernels of the others write to, beside the mailboxes: as much as each of them has asked for. It is kept with the communicator, and
+   serves again once it is given back, so that nobody frees what another process may have mapped
+*/
+typedef struct _n_IDRSPeersShare *IDRSPeersShare;
+struct _n_IDRSPeersShare {
+  void      *memory[IDRS_MAX_PEERS]; /* of each process, as mapped here */
+  size_t     bytes;                  /* of this process */
+  const int *givenup;                /* as in IDRSPeers */
+  uint32_t   exchanges;              /* how many there have been */
+  PetscBool  taken;
+  PetscBool  lost; /* it is mapped no more */
+};
+
 PETSC_INTERN bool           IDRSPeersShareDevice(void);
-PETSC_INTERN PetscErrorCode IDRSPeersConnect(MPI_Comm, PetscInt *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSPeersTakeShare(MPI_Comm, size_t, IDRSPeersShare *);
+PETSC_INTERN PetscErrorCode IDRSPeersNextOfShare(MPI_Comm, IDRSPeersShare, uint32_t *);
+PETSC_INTERN PetscErrorCode IDRSPeersReturnShare(IDRSPeersShare *);
+PETSC_INTERN PetscErrorCode IDRSPeersConnect(MPI_Comm, PetscBool, PetscInt *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSPeersNext(MPI_Comm, PetscInt, IDRSPeerExchange *);
 PETSC_INTERN PetscErrorCode IDRSPeersCheck(MPI_Comm, PetscLogDouble);
 PETSC_INTERN PetscErrorCode IDRSPeersFinish(MPI_Comm, PetscInt *, PetscBool);

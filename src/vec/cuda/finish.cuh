@@ -81,6 +81,16 @@ static __device__ __forceinline__ PetscReal IDRSMessageValue(const IDRSBlockMess
 #endif
 }
 
+/* The scalar whose parts are in so many messages */
+static __device__ __forceinline__ PetscScalar IDRSMessagesScalar(const IDRSBlockMessage *message)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscScalar(IDRSMessageValue(message[0]), IDRSMessageValue(message[1]));
+#else
+  return IDRSMessageValue(message[0]);
+#endif
+}
+
 /* Sums of a grid, and of r^H r from the grid of the last update or advance */
 typedef struct {
   IDRSBlockMessage *messages; /* one for each real number of a sum, and each block */

@@ -178,6 +178,7 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
+    PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));
@@ -236,29 +237,26 @@ PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork work, const PetscScalar **array
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns are read through the panels; those that somebody has written on the host are copied up first */
-PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
+/* A column is read through its panel; one that somebody has written on the host is copied up first */
+PetscErrorCode IDRSColumnRead_CUDA(Vec column)
 {
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < 2 * work->s; j++) {
-    Vec                column = j < work->s ? work->G[j] : work->U[j - work->s];
-    const PetscScalar *array;
+  const PetscScalar *array;
 
-    if (column->offloadmask != PETSC_OFFLOAD_CPU) continue;
+  PetscFunctionBegin;
+  if (column->offloadmask == PETSC_OFFLOAD_CPU) {
     PetscCall(IDRSGetArrayRead_CUDA(column, &array));
     PetscCall(VecRestoreArrayReadAndMemType(column, &array));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns are written through the panels; PETSc is told that the device has their new values */
-PetscErrorCode IDRSColumnWritten_CUDA(Vec column)
+PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
 {
-  PetscScalar *array;
-
   PetscFunctionBegin;
-  PetscCall(VecGetArrayWriteAndMemType(column, &array, NULL));
-  PetscCall(VecRestoreArrayWriteAndMemType(column, &array));
+  for (PetscInt j = 0; j < work->s; j++) {
+    PetscCall(IDRSColumnRead_CUDA(work->G[j]));
+    PetscCall(IDRSColumnRead_CUDA(work->U[j]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,6 +23,7 @@ struct _n_IDRSProjection {
   uint64_t                  key, rstart; /* of the hashed shadow space */
   const PetscScalar *const *P;           /* the arrays of explicit shadow vectors, else NULL */
   Vec                       operand;     /* u where x = A u is to be computed, or NULL: x is there */
+  bool                      halo;        /* as in IDRSWorkInfo */
   const PetscScalar        *u;
   PetscScalar              *x;
   const PetscScalar        *y;

@@ -20,6 +20,7 @@
 #include "project.cuh"
 #include "../../mat/cuda/csr.h"
 #include "../../mat/cuda/rowsum.cuh"
+#include "../../sys/device/cooperative.cuh"
 
 /* Steps of one kernel, so that it ends within some ten milliseconds */
 #define IDRS_WHOLE_STEPS 2048
@@ -107,13 +108,7 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
   } while (!IDRSWarpAll(all || u.patience->Ends()));
 #pragma unroll
-  for (int l = 0; l < ATONCE; l++) {
-#if PetscDefined(USE_COMPLEX)
-    entry[l] = PetscScalar(IDRSMessageValue(message[2 * l]), IDRSMessageValue(message[2 * l + 1]));
-#else
-    entry[l] = IDRSMessageValue(message[l]);
-#endif
-  }
+  for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }
 
 /* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread */
@@ -316,26 +311,11 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <auto kernel, typename... Arguments>
-static cudaError_t IDRSLaunchCooperative(int multiprocessors, size_t enough, cudaStream_t stream, Arguments... arguments)
-{
-  cudaLaunchConfig_t  config    = {};
-  cudaLaunchAttribute attribute = {};
-
-  attribute.id              = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
-  config.gridDim            = (unsigned int)PetscMax(PetscMin(enough, (size_t)multiprocessors), (size_t)1);
-  config.blockDim           = IDRS_THREADS;
-  config.stream             = stream;
-  config.attrs              = &attribute;
-  config.numAttrs           = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
-
 static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   const IDRS_CUDA   *cuda   = (const IDRS_CUDA *)work->data;
   const size_t       enough = ((size_t)work->n + IDRS_THREADS - 1) / IDRS_THREADS;
+  const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
   const PetscScalar *P[IDRS_COLUMNS_AT_ONCE];
   cudaError_t        error = cudaSuccess;
 
@@ -346,8 +326,8 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
       IDRSShadow<S> shadow = {(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
 
       for (PetscInt j = 0; work->P && j < work->s; j++) shadow.a[j] = P[j];
-      if (work->P) error = IDRSLaunchCooperative<IDRSWholeKernel<S, false>>(cuda->multiprocessors, enough, stream, *steps, shadow);
-      else error = IDRSLaunchCooperative<IDRSWholeKernel<S, true>>(cuda->multiprocessors, enough, stream, *steps, shadow);
+      if (work->P) error = IDRSLaunchCooperative(IDRSWholeKernel<S, false>, blocks, IDRS_THREADS, stream, *steps, shadow);
+      else error = IDRSLaunchCooperative(IDRSWholeKernel<S, true>, blocks, IDRS_THREADS, stream, *steps, shadow);
     }
   }));
   PetscCallCUDA(error);
@@ -397,8 +377,8 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));
   for (int i = 3; i >= 0; i--) PetscCall(VecRestoreArrayAndMemType(vecs[i], arrays[i]));
   for (PetscInt j = 0; j < work->s; j++) {
-    PetscCall(IDRSColumnWritten_CUDA(work->G[j]));
-    PetscCall(IDRSColumnWritten_CUDA(work->U[j]));
+    PetscCall(IDRSColumnWritten(work->G[j]));
+    PetscCall(IDRSColumnWritten(work->U[j]));
   }
   cuda->partials.launch += IDRS_WHOLE_STEPS;
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));

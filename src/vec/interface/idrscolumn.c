@@ -53,6 +53,18 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 }
 
 /*
+   Columns are written through the panel, on a device: PETSc is told that their new values are there. VecGetArrayWriteAndMemType() and its end do the same, but take so long that
+   those of many right-hand sides would take longer than the device
+*/
+PetscErrorCode IDRSColumnWritten(Vec column)
+{
+  PetscFunctionBegin;
+  column->offloadmask = PETSC_OFFLOAD_GPU;
+  PetscCall(PetscObjectStateIncrease((PetscObject)column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    IDRSVecOnArray - A vector on the array of another one, which may go away, like these vectors; NULL, on all processes or none, where it would not be like them
 */
 PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)

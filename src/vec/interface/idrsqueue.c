@@ -22,10 +22,18 @@ PetscBool IDRSQueueOnDevice(IDRSWork work)
 }
 
 /* The queue of the host runs everywhere */
-static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, const char *why[])
+static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSQueueNoHalo - For queues that do no more for the product than its scatter does */
+PetscErrorCode IDRSQueueNoHalo(IDRSWork work, PetscBool *halo)
+{
+  PetscFunctionBegin;
+  *halo = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -115,6 +123,7 @@ const IDRSQueueOps IDRSQueue_Host = {
   .name    = "host",
   .depth   = 0,
   .runs    = IDRSQueueRuns_Host,
+  .halo    = IDRSQueueNoHalo,
   .begin   = IDRSQueueStay_Host,
   .launch  = IDRSQueueLaunch_Host,
   .reduce  = IDRSQueueReduce_Host,

@@ -17,19 +17,21 @@ static const IDRSPassOps *const IDRSPassList[] = {
 /*
    IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
    first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
-   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none.
+   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none. alldevice tells
+   whether the back ends of all processes run on a device.
 */
-static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes, const char *slower[])
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes, PetscBool *alldevice, const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
   const char     *why       = NULL;
-  PetscMPIInt     trouble[2]; /* nothing can run; nothing but Vec calls */
+  PetscMPIInt     trouble[3]; /* nothing can run; nothing but Vec calls; not on a device */
   PetscBool       built = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *passes = NULL;
-  *slower = NULL;
+  *passes    = NULL;
+  *slower    = NULL;
+  *alldevice = PETSC_FALSE;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList) && !*passes; i++) {
     PetscBool named;
 
@@ -43,7 +45,9 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA", KSPIDRSImplementations[implementation]);
   trouble[0] = *passes ? 0 : 1;
   trouble[1] = *passes && (*passes)->composed ? 1 : 0;
-  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);
+  trouble[2] = *passes && (*passes)->device ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 3, MPI_INT, MPI_MAX, comm);
+  *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
   PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
   if (trouble[1] && !(*passes)->composed) {
     *passes = &IDRSPasses_Vec;
@@ -102,17 +106,19 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
 {
   const IDRSPassOps *passes;
   const char        *slower;
+  PetscBool          alldevice;
   IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &slower));
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &alldevice, &slower));
   if (slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));
-    group.work[i]    = works[i];
-    works[i]->comm   = MPI_COMM_NULL;
-    works[i]->passes = passes;
-    works[i]->slower = slower;
+    group.work[i]       = works[i];
+    works[i]->comm      = MPI_COMM_NULL;
+    works[i]->passes    = passes;
+    works[i]->slower    = slower;
+    works[i]->alldevice = alldevice;
   }
   for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
   PetscCall((*passes->create)(&group, like));
@@ -195,6 +201,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->device      = work->passes->device;
   info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
+  info->halo        = work->halo;
   info->n           = work->n;
   info->size        = work->size;
   info->reductions  = work->reductions;
@@ -213,39 +220,66 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The queue of works whose passes are made together, and what it brings the product of a single one */
+typedef struct {
+  const IDRSQueueOps *queue;
+  const char         *throughhost;
+  PetscBool           halo;
+} IDRSConnection;
+
+/* Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it needs of other processes */
+static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo, IDRSConnection *connection)
+{
+  const IDRSWork      first = group->work[0];
+  const IDRSQueueOps *queue = first->passes->queue[where];
+
+  PetscFunctionBegin;
+  PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
+  if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
+  if (first->size > 1 && group->count == 1) PetscCall((*queue->halo)(first, &connection->halo));
+  if (needshalo && !connection->halo) connection->throughhost = "matvecs take what they need of other processes by scatters, which pass through the hosts";
+  else connection->queue = queue;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Several processes, on devices of their own: mapped memory where all that travels goes that way; NCCL where the scatters do */
+static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
+  if (connection->throughhost && scatters) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    IDRSWorkConnect - Chooses the queue: on the device where the passes run on one, and, with several processes, where reductions go from device to device
 
    Collective
 
    Input Parameters:
-+  group         - the works, for which passes are to be made together
-.  communication - how reductions are to travel between devices; auto follows the scatters
--  scatters      - whether the scatters of the operator go from device to device: with either alone something is left that the hosts wait for
++  group         - the works, for which passes are to be made together, and which have their product
+.  communication - how reductions are to travel between devices
+-  scatters      - whether the scatters of the operator go from device to device: automatically no reductions do that leave the hosts scatters to wait for
 */
 PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const IDRSWork      first = group->work[0];
-  const PetscInt      where = first->size == 1 ? IDRS_QUEUE_ONE : (communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL);
-  const IDRSQueueOps *queue = first->passes->queue[where];
-  const char         *why   = NULL;
-  PetscMPIInt         able  = first->passes->device ? 1 : 0;
+  const IDRSWork  first      = group->work[0];
+  const PetscBool asked      = (PetscBool)(communication >= KSP_IDRS_COMMUNICATION_NCCL);
+  IDRSConnection  connection = {.queue = &IDRSQueue_Host};
 
   PetscFunctionBegin;
   if (first->size == 1) {
-    if (able) PetscCall((*queue->runs)(group, &why));
-  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) why = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
-  else if (communication == KSP_IDRS_COMMUNICATION_AUTO && !scatters) why = "reductions and scatters pass through the hosts, without -sf_type " PETSCSFNCCL;
-  else {
-    IDRSCallAllreduce(MPI_IN_PLACE, &able, 1, MPI_INT, MPI_MIN, first->comm);
-    if (able) PetscCall((*queue->runs)(group, &why));
-    else why = "not all processes have their vectors on a GPU";
-  }
+    if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
+  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) connection.throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  else if (!first->alldevice) connection.throughhost = "not all processes have their vectors on a GPU";
+  else if (asked) PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL, PETSC_FALSE, PETSC_FALSE, &connection));
+  else PetscCall(IDRSWorkConnectAutomatically_Private(group, scatters, &connection));
   for (PetscInt i = 0; i < group->count; i++) {
-    group->work[i]->throughhost = why;
-    group->work[i]->queue       = able && !why ? queue : &IDRSQueue_Host;
+    group->work[i]->queue       = connection.queue;
+    group->work[i]->throughhost = connection.throughhost;
+    group->work[i]->halo        = connection.halo;
   }
-  PetscCheck(first->size == 1 || communication < KSP_IDRS_COMMUNICATION_NCCL || !why, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], why);
+  PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], connection.throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -705,13 +705,14 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
   one process.
 
   `KSP_IDRS_COMMUNICATION_PEER` is for processes of one node, at most 32, whose GPUs can map each other's memory (NVLink, or PCI Express with peer access). The kernel of a projection then writes its
-  sums into the memory of all GPUs and adds up what comes: there is no kernel for the reduction. Processes may share a GPU, but then
-  each of them waits in turn; share it through CUDA's MPS. The automatic choice does not take it yet: it has not been measured between several GPUs.
+  sums into the memory of all GPUs and adds up what comes: there is no kernel for the reduction. With the products `KSP_IDRS_PRODUCT_CSR` and `KSP_IDRS_PRODUCT_SLICED` the kernels of a matvec
+  also write the entries of the vector that other processes need into their memory, and no scatter is made. Processes may share a GPU, but then
+  each of them waits in turn; share it through CUDA's MPS.
 
   If NCCL or mapped memory is set by name and cannot be used on several processes, the solver reports an error.
 
-  `KSP_IDRS_COMMUNICATION_AUTO` asks the scatter of the operator, with PETSc 3.26 and `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type
-  `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators without such a scatter, for
+  `KSP_IDRS_COMMUNICATION_AUTO` uses mapped memory where it serves reductions and matvecs, and each process has a GPU of its own. Else it asks the scatter of the operator, with PETSc 3.26 and
+  `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators without such a scatter, for
   example shell matrices, and older releases of PETSc need `KSP_IDRS_COMMUNICATION_NCCL`.
 
   The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for other GPUs, see `KSPIDRSRegister()`.

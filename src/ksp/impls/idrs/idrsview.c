@@ -71,6 +71,8 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n", product->wide ? product->wide->name : "a MatMult() each", product->wide && product->byrows ? ", through a block by rows" : "", product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
+  if (product->wide && product->blocksize > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
+  if (product->wide && product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -99,7 +101,8 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   } else if (idrs->depth) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n", idrs->depth));
     if (info->size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, with reductions by %s\n", info->queue));
-    if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
+    if (info->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "    entries for matvecs go from GPU to GPU inside their kernels\n"));
+    else if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

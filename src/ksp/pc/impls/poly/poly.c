@@ -47,8 +47,16 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   PetscScalar p0      = p->p0;
   PetscInt    singles = 0;
   Vec         w = y, other = op->w;
+  PetscBool   window = PETSC_FALSE;
 
   PetscFunctionBegin;
+  if (!transpose && p->nfactors) PetscCall(PCPolyWindowRuns_Private(op, op->w, y, &window));
+  if (window) {
+    if (scaled) PetscCall(PCPolyScale_Private(op, x, op->w));
+    else PetscCall(VecCopy(x, op->w));
+    PetscCall(PCPolyEvaluateWindow_Private(op, p, op->w, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
   if (singles % 2) {
     w     = op->w;
@@ -294,10 +302,12 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PC_Poly        *poly = (PC_Poly *)pc->data;
   PCPolyPrecision precision;
   PetscLogDouble  bytes;
+  PetscBool       window;
 
   PetscFunctionBegin;
   if (!poly->op.copy) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  products by MatMult(), no copy: %s\n", poly->nocopy));
+    PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
+    PetscCall(PetscViewerASCIIPrintf(viewer, window ? "  products in passes over the matrix, which is streamed, no copy: %s\n" : "  products by MatMult(), no copy: %s\n", poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   precision = poly->op.copy->precision;

@@ -2,6 +2,7 @@
    Copies of D^{-1}A: which back end makes one, and what all processes agree on
 */
 #include "polyimpl.h"
+#include "../../../../mat/impls/stream/aijstream.h"
 
 static const char *const uneven = "its rows are too uneven in length, or too wide", *const elsewhere = "another process has no copy";
 
@@ -16,19 +17,25 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 /* For this matrix and vectors like these; NULL, and why, where there is none */
 static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **ops, const char *why[])
 {
-  PetscBool aij, host, cusparse, cuda, bound = PETSC_FALSE;
+  PetscBool aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE, bound = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streamed, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
 #endif
+  if (streamed) PetscCall(MatStreamTakes_Private(A, like, &takes));
   *ops = NULL;
   *why = NULL;
-  if (host && aij) *ops = &PCPolyCopies_Host;
+  if (takes && host) *why = "the matrix is streamed";
+#if defined(PETSCIDRS_HAVE_CUDA)
+  else if (takes) *ops = &PCPolyCopies_Stream;
+#endif
+  else if (host && aij) *ops = &PCPolyCopies_Host;
   else if (bound) *why = "the matrix is bound to the CPU";
 #if defined(PETSCIDRS_HAVE_CUDA)
   else if (cuda && cusparse) *ops = &PCPolyCopies_CUDA;
@@ -56,6 +63,7 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
 {
   const PCPolyCopyOps *ops    = NULL;
   PetscInt             bad[2] = {0, 1}; /* no copy; not finite */
+  PetscMPIInt          size;
 
   PetscFunctionBegin;
   *newcopy = NULL;
@@ -76,7 +84,9 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
   }
   if (bad[0] && !*why) *why = elsewhere;
   if (bad[1] && !*why) *why = "it has entries that are infinite or NaN";
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
+  else if (size > 1) PetscCall(ops->connect(*newcopy, A, &(*newcopy)->connected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,6 +3,7 @@
 
      host   in the memory of the host, for MATAIJ and standard vectors: polypacked.c
      cuda   in the memory of the GPU, for MATAIJCUSPARSE and VECCUDA: polycuda.cu
+     stream in the memory of the GPU, for MATSEQAIJSTREAM and VECCUDA, by chunks of rows: polystream.cu
 */
 #pragma once
 
@@ -14,6 +15,7 @@ typedef struct _n_PCPolyCopy *PCPolyCopy;
 typedef struct {
   PCPolyPrecision narrowest; /* precision of values that it has */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
+  PetscErrorCode (*connect)(PCPolyCopy, Mat, PetscBool *); /* on several processes, all of which have a copy; collective */
   PetscErrorCode (*multiplyadd)(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
   PetscErrorCode (*destroy)(PCPolyCopy);
 } PCPolyCopyOps;
@@ -22,6 +24,7 @@ struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values; double is that of PetscScalar */
   PetscLogDouble       bytes;     /* on this process */
+  PetscBool            connected; /* products take what they need of other processes inside their kernels, without a scatter */
   void                *data;      /* the back end's own */
 };
 
@@ -34,3 +37,4 @@ PETSC_INTERN const char *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDoub
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Host;
 /* Where CUDA is compiled in */
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_CUDA;
+PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Stream;

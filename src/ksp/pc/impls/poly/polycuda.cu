@@ -14,18 +14,21 @@
    - So are long rows, which are in no slice.
 */
 #include "../../../../vec/cuda/launch.cuh"
+#include "../../../../mat/cuda/messages.cuh"
 #include "../../../../mat/cuda/offdiagonal.h"
 #include "../../../../mat/cuda/ring.cuh"
 #include "../../../../mat/cuda/rowsum.cuh"
 #include "../../../../mat/cuda/slicedcopy.cuh"
 #include "polycopy.h"
+#include "polyscale.cuh"
 
 typedef struct {
   IDRSSlicedCopy  sliced;
   bool            columns, unit;
   PetscReal       scale; /* of the values */
   int             multiprocessors;
-  IDRSOffDiagonal off; /* what is on other processes */
+  IDRSOffDiagonal off;  /* what is on other processes */
+  bool            halo; /* entries of z come inside the kernels */
 } PCPolyCUDA;
 
 /* Calls launch with the form of the slots */
@@ -55,21 +58,17 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
       const PetscScalar entry = IDRSSourceEntry(source, p, (uint32_t)row);
 
       if (source.unit && source.A.j[p] == row) continue;
-      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))));
-      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
+      mine = max(mine, PCPolySizeBits(entry));
     }
   }
-#pragma unroll
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
-  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
+  PCPolyLargest(mine, largest);
 }
 
-/* The power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96 for single precision */
+/* From the largest of all values */
 static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream, PetscBool *finite)
 {
   unsigned long long *largest;
   double              value;
-  int                 exponent;
   PetscDeviceContext  dctx;
 
   PetscFunctionBegin;
@@ -82,14 +81,7 @@ static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *s
   PetscCallCUDA(cudaMemcpyAsync(&value, largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscDeviceFree(dctx, largest));
-  if (PetscIsInfOrNanReal((PetscReal)value)) *finite = PETSC_FALSE;
-  else if (value > 0.0) {
-    (void)frexp(value, &exponent); /* value < 2^exponent */
-    exponent      = (precision == PC_POLY_PRECISION_HALF ? 15 : (PetscDefined(USE_REAL_SINGLE) ? 15 : 97)) - exponent;
-    exponent      = PetscMax(PetscMin(exponent, 100), -100); /* of a number whose inverse a PetscReal holds */
-    source->scale = (PetscReal)ldexp(1.0, exponent);
-    if (value * ldexp(1.0, exponent) > (precision == PC_POLY_PRECISION_HALF ? 65504.0 : 3e38)) *finite = PETSC_FALSE;
-  }
+  PCPolyChooseScale(precision, value, &source->scale, finite);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,6 +149,24 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Several products follow one another without sums between them: see halo.h */
+static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A, PetscBool *connected)
+{
+  PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
+  const char *why;
+  MPI_Comm    comm;
+
+  PetscFunctionBegin;
+  *connected = PETSC_FALSE;
+  PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
+  PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
+  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, connected));
+  if (*connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, connected));
+  PetscCall(PetscCommDestroy(&comm));
+  packed->halo = *connected;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
 {
   PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
@@ -177,7 +187,7 @@ using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
    next use; writes y. pairs: the two rows of a lane are taken in one access
 */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1) PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, PetscScalar alpha, const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1) PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha, const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, PetscScalar *y)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
@@ -187,6 +197,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
 
   ring.Begin(A, rings, once);
   overlap.Begin();
+  IDRSSendEntries(sends, z);
   while (ring.slots) {
     if (ring.first) {
       const uint32_t place = ring.slice * Form::slicerows + threadIdx.x % IDRS_WARP * 2;
@@ -229,26 +240,40 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   }
 }
 
-/* y += beta times the entries outside the diagonal block, a thread a row */
-static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, const PetscScalar *ghosts, PetscScalar *y)
+/* y += beta times the entries outside the diagonal block, a thread a row. ghosts: an array, or messages */
+template <typename Ghosts>
+static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts, PetscScalar *y)
 {
   overlap.Begin();
   for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>()) y[rows[k]] += beta * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
 }
 
-/* Adds what is on other processes */
-static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, cudaStream_t stream, PetscScalar beta, Vec z, PetscScalar *y)
+template <typename Ghosts>
+static PetscErrorCode PCPolyOffDiagonalLaunch(const PCPolyCUDA *packed, size_t most, cudaStream_t stream, PetscScalar beta, Ghosts ghosts, PetscScalar *y)
 {
-  const IDRSOffDiagonal     off  = packed->off;
-  const IDRSCompressedRows *some = &off->some;
-  const PetscScalar        *ghosts;
+  const IDRSCompressedRows *some   = &packed->off->some;
+  const size_t              enough = ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
-  PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-  (void)IDRSLaunchResident<PCPolyOffDiagonalKernel>(packed->multiprocessors, ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, stream, some->A, (const PetscInt *)some->rows, beta, ghosts, y);
+  (void)IDRSLaunchResident<PCPolyOffDiagonalKernel<Ghosts>>(packed->multiprocessors, PetscMin(enough, most), 0, true, stream, some->A, (const PetscInt *)some->rows, beta, ghosts, y);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adds what is on other processes */
+static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z, PetscScalar *y)
+{
+  const IDRSOffDiagonal off = packed->off;
+  const PetscScalar    *ghosts;
+
+  PetscFunctionBegin;
+  if (halo) PetscCall(PCPolyOffDiagonalLaunch(packed, IDRSWaitingBlocks(), stream, beta, IDRSHaloGetGhosts(off->halo), y));
+  else {
+    PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
+    PetscCall(PCPolyOffDiagonalLaunch(packed, SIZE_MAX, stream, beta, ghosts, y));
+    PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,13 +281,15 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
 {
   const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
   const IDRSSlicedCopy *sliced = &packed->sliced;
+  const bool            halo   = packed->halo && IDRSHaloIsValid(packed->off->halo); /* it ends with the connection of the processes */
   const PetscScalar    *zarray, *uarray;
   PetscScalar          *yarray;
   cudaStream_t          stream;
+  IDRSBoundary          boundary;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSOffDiagonalBegin(packed->off, z));
+  PetscCall(IDRSOffDiagonalBegin(packed->off, z, halo, &boundary));
   PetscCall(IDRSGetArrayRead_CUDA(z, &zarray));
   if (y == u) {
     PetscCall(IDRSGetArray_CUDA(y, VecGetArrayAndMemType, &yarray));
@@ -279,13 +306,14 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
       typedef decltype(form) Form;
 
       PetscFunctionBegin;
-      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, alpha, uarray, beta, beta / packed->scale, zarray, yarray);
+      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, boundary.sends, alpha, uarray, beta,
+                                                   beta / packed->scale, zarray, yarray);
       PetscCallCUDA(cudaGetLastError());
       PetscFunctionReturn(PETSC_SUCCESS);
     }));
   }
   PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
-  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, stream, beta, z, yarray));
+  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, beta, z, yarray));
   PetscCall(PetscLogGpuTimeEnd());
   if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
   else {
@@ -300,6 +328,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
 const PCPolyCopyOps PCPolyCopies_CUDA = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
   PetscDesignatedInitializer(create, PCPolyCopyCreate_CUDA),
+  PetscDesignatedInitializer(connect, PCPolyCopyConnect_CUDA),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_CUDA),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_CUDA),
 };

@@ -233,6 +233,7 @@ PetscErrorCode PCPolySetUpDeep_Private(PC pc)
   else PetscCall(PCPolyDeepRuns(pc, &poly->nodeep));
   PetscCheck(poly->halo != PC_POLY_HALO_DEEP || !poly->nodeep, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_halo deep cannot be used here: %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", poly->nodeep);
   if (!poly->nodeep && k < 2) poly->nodeep = "there are no two products in an application";
+  if (!poly->nodeep && poly->halo == PC_POLY_HALO_AUTO && poly->op.copy && poly->op.copy->connected) poly->nodeep = "inside the kernels of the product, GPUs write what others need into their memory";
   if (poly->nodeep) PetscFunctionReturn(PETSC_SUCCESS);
   if (poly->halo == PC_POLY_HALO_DEEP) PetscCall(PCPolyDeepRows(pc->pmat, k, &rows));
   else PetscCall(PCPolyDeepRowsIfFew(pc->pmat, k, &rows, &poly->nodeep));

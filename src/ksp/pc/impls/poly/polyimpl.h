@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   { polyspace.c, polydeep.c }   { polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
+     poly.c   { polyspace.c, polydeep.c }   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
 
    poly.c also calls polyset.c
 */
@@ -109,6 +109,11 @@ PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+
+/* polywindow.c */
+PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
 
 /* polydeep.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpDeep_Private(PC);

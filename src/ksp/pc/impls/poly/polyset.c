@@ -486,7 +486,10 @@ PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
   from other processes whenever the matrix changes, on the host. It is for `MATAIJ` and `MATAIJCUSPARSE`; with other matrices the set-up reports an error. The setting has no effect on one process.
   `PCApplyTranspose()` takes an exchange for each product.
 
-  `PC_POLY_HALO_AUTO` compares estimates of both, for processes of one node, and takes `PC_POLY_HALO_DEEP` only where about 100 applications repay its set-up. `-ksp_view` tells the choice.
+  On GPUs of one node that can map each other's memory the kernels of a product write what other processes need into their memory, and no scatter is made. Products of `MATAIJCUSPARSE` do so in
+  every application with an exchange each, where each process that needs entries of another one also has entries that that one needs, and `PC_POLY_HALO_AUTO` takes `PC_POLY_HALO_EACH` then.
+
+  Elsewhere `PC_POLY_HALO_AUTO` compares estimates of both, for processes of one node, and takes `PC_POLY_HALO_DEEP` only where about 100 applications repay its set-up. `-ksp_view` tells the choice.
   If you solve more often with one matrix, or exchanges take longer, try `PC_POLY_HALO_DEEP`.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyHalo`, `PCPolyGetHalo()`, `MatIncreaseOverlap()`

@@ -24,7 +24,14 @@
 /* The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries above the subdiagonal */
 static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
+  PetscBool window;
+
   PetscFunctionBegin;
+  PetscCall(PCPolyWindowRuns_Private(op, K[0], K[m], &window));
+  if (window) {
+    PetscCall(PCPolyWindowBasis_Private(op, m, T, K));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 

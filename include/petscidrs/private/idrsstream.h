@@ -1,0 +1,219 @@
+/*
+   A matrix in the memory of the host that is streamed to a device: what its parts promise each other
+
+     pattern    rows in chunks, the columns of each chunk packed, and which chunks it has columns in: streampattern.c
+     schedule   the order of a pass: which chunk is sent, which level of which chunk is computed, in how much memory: streamschedule.c
+     stream     memory of the device, and the passes: streampass.c
+     device     copies, computations, and who waits for whom: streamcuda.cu on GPUs, an emulation in tests
+
+   A pass sends each chunk once and computes some levels, v_1 ... v_levels from v_0, as idrspowers.h has them: the window. Level j of a chunk can be computed when
+   level j - 1 is there of all chunks that it has columns in. The chunks come one after the other and each level takes them in this order, so at any time the chunks
+   in use are neighbours, and so are the live rows of a level:
+
+     chunk    0 1 2 3 4 5 6 7 ...
+     level 1  x x x x x x           chunks 3, 4, 5 are on the device
+     level 2  x x x x x
+     level 3  x x x x               chunk 3 may be overwritten by chunk 6
+
+   None of these files but streamcuda.cu knows CUDA.
+*/
+#pragma once
+
+#include <petscmat.h>
+#include <stdint.h>
+
+/* Levels of a pass: more of them take several passes. Beyond 32 it is the GPU that a pass waits for */
+#define IDRS_STREAM_LEVELS 64
+
+/* Memory of the device is given out in pieces of so many bytes */
+#define IDRS_STREAM_ALIGNMENT 256
+
+/*
+   Rows row ... row + rows - 1. Packed, they are
+
+     uint32_t offsets[rows + 1]      of the entries of each row, from 0
+     int32_t  table[differences]     of (column - row), none with columns of 4 bytes
+     codes[entries]                  width bytes each: a place in the table, or with 4 bytes the column
+
+   and then come the values, where the device has them
+*/
+typedef struct {
+  PetscInt row, rows;
+  size_t   entry, entries; /* the first one, and how many */
+  PetscInt width;          /* 1, 2 or 4 */
+  PetscInt differences;
+  size_t   packed; /* where the packed part begins in the pattern's memory */
+  size_t   packedbytes;
+  PetscInt least; /* this chunk and all behind it have no columns in chunks before this one */
+  PetscInt most;  /* this chunk and all before it have no columns in chunks behind this one */
+} IDRSStreamChunk;
+
+typedef struct _n_IDRSStreamPattern *IDRSStreamPattern;
+struct _n_IDRSStreamPattern {
+  PetscInt         n, columns, nchunks;
+  size_t           entries;
+  IDRSStreamChunk *chunks;
+  char            *packed;
+  size_t           packedbytes;
+  size_t           slotbytes; /* the largest chunk takes on the device */
+  size_t           bytes;     /* all chunks take on the device */
+};
+
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, IDRSStreamPattern *);
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
+
+/* What a chunk takes on the device, and where its values begin there */
+static inline size_t IDRSStreamAlign(size_t bytes)
+{
+  return (bytes + IDRS_STREAM_ALIGNMENT - 1) / IDRS_STREAM_ALIGNMENT * IDRS_STREAM_ALIGNMENT;
+}
+
+static inline size_t IDRSStreamValuesPlace(const IDRSStreamChunk *chunk)
+{
+  return IDRSStreamAlign(chunk->packedbytes);
+}
+
+static inline size_t IDRSStreamChunkBytes(const IDRSStreamChunk *chunk)
+{
+  return IDRSStreamAlign(IDRSStreamValuesPlace(chunk) + chunk->entries * sizeof(PetscScalar));
+}
+
+/* Whether a chunk stays on the device for good, where so many of them do: evenly among the others */
+static inline PetscBool IDRSStreamResident(IDRSStreamPattern pattern, PetscInt residents, PetscInt chunk)
+{
+  return (PetscBool)(((int64_t)chunk + 1) * residents / pattern->nchunks > (int64_t)chunk * residents / pattern->nchunks);
+}
+
+/* Level 0 sends the chunk, to the slot where it is not resident. For the others live is the first row of the level below that is still there */
+typedef struct {
+  PetscInt  chunk, level;
+  PetscInt  slot; /* -1 for a resident chunk */
+  PetscInt  live;
+  PetscBool last; /* of this chunk: afterwards its slot is free */
+} IDRSStreamStep;
+
+/*
+   A pass. A chunk is sent while what the chunk before made possible is computed. Levels 1 ... levels - 1 live in rings of so many rows: row i is in place
+   i mod rows
+*/
+typedef struct _n_IDRSStreamSchedule *IDRSStreamSchedule;
+struct _n_IDRSStreamSchedule {
+  PetscInt        levels, residents, slots, rows, nsteps;
+  IDRSStreamStep *steps;
+};
+
+/* How the memory of the device is used */
+typedef struct {
+  PetscInt levels, residents; /* of a pass; resident chunks */
+  PetscInt slots, rows;       /* at the most, as in the schedules */
+  size_t   slotbytes, ringbytes, residentbytes;
+} IDRSStreamLayout;
+
+static inline size_t IDRSStreamLayoutBytes(const IDRSStreamLayout *layout)
+{
+  return layout->slotbytes + layout->ringbytes + layout->residentbytes;
+}
+
+PETSC_EXTERN PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern, PetscInt, PetscInt, IDRSStreamSchedule *);
+PETSC_EXTERN PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *);
+PETSC_EXTERN PetscErrorCode IDRSStreamFit(IDRSStreamPattern, size_t, PetscInt, IDRSStreamLayout *);
+
+/* A level on the device: row i is in place i - begin, less rows where that is not smaller than rows. Those that are whole never get there */
+typedef struct {
+  PetscScalar *array; /* NULL: it is not there */
+  PetscInt     begin, rows;
+} IDRSStreamLevel;
+
+/*
+   One level of one chunk, for its rows i:
+
+     product   next_i = (A last)_i, and nothing else
+     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,   y_i += c next_i;  where it begins, y_i = first last_i + c next_i
+
+   next, before, inverse and y may be NULL. The sum of a row has the order of its columns, for long rows that of the lanes that share them: in no case does it depend
+   on the chunk
+*/
+typedef struct {
+  const IDRSStreamChunk *chunk;
+  const char            *memory; /* of the chunk, on the device */
+  PetscBool              product, begins;
+  PetscScalar            gamma, theta, mu, first, c;
+  IDRSStreamLevel        last, before, next;
+  const PetscScalar     *inverse;
+  PetscScalar           *y;
+} IDRSStreamTask;
+
+/*
+   A device has two queues, of copies and of computations, each in its order. Slots are numbers
+
+     available   bytes of its memory that are free
+     malloc      memory of the device, or an error; free takes it back once both queues are empty
+     pin         memory of the host that copies are made from: until it is unpinned it is neither freed nor moved. Values are pinned in place
+     reuse       copies from now on wait until the slot is free
+     copy        from the host, in the queue of copies
+     arrived     computations from now on wait for the copies so far, which are to this slot
+     compute     in the queue of computations
+     release     the slot is free once the computations so far are done
+     finish      the host waits for the copies
+*/
+typedef struct {
+  const char  *name;
+  PetscMemType memtype; /* of the vectors that it computes with */
+  PetscErrorCode (*available)(void *, size_t *);
+  PetscErrorCode (*malloc)(void *, size_t, void **);
+  PetscErrorCode (*free)(void *, void *);
+  PetscErrorCode (*pin)(void *, const void *, size_t);
+  PetscErrorCode (*unpin)(void *, const void *);
+  PetscErrorCode (*reuse)(void *, PetscInt);
+  PetscErrorCode (*copy)(void *, void *, const void *, size_t);
+  PetscErrorCode (*arrived)(void *, PetscInt);
+  PetscErrorCode (*compute)(void *, const IDRSStreamTask *);
+  PetscErrorCode (*release)(void *, PetscInt);
+  PetscErrorCode (*finish)(void *);
+  PetscErrorCode (*destroy)(void *);
+} IDRSStreamDeviceOps;
+
+/* What has been done so far */
+typedef struct {
+  PetscInt64     passes, sends;
+  PetscLogDouble bytes, seconds; /* sent; of the passes, as the host waits for them */
+} IDRSStreamCounts;
+
+typedef struct _n_IDRSStream *IDRSStream;
+struct _n_IDRSStream {
+  IDRSStreamPattern          pattern;
+  const PetscScalar         *values; /* of the matrix, on the host */
+  const IDRSStreamDeviceOps *ops;
+  void                      *device; /* the device's own */
+  size_t                     limit;  /* bytes of the device's memory, or 0: half of what is free at the first pass */
+  PetscBool                  pinned;
+  PetscInt                   wanted; /* the most levels that a pass was asked for */
+  IDRSStreamLayout           layout;
+  IDRSStreamSchedule         schedules[IDRS_STREAM_LEVELS + 1]; /* for so many levels, or NULL */
+  char                      *memory;                            /* slots, rings, resident chunks */
+  size_t                    *places;                            /* of resident chunks in the memory */
+  PetscBool                 *present;                           /* a resident chunk is there, with the values of the matrix */
+  IDRSStreamCounts           counts;
+};
+
+/* What a pass computes: levels begin + 1 ... begin + levels of a sequence, from level begin and, where there is one, the level before */
+typedef struct {
+  PetscBool          product; /* v_1 = A x, and nothing else */
+  PetscInt           begin, levels;
+  const PetscScalar *gamma, *theta, *mu; /* of the sequence: step j at j - 1 */
+  const PetscScalar *c;                  /* c_j at j, where there is a y */
+  const PetscScalar *inverse, *before, *x;
+  PetscScalar       *v[IDRS_STREAM_LEVELS]; /* level begin + 1 + j, all of it, or NULL */
+  PetscScalar       *y;
+  PetscErrorCode (*visit)(void *, const IDRSStreamTask *); /* called for each chunk, of a pass with one level, instead of the computation; or NULL */
+  void *visitor;
+} IDRSStreamSequence;
+
+PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScalar[], size_t, const IDRSStreamDeviceOps *, void *, IDRSStream *);
+PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
+PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
+PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSStreamSetLimit(IDRSStream, size_t);
+PETSC_EXTERN PetscErrorCode IDRSStreamTake(IDRSStream, size_t, PetscBool *);
+PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
+PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

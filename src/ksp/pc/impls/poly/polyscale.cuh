@@ -1,0 +1,36 @@
+/*
+   The scale of values in few bits: the power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96 for single precision
+*/
+#pragma once
+
+#include "../../../../sys/device/target.cuh"
+#include "polycopy.h"
+
+/* The larger of |re| and |im|, as the bits of a double: NaN counts as more than all numbers */
+static __device__ __forceinline__ unsigned long long PCPolySizeBits(PetscScalar entry)
+{
+  return max((unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))), (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
+}
+
+/* By a warp: the largest of all lanes goes to memory */
+static __device__ __forceinline__ void PCPolyLargest(unsigned long long mine, unsigned long long *largest)
+{
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
+  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
+}
+
+static inline void PCPolyChooseScale(PCPolyPrecision precision, double largest, PetscReal *scale, PetscBool *finite)
+{
+  int exponent;
+
+  *scale = 1.0;
+  if (PetscIsInfOrNanReal((PetscReal)largest)) *finite = PETSC_FALSE;
+  else if (largest > 0.0) {
+    (void)frexp(largest, &exponent); /* largest < 2^exponent */
+    exponent = (precision == PC_POLY_PRECISION_HALF ? 15 : (PetscDefined(USE_REAL_SINGLE) ? 15 : 97)) - exponent;
+    exponent = PetscMax(PetscMin(exponent, 100), -100); /* of a number whose inverse a PetscReal holds */
+    *scale   = (PetscReal)ldexp(1.0, exponent);
+    if (largest * ldexp(1.0, exponent) > (precision == PC_POLY_PRECISION_HALF ? 65504.0 : 3e38)) *finite = PETSC_FALSE;
+  }
+}

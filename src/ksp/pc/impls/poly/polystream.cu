@@ -1,0 +1,277 @@
+/*
+   The copy of D^{-1}A of a MATSEQAIJSTREAM, in the memory of the GPU: its chunks with columns packed as they are sent, and with values in half or single precision, or
+   as they are. It is made chunk by chunk in passes over the matrix, and takes its memory from that of the stream.
+
+   Values are multiplied by a power of two, as in polycuda.cu; vectors keep the precision of PetscScalar.
+*/
+#include "../../../../mat/impls/stream/aijstream.h"
+#include "../../../../mat/impls/stream/streamlevel.cuh"
+#include "../../../../mat/cuda/csr.h"
+#include "../../../../sys/device/stream.h"
+#include "polycopy.h"
+#include "polyscale.cuh"
+
+typedef struct {
+  Mat              A;     /* which gave the memory */
+  size_t           bytes; /* of it */
+  PetscInt         nchunks;
+  IDRSStreamChunk *chunks; /* as those of the stream */
+  size_t          *places; /* of the packed part of each; its values follow */
+  char            *memory;
+  PetscReal        scale;
+  PCPolyPrecision  precision;
+  /* While the copy is made: the chunks of the stream, D^{-1}, and the largest value */
+  const IDRSStreamChunk *passing;
+  const PetscScalar     *inverse;
+  unsigned long long    *largest;
+} PCPolyStream;
+
+/* Calls launch with the type of the values */
+template <typename L>
+static PetscErrorCode PCPolyStreamValue(PCPolyPrecision precision, L &&launch)
+{
+  PetscFunctionBegin;
+  if (precision == PC_POLY_PRECISION_HALF) PetscCall(launch(IDRSNarrow<__half>()));
+  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(launch(IDRSNarrow<float>()));
+  else PetscCall(launch(PetscScalar()));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks for a row each thread */
+static unsigned int PCPolyStreamBlocks(const IDRSStreamChunk *chunk)
+{
+  return (unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS);
+}
+
+/* By a thread, for a row: the entries of D^{-1}A times scale; or where there is no place for them, the largest */
+template <typename Value>
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamFillKernel(const uint32_t *offsets, const PetscScalar *a, int32_t row, int32_t rows, const PetscScalar *inverse, PetscReal scale, Value *values, unsigned long long *largest)
+{
+  const int32_t      r    = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
+  unsigned long long mine = 0;
+
+  if (r < rows) {
+    for (uint32_t p = offsets[r]; p < offsets[r + 1]; p++) {
+      const PetscScalar entry = (inverse ? inverse[row + r] * a[p] : a[p]) * scale;
+
+      if (values) IDRSNarrowValue(entry, values + p);
+      else mine = max(mine, PCPolySizeBits(entry));
+    }
+  }
+  if (!values) PCPolyLargest(mine, largest);
+}
+
+/* Of each chunk that passes: its copy, or the largest value */
+static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
+{
+  const PCPolyStream    *copy  = (const PCPolyStream *)ctx;
+  const IDRSStreamChunk *chunk = task->chunk;
+  char                  *to    = NULL;
+  cudaStream_t           stream;
+
+  PetscFunctionBegin;
+  if (copy->memory) to = copy->memory + copy->places[chunk - copy->passing];
+  PetscCall(IDRSStream_CUDA(&stream));
+  if (to) PetscCallCUDA(cudaMemcpyAsync(to, task->memory, chunk->packedbytes, cudaMemcpyDeviceToDevice, stream));
+  PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {
+    typedef decltype(value) Value;
+
+    PetscFunctionBegin;
+    PCPolyStreamFillKernel<Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, 0, stream>>>((const uint32_t *)task->memory, (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk)), (int32_t)chunk->row, (int32_t)chunk->rows, copy->inverse,
+                                                                                                 copy->scale, to ? (Value *)(to + IDRSStreamValuesPlace(chunk)) : NULL, copy->largest);
+    PetscCallCUDA(cudaGetLastError());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A pass that shows all chunks to the copy */
+static PetscErrorCode PCPolyStreamPass(PCPolyStream *copy)
+{
+  IDRSStreamSequence sequence = {};
+  IDRSStream         stream;
+  PetscInt           levels;
+
+  PetscFunctionBegin;
+  sequence.product = PETSC_TRUE;
+  sequence.levels  = 1;
+  sequence.visit   = PCPolyStreamVisit;
+  sequence.visitor = copy;
+  PetscCall(MatStreamGet_Private(copy->A, &stream));
+  PetscCall(IDRSStreamReserve(stream, 1, &levels));
+  copy->passing = stream->pattern->chunks;
+  PetscCall(IDRSStreamPass(stream, &sequence));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyStreamScale(PCPolyStream *copy, PetscBool *finite)
+{
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+  double             value;
+
+  PetscFunctionBegin;
+  copy->scale = 1.0;
+  if (copy->precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &copy->largest));
+  PetscCall(PCPolyStreamPass(copy));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(&value, copy->largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscDeviceFree(dctx, copy->largest));
+  PCPolyChooseScale(copy->precision, value, &copy->scale, finite);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Places of the chunks, with values of so many bytes, and memory for them out of that of the stream */
+static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[])
+{
+  size_t     bytes = 0, valuebytes = 0;
+  IDRSStream stream;
+  PetscBool  taken;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {
+    valuebytes = sizeof(value);
+    return PETSC_SUCCESS;
+  }));
+  PetscCall(MatStreamGet_Private(copy->A, &stream));
+  copy->nchunks = stream->pattern->nchunks;
+  PetscCall(PetscMalloc2(copy->nchunks, &copy->chunks, copy->nchunks, &copy->places));
+  PetscCall(PetscArraycpy(copy->chunks, stream->pattern->chunks, copy->nchunks));
+  for (PetscInt c = 0; c < copy->nchunks; c++) {
+    copy->places[c] = bytes;
+    bytes += IDRSStreamAlign(IDRSStreamValuesPlace(&copy->chunks[c]) + copy->chunks[c].entries * valuebytes);
+  }
+  PetscCall(MatStreamTake_Private(copy->A, bytes, &taken));
+  if (!taken) *why = "-mat_stream_memory does not hold a copy";
+  else {
+    copy->bytes = bytes;
+    PetscCall(IDRSMalloc_CUDA(bytes, &copy->memory, why));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
+{
+  PCPolyStream *copy;
+  PetscBool     sequential;
+
+  PetscFunctionBegin;
+  (void)unit;
+  PetscCall(PetscNew(&copy));
+  newcopy->data   = copy;
+  copy->precision = newcopy->precision;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
+  if (!sequential) *why = "the matrix is streamed, by several processes";
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectReference((PetscObject)A));
+  copy->A = A;
+  if (inverse) PetscCall(VecGetArrayReadAndMemType(inverse, &copy->inverse, NULL));
+  PetscCall(PCPolyStreamScale(copy, finite));
+  if (*finite) PetscCall(PCPolyStreamAllocate(copy, why));
+  if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
+  if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &copy->inverse));
+  newcopy->bytes = (PetscLogDouble)copy->bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyDestroy_Stream(PCPolyCopy newcopy)
+{
+  PCPolyStream *copy = (PCPolyStream *)newcopy->data;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaFree(copy->memory));
+  if (copy->bytes) PetscCall(MatStreamGive_Private(copy->A, copy->bytes));
+  PetscCall(PetscFree2(copy->chunks, copy->places));
+  PetscCall(MatDestroy(&copy->A));
+  PetscCall(PetscFree(newcopy->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = alpha u + beta D^{-1}A z for the rows of a chunk, where beta is scaled for the entries of the copy */
+template <typename Code, typename Value>
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel(IDRSStreamRows<Code, Value> A, uint32_t tile, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, PetscScalar *y)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
+  const PetscScalar                             sum = IDRSStreamSum(A, z, tile, memory);
+
+  if (r < A.rows) y[A.row + r] = alpha * u[A.row + r] + scaled * sum;
+}
+
+template <typename Code, typename Value>
+static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, PetscScalar *y)
+{
+  const IDRSStreamChunk            *chunk  = &copy->chunks[c];
+  const char                       *memory = copy->memory + copy->places[c];
+  const IDRSStreamRows<Code, Value> A(*chunk, memory, memory + IDRSStreamValuesPlace(chunk));
+  const uint32_t                    tile  = IDRSStreamTile<Code, Value>(*chunk);
+  static bool                       asked = false;
+
+  PetscFunctionBegin;
+  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(PCPolyStreamKernel<Code, Value>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
+  asked = true;
+  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, tile * (sizeof(Value) + sizeof(Code)), stream>>>(A, tile, alpha, u, scaled, z, y);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+{
+  const PCPolyStream *copy = (const PCPolyStream *)newcopy->data;
+  const PetscScalar  *zarray, *uarray;
+  PetscScalar        *yarray;
+  IDRSStreamLevel     level;
+  cudaStream_t        stream;
+  PetscLogDouble      entries = 0.0, rows = 0.0;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(VecGetArrayReadAndMemType(z, &zarray, NULL));
+  if (y == u) {
+    PetscCall(VecGetArrayAndMemType(y, &yarray, NULL));
+    uarray = yarray;
+  } else {
+    PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
+    PetscCall(VecGetArrayReadAndMemType(u, &uarray, NULL));
+  }
+  level.array = (PetscScalar *)zarray; /* which is only read */
+  level.begin = 0;
+  level.rows  = PETSC_MAX_INT;
+  PetscCall(PetscLogGpuTimeBegin());
+  for (PetscInt c = 0; c < copy->nchunks; c++) {
+    const PetscInt    width  = copy->chunks[c].width;
+    const PetscScalar scaled = beta / copy->scale;
+
+    PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) {
+      typedef decltype(value) Value;
+
+      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, alpha, uarray, scaled, level, yarray);
+      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, alpha, uarray, scaled, level, yarray);
+      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, alpha, uarray, scaled, level, yarray);
+    }));
+    entries += (PetscLogDouble)copy->chunks[c].entries;
+    rows += (PetscLogDouble)copy->chunks[c].rows;
+  }
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(2.0 * entries + 3.0 * rows));
+  if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
+  else {
+    PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
+    PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
+  }
+  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const PCPolyCopyOps PCPolyCopies_Stream = {
+  PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
+  PetscDesignatedInitializer(create, PCPolyCopyCreate_Stream),
+  PetscDesignatedInitializer(connect, NULL),
+  PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Stream),
+  PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Stream),
+};
+// clang-format on

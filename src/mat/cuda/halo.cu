@@ -1,0 +1,171 @@
+/*
+   Which entries of a vector go where: made of the scatter of a matrix, once for a nonzero pattern
+*/
+#include <petscdevice_cuda.h>
+#include <petscidrs/private/idrscompat.h>
+#include "../../vec/cuda/finish.cuh"
+#include "halo.h"
+
+struct _n_IDRSHalo {
+  MPI_Comm       comm;
+  IDRSPeersShare share; /* two exchanges take turns in it */
+  PetscInt       room;  /* messages of an exchange that come here */
+  uint32_t       items, number;
+  PetscInt      *index; /* on the device, as in IDRSSends */
+  ulonglong2   **to;    /* for odd exchanges, and behind them for even ones */
+};
+
+/* Whether messages can go through it, on this process */
+PetscBool IDRSHaloIsValid(IDRSHalo halo)
+{
+  return halo && halo->share && !halo->share->lost ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* What goes between this process and each of some others, for MPI_Alltoallv(): one number more than there are items */
+static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPIInt ranks[], const PetscInt offset[], PetscMPIInt counts[], PetscMPIInt first[])
+{
+  PetscFunctionBegin;
+  for (IDRSRankCount p = 0; p < nranks; p++) {
+    PetscCall(PetscMPIIntCast(offset[p + 1] - offset[p] + 1, &counts[ranks[p]]));
+    PetscCall(PetscMPIIntCast(offset[p] + p, &first[ranks[p]]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Tells each process from which items come here what room there is and in which places they belong, and hears the same of those to which items go. heard has, for each of these
+   processes, the room and then the places
+*/
+static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scatter, PetscInt heard[])
+{
+  IDRSRankCount      nsends, nreceives;
+  const PetscMPIInt *sends, *receives;
+  const PetscInt    *sendoffset, *receiveoffset, *place;
+  PetscInt          *told;
+  PetscMPIInt        size, *counts;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(halo->comm, &size));
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, &sendoffset, NULL));
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &receives, &receiveoffset, &place, NULL));
+  PetscCall(PetscMalloc1((nreceives ? receiveoffset[nreceives] : 0) + nreceives, &told));
+  PetscCall(PetscCalloc1((size_t)4 * size, &counts));
+  PetscCall(IDRSHaloCount_Private(nreceives, receives, receiveoffset, counts, counts + size));
+  PetscCall(IDRSHaloCount_Private(nsends, sends, sendoffset, counts + 2 * size, counts + 3 * size));
+  for (IDRSRankCount p = 0; p < nreceives; p++) {
+    told[receiveoffset[p] + p] = halo->room;
+    PetscCall(PetscArraycpy(told + receiveoffset[p] + p + 1, place + receiveoffset[p], receiveoffset[p + 1] - receiveoffset[p]));
+  }
+  PetscCallMPI(MPI_Alltoallv(told, counts, counts + size, MPIU_INT, heard, counts + 2 * size, counts + 3 * size, MPIU_INT, halo->comm));
+  PetscCall(PetscFree(told));
+  PetscCall(PetscFree(counts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the message of each item goes, in exchanges of either kind */
+static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
+{
+  IDRSRankCount      nsends;
+  const PetscMPIInt *sends;
+  const PetscInt    *offset, *index;
+  PetscInt          *heard;
+  ulonglong2       **to;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, &offset, &index));
+  PetscCheck(!nsends || offset[nsends] <= PETSC_INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries of a vector for other processes", offset[nsends]);
+  halo->items = nsends ? (uint32_t)offset[nsends] : 0;
+  PetscCall(PetscMalloc2(halo->items + nsends, &heard, 2 * halo->items, &to));
+  PetscCall(IDRSHaloExchangePlaces_Private(halo, scatter, heard));
+  for (IDRSRankCount p = 0; p < nsends; p++) {
+    ulonglong2     *memory = (ulonglong2 *)halo->share->memory[sends[p]];
+    const PetscInt *place  = heard + offset[p] + p + 1;
+
+    for (PetscInt i = offset[p]; i < offset[p + 1]; i++) {
+      to[i]               = memory + place[i - offset[p]] * IDRS_PARTS;
+      to[halo->items + i] = to[i] + place[-1];
+    }
+  }
+  PetscCallCUDA(cudaMalloc((void **)&halo->index, PetscMax(halo->items, 1) * sizeof(PetscInt)));
+  PetscCallCUDA(cudaMalloc((void **)&halo->to, PetscMax(2 * halo->items, 1) * sizeof(*to)));
+  PetscCallCUDA(cudaMemcpy(halo->index, index, halo->items * sizeof(PetscInt), cudaMemcpyHostToDevice));
+  PetscCallCUDA(cudaMemcpy(halo->to, to, 2 * halo->items * sizeof(*to), cudaMemcpyHostToDevice));
+  PetscCall(PetscFree2(heard, to));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSHaloCreate - The halo of this scatter from an owned vector to one of so many ghosts, between the processes of a communicator of PETSc's own that are connected; NULL, on all of
+   them, where there is no memory for it. Collective
+*/
+PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, IDRSHalo *newhalo)
+{
+  IDRSHalo halo;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&halo));
+  *newhalo   = halo;
+  halo->room = ghosts * IDRS_PARTS;
+  PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
+  PetscCall(IDRSPeersTakeShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
+  if (halo->share) PetscCall(IDRSHaloSetSends_Private(halo, scatter));
+  else PetscCall(IDRSHaloDestroy(newhalo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSHaloIsMutual - Whether each process to which another one sends sends to that one, too; the same on all of them. Collective */
+PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, PetscBool *mutual)
+{
+  IDRSRankCount      nsends, nreceives;
+  const PetscMPIInt *sends, *receives;
+  PetscMPIInt        size, different = 0, *places;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(halo->comm, &size));
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, NULL, NULL));
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &receives, NULL, NULL, NULL));
+  PetscCall(PetscCalloc1(size, &places));
+  for (IDRSRankCount p = 0; p < nsends; p++) places[sends[p]]++;
+  for (IDRSRankCount p = 0; p < nreceives; p++) places[receives[p]]--;
+  for (PetscMPIInt p = 0; p < size; p++) {
+    if (places[p]) different = 1;
+  }
+  PetscCall(PetscFree(places));
+  IDRSCallAllreduce(MPI_IN_PLACE, &different, 1, MPI_INT, MPI_MAX, halo->comm);
+  *mutual = different ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSHaloNext - The next exchange, for the first kernel of a matvec */
+PetscErrorCode IDRSHaloNext(IDRSHalo halo, IDRSSends *sends)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSPeersNextOfShare(halo->comm, halo->share, &halo->number));
+  sends->index  = halo->index;
+  sends->to     = halo->to + (halo->number % 2 ? 0 : halo->items);
+  sends->items  = halo->items;
+  sends->number = halo->number;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSHaloGetGhosts - What comes of the present exchange, for the second kernel */
+IDRSGhosts IDRSHaloGetGhosts(IDRSHalo halo)
+{
+  PetscMPIInt rank = 0;
+
+  (void)MPI_Comm_rank(halo->comm, &rank);
+  return {(const ulonglong2 *)halo->share->memory[rank] + (halo->number % 2 ? 0 : halo->room), halo->share->givenup, halo->number};
+}
+
+PetscErrorCode IDRSHaloDestroy(IDRSHalo *halo)
+{
+  PetscFunctionBegin;
+  if (*halo) {
+    PetscCallCUDA(cudaFree((*halo)->index));
+    PetscCallCUDA(cudaFree((*halo)->to));
+    PetscCall(IDRSPeersReturnShare(&(*halo)->share));
+    PetscCall(PetscCommDestroy(&(*halo)->comm));
+  }
+  PetscCall(PetscFree(*halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

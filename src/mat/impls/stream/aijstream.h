@@ -1,0 +1,61 @@
+/*
+   MATAIJSTREAM: a MATAIJ in the memory of the host that multiplies vectors on the GPU
+*/
+#pragma once
+
+#include <petsc/private/matimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsstream.h>
+
+/* Functions of MATAIJ, by name, that give an assembled matrix other arrays */
+#define MATSTREAM_FUNCTIONS 5
+
+/* In the matrix's spptr. The parent is MATSEQAIJ or MATMPIAIJ */
+typedef struct {
+  struct _MatOps parent;
+  void (*functions[MATSTREAM_FUNCTIONS])(void); /* of the parent; NULL: PETSc has none of this name */
+  /* Settings */
+  PetscReal chunk;    /* bytes */
+  PetscInt  columns;  /* the fewest bits of them */
+  PetscReal memory;   /* bytes, or 0: half of what is free at the first product */
+  PetscBool pageable; /* the memory of the host is not registered */
+  /* Where products are computed; no ops: on the host, as MATAIJ has them */
+  const IDRSStreamDeviceOps *ops;
+  void                      *device; /* of a test, or NULL */
+  /* One process */
+  IDRSStream       stream; /* NULL: no product yet */
+  PetscObjectState state, nonzerostate;
+  size_t           taken; /* bytes of the memory that copies of the matrix have */
+  /* Several: the block outside the diagonal, where the vectors are, and the entries that it takes from other processes */
+  Mat              off;
+  PetscObjectId    offid; /* the block on the host, and its state */
+  PetscObjectState offstate;
+  VecScatter       scatter;
+  Vec              ghosts, own;
+} Mat_AIJStream;
+
+PETSC_INTERN PetscErrorCode MatCreate_SeqAIJStream(Mat);
+PETSC_INTERN PetscErrorCode MatCreate_MPIAIJStream(Mat);
+PETSC_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat, MatType, MatReuse, Mat *);
+
+/* For both types */
+PETSC_INTERN PetscErrorCode MatStreamBegin_Private(Mat, MatType);
+PETSC_INTERN PetscErrorCode MatStreamEnd_Private(Mat, MatType);
+PETSC_INTERN PetscErrorCode MatStreamTakes_Private(Mat, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode MatStreamViewCounts_Private(Mat, Mat, PetscViewer);
+PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
+
+/* For the sequential one */
+PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
+PETSC_INTERN PetscErrorCode MatStreamProduct_Private(Mat, const PetscScalar *, PetscScalar *);
+
+/* Memory of the GPU for a copy of the matrix, out of that of the stream */
+PETSC_INTERN PetscErrorCode MatStreamTake_Private(Mat, size_t, PetscBool *);
+PETSC_INTERN PetscErrorCode MatStreamGive_Private(Mat, size_t);
+
+/* For the parallel one: its diagonal block as a sequential one, with the same settings */
+PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
+
+/* For tests: products on another device */
+PETSC_EXTERN PetscErrorCode MatStreamSetDevice_Private(Mat, const IDRSStreamDeviceOps *, void *);

@@ -1,0 +1,264 @@
+/*
+   A GPU as the device of streamed matrices: copies on a stream of their own, computations on that of PETSc, events between them
+*/
+#include <petscidrs/private/idrscompat.h>
+#include "../../../sys/device/stream.h"
+#include "streamcuda.h"
+#include "streamlevel.cuh"
+#include <unistd.h>
+
+/* Whole pages inside of some memory of the host: those at its borders may belong to others, too */
+typedef struct {
+  const char *memory, *begin, *end;
+} Pinned;
+
+#define MOST_PINNED 2
+
+typedef struct {
+  PetscBool    pageable; /* nothing is pinned */
+  cudaStream_t copies;
+  cudaEvent_t  arrived; /* of the last chunk */
+  PetscInt     nslots;
+  cudaEvent_t *released; /* of each slot */
+  Pinned       pinned[MOST_PINNED];
+} Device;
+
+PetscErrorCode IDRSStreamDeviceExists_CUDA(PetscBool *exists)
+{
+  int count = 0;
+
+  PetscFunctionBegin;
+  *exists = (PetscBool)(cudaGetDeviceCount(&count) == cudaSuccess && count > 0);
+  if (!*exists) (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSStreamDeviceCreate_CUDA(PetscBool pageable, void **newdevice)
+{
+  Device *device;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&device));
+  device->pageable = pageable;
+  *newdevice       = device;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The stream and the events that exist while the device is used */
+static PetscErrorCode DeviceSetUp(Device *device)
+{
+  PetscFunctionBegin;
+  if (!device->copies) PetscCallCUDA(cudaStreamCreateWithFlags(&device->copies, cudaStreamNonBlocking));
+  if (!device->arrived) PetscCallCUDA(cudaEventCreateWithFlags(&device->arrived, cudaEventDisableTiming));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceDestroy_CUDA(void *ctx)
+{
+  Device *device = (Device *)ctx;
+
+  PetscFunctionBegin;
+  for (PetscInt slot = 0; slot < device->nslots; slot++) PetscCallCUDA(cudaEventDestroy(device->released[slot]));
+  PetscCall(PetscFree(device->released));
+  if (device->arrived) PetscCallCUDA(cudaEventDestroy(device->arrived));
+  if (device->copies) PetscCallCUDA(cudaStreamDestroy(device->copies));
+  PetscCall(PetscFree(device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceAvailable_CUDA(void *ctx, size_t *bytes)
+{
+  size_t all;
+
+  PetscFunctionBegin;
+  (void)ctx;
+  PetscCallCUDA(cudaMemGetInfo(bytes, &all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceMalloc_CUDA(void *ctx, size_t bytes, void **memory)
+{
+  const cudaError_t error = cudaMalloc(memory, PetscMax(bytes, 1));
+
+  PetscFunctionBegin;
+  (void)ctx;
+  if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
+  PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no %g bytes left for a streamed matrix: take a smaller -mat_stream_memory", (double)bytes);
+  PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* cudaFree() waits for all of the device */
+static PetscErrorCode DeviceFree_CUDA(void *ctx, void *memory)
+{
+  PetscFunctionBegin;
+  (void)ctx;
+  PetscCallCUDA(cudaFree(memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory that somebody else has registered stays that somebody's */
+static PetscErrorCode DevicePin_CUDA(void *ctx, const void *memory, size_t bytes)
+{
+  Device      *device = (Device *)ctx;
+  const size_t page   = (size_t)sysconf(_SC_PAGESIZE);
+  Pinned       pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page), (const char *)(((size_t)memory + bytes) / page * page)};
+  cudaError_t  error;
+
+  PetscFunctionBegin;
+  if (device->pageable || pinned.end <= pinned.begin) PetscFunctionReturn(PETSC_SUCCESS);
+  error = cudaHostRegister((void *)pinned.begin, (size_t)(pinned.end - pinned.begin), cudaHostRegisterDefault);
+  if (error == cudaErrorHostMemoryAlreadyRegistered) {
+    (void)cudaGetLastError();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  PetscCheck(error == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_SYS, "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or take -mat_stream_pageable, which is several times slower",
+             (double)(pinned.end - pinned.begin), cudaGetErrorString(error));
+  for (int i = 0; i < MOST_PINNED; i++) {
+    if (device->pinned[i].memory) continue;
+    device->pinned[i] = pinned;
+    break;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceUnpin_CUDA(void *ctx, const void *memory)
+{
+  Device *device = (Device *)ctx;
+
+  PetscFunctionBegin;
+  for (int i = 0; i < MOST_PINNED; i++) {
+    Pinned pinned = device->pinned[i];
+
+    if (!pinned.memory || pinned.memory != (const char *)memory) continue;
+    device->pinned[i].memory = NULL;
+    PetscCallCUDA(cudaHostUnregister((void *)pinned.begin));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceReuse_CUDA(void *ctx, PetscInt slot)
+{
+  Device *device = (Device *)ctx;
+
+  PetscFunctionBegin;
+  PetscCall(DeviceSetUp(device));
+  if (slot < device->nslots) PetscCallCUDA(cudaStreamWaitEvent(device->copies, device->released[slot], 0)); /* at once where it was never recorded */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy must not cross the border between registered memory and other */
+static PetscErrorCode DeviceCopy_CUDA(void *ctx, void *to, const void *from, size_t bytes)
+{
+  Device     *device = (Device *)ctx;
+  const char *begin = (const char *)from, *end = begin + bytes;
+  char       *place = (char *)to;
+
+  PetscFunctionBegin;
+  while (begin < end) {
+    const char *stop = end;
+
+    for (int i = 0; i < MOST_PINNED; i++) {
+      const Pinned *pinned = &device->pinned[i];
+
+      if (!pinned->memory) continue;
+      if (begin < pinned->begin && stop > pinned->begin) stop = pinned->begin;
+      else if (begin >= pinned->begin && begin < pinned->end && stop > pinned->end) stop = pinned->end;
+    }
+    PetscCallCUDA(cudaMemcpyAsync(place, begin, (size_t)(stop - begin), cudaMemcpyHostToDevice, device->copies));
+    place += stop - begin;
+    begin = stop;
+  }
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceArrived_CUDA(void *ctx, PetscInt slot)
+{
+  Device      *device = (Device *)ctx;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  (void)slot;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaEventRecord(device->arrived, device->copies));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, device->arrived, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+template <typename Code>
+static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
+{
+  const IDRSStreamChunk                  *chunk = task->chunk;
+  const IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
+  const uint32_t                          tile  = IDRSStreamTile<Code, PetscScalar>(*chunk);
+  static bool                             asked = false;
+
+  PetscFunctionBegin;
+  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(IDRSStreamKernel<Code>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
+  asked = true;
+  IDRSStreamKernel<Code><<<(unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, tile * (sizeof(PetscScalar) + sizeof(Code)), stream>>>(A, *task, tile);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
+{
+  const IDRSStreamChunk *chunk = task->chunk;
+  cudaStream_t           stream;
+
+  PetscFunctionBegin;
+  (void)ctx;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (chunk->width == 1) PetscCall(LaunchLevel<uint8_t>(task, stream));
+  else if (chunk->width == 2) PetscCall(LaunchLevel<uint16_t>(task, stream));
+  else PetscCall(LaunchLevel<uint32_t>(task, stream));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)chunk->entries + (PetscLogDouble)chunk->rows * (task->product ? 0.0 : 2.0 + (task->inverse ? 1.0 : 0.0) + (task->before.array ? 2.0 : 0.0) + (task->y ? 2.0 : 0.0))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceRelease_CUDA(void *ctx, PetscInt slot)
+{
+  Device      *device = (Device *)ctx;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  if (slot >= device->nslots) {
+    PetscCall(PetscRealloc((size_t)(slot + 1) * sizeof(*device->released), &device->released));
+    for (; device->nslots <= slot; device->nslots++) PetscCallCUDA(cudaEventCreateWithFlags(&device->released[device->nslots], cudaEventDisableTiming));
+  }
+  PetscCallCUDA(cudaEventRecord(device->released[slot], stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceFinish_CUDA(void *ctx)
+{
+  Device *device = (Device *)ctx;
+
+  PetscFunctionBegin;
+  if (device->copies) PetscCallCUDA(cudaStreamSynchronize(device->copies));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const IDRSStreamDeviceOps IDRSStreamDevice_CUDA = {
+  PetscDesignatedInitializer(name, "cuda"),
+  PetscDesignatedInitializer(memtype, PETSC_MEMTYPE_CUDA),
+  PetscDesignatedInitializer(available, DeviceAvailable_CUDA),
+  PetscDesignatedInitializer(malloc, DeviceMalloc_CUDA),
+  PetscDesignatedInitializer(free, DeviceFree_CUDA),
+  PetscDesignatedInitializer(pin, DevicePin_CUDA),
+  PetscDesignatedInitializer(unpin, DeviceUnpin_CUDA),
+  PetscDesignatedInitializer(reuse, DeviceReuse_CUDA),
+  PetscDesignatedInitializer(copy, DeviceCopy_CUDA),
+  PetscDesignatedInitializer(arrived, DeviceArrived_CUDA),
+  PetscDesignatedInitializer(compute, DeviceCompute_CUDA),
+  PetscDesignatedInitializer(release, DeviceRelease_CUDA),
+  PetscDesignatedInitializer(finish, DeviceFinish_CUDA),
+  PetscDesignatedInitializer(destroy, DeviceDestroy_CUDA),
+};
+// clang-format on

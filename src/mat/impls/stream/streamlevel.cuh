@@ -1,0 +1,155 @@
+/*
+   One level of one chunk: the kernel. A thread has a row; a block reads the entries of its rows in tiles to shared memory, one after the other as they lie, and its
+   threads take from there what belongs to their rows. So the sum of a row has the order of its columns, whatever the tiles are. A block with a row of more than
+   IDRS_STREAM_LONG entries does without tiles: all its threads share such a row, and how depends on the row alone.
+
+   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. No PETSc call.
+*/
+#pragma once
+
+#include "../../../sys/device/target.cuh"
+#include "../../cuda/values.cuh"
+#include <petscidrs/private/idrsstream.h>
+
+#define IDRS_STREAM_THREADS    256
+#define IDRS_STREAM_LONG       4096
+#define IDRS_STREAM_TILE_BYTES 86016 /* shared memory for the most entries of a tile, 7168 of 12 bytes */
+
+/* A chunk on the device */
+template <typename Code, typename Value>
+struct IDRSStreamRows {
+  const uint32_t *offsets;
+  const int32_t  *table;
+  const Code     *codes;
+  const Value    *values;
+  int32_t         row, rows, differences;
+
+  IDRSStreamRows(const IDRSStreamChunk &chunk, const char *packed, const void *entries)
+    : offsets((const uint32_t *)packed), table((const int32_t *)(offsets + chunk.rows + 1)), codes((const Code *)(table + chunk.differences)), values((const Value *)entries), row((int32_t)chunk.row), rows((int32_t)chunk.rows),
+      differences((int32_t)chunk.differences)
+  {
+  }
+};
+
+/* Entries of a tile: those of a block's rows, if they are of the average length, rounded up */
+template <typename Code, typename Value>
+static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
+{
+  const size_t average = (chunk.entries + (size_t)chunk.rows - 1) / (size_t)chunk.rows, most = IDRS_STREAM_TILE_BYTES / (sizeof(Code) + sizeof(Value)) / IDRS_STREAM_THREADS * IDRS_STREAM_THREADS;
+
+  return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, most);
+}
+
+/* Where columns are found: in shared memory for codes of 8 bits, in that of the device for 16 bits, and there is none for 32 */
+template <typename Code>
+static __device__ __forceinline__ int32_t IDRSStreamColumn(const int32_t *table, int32_t row, Code code)
+{
+  if (sizeof(Code) == 4) return (int32_t)code;
+  return row + table[code];
+}
+
+static __device__ __forceinline__ size_t IDRSStreamPlace(const IDRSStreamLevel &level, int32_t row)
+{
+  const PetscInt place = row - level.begin;
+
+  return (size_t)(place >= level.rows ? place - level.rows : place);
+}
+
+template <typename Value>
+static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last, int32_t column)
+{
+  *sum += IDRSWiden(value) * IDRSLoadConstant(last.array + IDRSStreamPlace(last, column));
+}
+
+/* sum += entries p, p + stride, ... of a row, from the memory of the device */
+template <typename Code, typename Value>
+static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end, uint32_t stride, PetscScalar *sum)
+{
+  for (; p < end; p += stride) IDRSStreamAdd(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
+}
+
+/* By a block: the sum of a long row, for all threads */
+template <typename Code, typename Value>
+static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t r)
+{
+  __shared__ __align__(16) PetscReal parts[IDRS_STREAM_THREADS / IDRS_WARP][sizeof(PetscScalar) / sizeof(PetscReal)];
+  PetscScalar                        sum = 0.0;
+
+  IDRSStreamAddEntries(A, table, last, A.row + r, A.offsets[r] + threadIdx.x, A.offsets[r + 1], IDRS_STREAM_THREADS, &sum);
+  sum = IDRSWarpSum<IDRS_WARP>(sum);
+  if (threadIdx.x % IDRS_WARP == 0) *(PetscScalar *)parts[threadIdx.x / IDRS_WARP] = sum;
+  __syncthreads();
+  sum = 0.0;
+  for (int warp = 0; warp < IDRS_STREAM_THREADS / IDRS_WARP; warp++) sum += *(const PetscScalar *)parts[warp];
+  __syncthreads();
+  return sum;
+}
+
+/* By a block: the sum of the entries of each thread's row, first row of the block plus the thread; memory is shared, for so many entries of a tile */
+template <typename Code, typename Value>
+static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel, uint32_t tile, unsigned char *memory)
+{
+  __shared__ int32_t smalltable[sizeof(Code) == 1 ? 256 : 1];
+
+  Value         *values = (Value *)memory;
+  Code          *codes  = (Code *)(values + tile);
+  const int32_t  first = (int32_t)blockIdx.x * IDRS_STREAM_THREADS, r = first + (int32_t)threadIdx.x, count = min(IDRS_STREAM_THREADS, A.rows - first);
+  const bool     mine  = r < A.rows;
+  const uint32_t begin = mine ? A.offsets[r] : 0, end = mine ? A.offsets[r + 1] : 0;
+  const int32_t *table = A.table;
+  PetscScalar    sum   = 0.0;
+
+  if (sizeof(Code) == 1) {
+    if ((int32_t)threadIdx.x < A.differences) smalltable[threadIdx.x] = A.table[threadIdx.x];
+    table = smalltable;
+  }
+  if (__syncthreads_or(end - begin > IDRS_STREAM_LONG)) {
+    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries(A, table, lastlevel, A.row + r, begin, end, 1, &sum);
+    for (int32_t other = first; other < first + count; other++) {
+      if (A.offsets[other + 1] - A.offsets[other] <= IDRS_STREAM_LONG) continue;
+      const PetscScalar all = IDRSStreamLongRow(A, table, lastlevel, other);
+
+      if (other == r) sum = all;
+    }
+  } else {
+    const uint32_t last = A.offsets[first + count];
+
+    for (uint32_t base = A.offsets[first]; base < last; base += tile) {
+      const uint32_t here = min(tile, last - base), from = max(begin, base), to = min(end, base + here);
+
+      for (uint32_t p = threadIdx.x; p < here; p += IDRS_STREAM_THREADS) {
+        values[p] = A.values[base + p];
+        codes[p]  = A.codes[base + p];
+      }
+      __syncthreads();
+#pragma unroll 4
+      for (uint32_t p = from; p < to; p++) IDRSStreamAdd(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
+      __syncthreads();
+    }
+  }
+  return sum;
+}
+
+/* What a row does with the sum of its entries */
+static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &task, int32_t row, PetscScalar sum)
+{
+  if (!task.product) {
+    const PetscScalar last = IDRSLoadConstant(task.last.array + IDRSStreamPlace(task.last, row));
+
+    if (task.inverse) sum *= IDRSLoadConstant(task.inverse + row);
+    sum = task.gamma * (sum - task.theta * last);
+    if (task.before.array) sum -= task.mu * task.before.array[IDRSStreamPlace(task.before, row)];
+    if (task.y) task.y[row] = (task.begins ? task.first * last : task.y[row]) + task.c * sum;
+  }
+  if (task.next.array) task.next.array[IDRSStreamPlace(task.next, row)] = sum;
+}
+
+template <typename Code>
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
+  const PetscScalar                             sum = IDRSStreamSum(A, task.last, tile, memory);
+
+  if (r < A.rows) IDRSStreamFinish(task, A.row + r, sum);
+}

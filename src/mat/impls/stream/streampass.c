@@ -1,0 +1,289 @@
+/*
+   Memory of the device, and the passes: each step of the schedule in its order, where only copies and computations wait for each other. The host waits for the
+   copies at the end of a pass, so that the values of the matrix may change then
+*/
+#include <petscidrs/private/idrsstream.h>
+#include <petscidrs/private/idrscompat.h>
+
+/*
+   IDRSStreamCreate - A matrix that is streamed
+
+   Input Parameters:
++  pattern - its rows; it belongs to the stream from now on
+.  values  - its values, in the memory of the host; they may change between passes
+.  limit   - bytes of the device's memory, or 0: half of what is free at the first pass
+.  ops     - the device
+-  device  - what the device keeps; it belongs to the stream from now on
+
+   Output Parameter:
+.  newstream - the stream
+*/
+PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops, void *device, IDRSStream *newstream)
+{
+  IDRSStream stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&stream));
+  stream->pattern = pattern;
+  stream->values  = values;
+  stream->limit   = limit;
+  stream->ops     = ops;
+  stream->device  = device;
+  PetscCall(PetscCalloc2(pattern->nchunks, &stream->places, pattern->nchunks, &stream->present));
+  *newstream = stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies may be made from the memory of the host */
+static PetscErrorCode Pin(IDRSStream stream)
+{
+  PetscFunctionBegin;
+  if (stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
+  stream->pinned = PETSC_TRUE; /* also where only one of them is, after an error */
+  PetscCall((*stream->ops->pin)(stream->device, stream->values, stream->pattern->entries * sizeof(PetscScalar)));
+  PetscCall((*stream->ops->pin)(stream->device, stream->pattern->packed, stream->pattern->packedbytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamUnpin - The memory of the host may be freed or moved; the next pass pins it again */
+PetscErrorCode IDRSStreamUnpin(IDRSStream stream)
+{
+  PetscFunctionBegin;
+  if (!stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*stream->ops->finish)(stream->device));
+  PetscCall((*stream->ops->unpin)(stream->device, stream->values));
+  PetscCall((*stream->ops->unpin)(stream->device, stream->pattern->packed));
+  stream->pinned = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Resident chunks are sent again */
+static PetscErrorCode Forget(IDRSStream stream)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamSetValues - Other values of the same matrix, or the same array with values that have changed */
+PetscErrorCode IDRSStreamSetValues(IDRSStream stream, const PetscScalar values[])
+{
+  PetscFunctionBegin;
+  if (values != stream->values) PetscCall(IDRSStreamUnpin(stream));
+  stream->values = values;
+  PetscCall(Forget(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The memory of the device, once nothing works on it, and what is known of it */
+static PetscErrorCode FreeMemory(IDRSStream stream)
+{
+  char *memory = stream->memory;
+
+  PetscFunctionBegin;
+  stream->memory = NULL;
+  stream->wanted = 0;
+  for (PetscInt l = 0; l <= IDRS_STREAM_LEVELS; l++) PetscCall(IDRSStreamScheduleDestroy(&stream->schedules[l]));
+  PetscCall(Forget(stream));
+  if (memory) PetscCall((*stream->ops->free)(stream->device, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one */
+PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
+{
+  PetscFunctionBegin;
+  PetscCall(FreeMemory(stream));
+  stream->limit = limit;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After an error the memory of the host is unpinned, whatever else fails, and the next pass sends all chunks */
+static void Abandon(IDRSStream stream)
+{
+  (void)Forget(stream);
+  if (IDRSStreamUnpin(stream)) {
+    (void)(*stream->ops->unpin)(stream->device, stream->values);
+    (void)(*stream->ops->unpin)(stream->device, stream->pattern->packed);
+    stream->pinned = PETSC_FALSE;
+  }
+}
+
+PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
+{
+  PetscFunctionBegin;
+  if (!*stream) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamUnpin(*stream));
+  PetscCall(FreeMemory(*stream));
+  PetscCall((*(*stream)->ops->destroy)((*stream)->device));
+  PetscCall(PetscFree2((*stream)->places, (*stream)->present));
+  PetscCall(IDRSStreamPatternDestroy(&(*stream)->pattern));
+  PetscCall(PetscFree(*stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FindLimit(IDRSStream stream)
+{
+  PetscFunctionBegin;
+  if (stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*stream->ops->available)(stream->device, &stream->limit));
+  stream->limit = PetscMax(stream->limit / 2, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamTake - Leaves so many bytes of its memory to somebody else, if it has enough for passes with one level then */
+PetscErrorCode IDRSStreamTake(IDRSStream stream, size_t bytes, PetscBool *taken)
+{
+  IDRSStreamLayout layout;
+
+  PetscFunctionBegin;
+  *taken = PETSC_FALSE;
+  PetscCall(FindLimit(stream));
+  if (bytes >= stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamFit(stream->pattern, stream->limit - bytes, 1, &layout));
+  *taken = (PetscBool)(layout.levels > 0);
+  if (*taken) PetscCall(IDRSStreamSetLimit(stream, stream->limit - bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSStreamReserve - Memory for passes with so many levels, or with as many as fit. Where a pass before had more, it keeps that memory: the resident chunks stay
+   those that they are
+
+   Input Parameters:
++  stream - the stream
+-  wanted - levels
+
+   Output Parameter:
+.  levels - the most that a pass can have
+*/
+PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *levels)
+{
+  IDRSStreamPattern pattern = stream->pattern;
+  IDRSStreamLayout  layout;
+  size_t            place, bytes;
+
+  PetscFunctionBegin;
+  *levels = stream->layout.levels;
+  if (wanted <= stream->wanted) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(FindLimit(stream));
+  PetscCall(IDRSStreamFit(pattern, stream->limit, wanted, &layout));
+  bytes = IDRSStreamLayoutBytes(&layout);
+  PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM, "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
+             (double)stream->limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
+  PetscCall(FreeMemory(stream));
+  PetscCall((*stream->ops->malloc)(stream->device, bytes, (void **)&stream->memory));
+  place = layout.slotbytes + layout.ringbytes;
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    stream->places[c] = place;
+    if (IDRSStreamResident(pattern, layout.residents, c)) place += IDRSStreamChunkBytes(&pattern->chunks[c]);
+  }
+  stream->layout = layout;
+  stream->wanted = wanted;
+  *levels        = layout.levels;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where a chunk is on the device */
+static char *ChunkMemory(IDRSStream stream, const IDRSStreamStep *step)
+{
+  return stream->memory + (step->slot < 0 ? stream->places[step->chunk] : (size_t)step->slot * stream->pattern->slotbytes);
+}
+
+/* A chunk to its slot, or to its place for good if it is not there; resident chunks have a number behind the slots */
+static PetscErrorCode Send(IDRSStream stream, const IDRSStreamStep *step)
+{
+  const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
+  const PetscInt         slot  = step->slot < 0 ? stream->layout.slots : step->slot;
+  char                  *to    = ChunkMemory(stream, step);
+
+  PetscFunctionBegin;
+  if (step->slot < 0 && stream->present[step->chunk]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*stream->ops->reuse)(stream->device, slot));
+  PetscCall((*stream->ops->copy)(stream->device, to, stream->pattern->packed + chunk->packed, chunk->packedbytes));
+  PetscCall((*stream->ops->copy)(stream->device, to + IDRSStreamValuesPlace(chunk), stream->values + chunk->entry, chunk->entries * sizeof(PetscScalar)));
+  PetscCall((*stream->ops->arrived)(stream->device, slot));
+  if (step->slot < 0) stream->present[step->chunk] = PETSC_TRUE;
+  stream->counts.sends++;
+  stream->counts.bytes += (PetscLogDouble)(chunk->packedbytes + chunk->entries * sizeof(PetscScalar));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Level j of a pass, -1 and 0 those that it begins with; live is its first row that is there, or one that is asked for */
+static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, PetscInt j, PetscInt live)
+{
+  IDRSStreamLevel level = {.begin = 0, .rows = PETSC_MAX_INT};
+
+  if (j <= 0) level.array = (PetscScalar *)(j ? sequence->before : sequence->x); /* which are only read */
+  else level.array = sequence->v[j - 1];
+  if (j > 0 && !level.array && j < schedule->levels) {
+    level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes + (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
+    level.rows  = schedule->rows;
+    level.begin = live / schedule->rows * schedule->rows;
+  }
+  return level;
+}
+
+static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, const IDRSStreamStep *step)
+{
+  const PetscInt         j     = sequence->begin + step->level; /* in the sequence */
+  const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
+  IDRSStreamTask         task  = {.chunk = chunk, .memory = ChunkMemory(stream, step), .product = sequence->product, .inverse = sequence->inverse, .y = sequence->y};
+
+  PetscFunctionBegin;
+  task.last = Level(stream, sequence, schedule, step->level - 1, step->live);
+  task.next = Level(stream, sequence, schedule, step->level, chunk->row);
+  if (!task.product) {
+    task.gamma  = sequence->gamma[j - 1];
+    task.theta  = sequence->theta[j - 1];
+    task.mu     = sequence->mu[j - 1];
+    task.begins = (PetscBool)(j == 1);
+    if (task.y) {
+      task.first = sequence->c[0];
+      task.c     = sequence->c[j];
+    }
+    if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row);
+  }
+  if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
+  else PetscCall((*stream->ops->compute)(stream->device, &task));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All steps of a pass */
+static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
+{
+  IDRSStreamSchedule schedule;
+
+  PetscFunctionBegin;
+  PetscCall(Pin(stream));
+  if (!stream->schedules[sequence->levels]) PetscCall(IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
+  schedule = stream->schedules[sequence->levels];
+  for (PetscInt s = 0; s < schedule->nsteps; s++) {
+    const IDRSStreamStep *step = &schedule->steps[s];
+
+    if (!step->level) PetscCall(Send(stream, step));
+    else PetscCall(Compute(stream, sequence, schedule, step));
+    if (step->last && step->slot >= 0) PetscCall((*stream->ops->release)(stream->device, step->slot));
+  }
+  PetscCall((*stream->ops->release)(stream->device, stream->layout.slots));
+  PetscCall((*stream->ops->finish)(stream->device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamPass - Some levels of a sequence, not more than IDRSStreamReserve() has given, in one pass */
+PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *sequence)
+{
+  PetscErrorCode ierr;
+  PetscLogDouble begin, end;
+
+  PetscFunctionBegin;
+  PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
+  PetscCall(PetscTime(&begin));
+  ierr = Run(stream, sequence);
+  if (ierr) Abandon(stream);
+  PetscCall(ierr);
+  PetscCall(PetscTime(&end));
+  stream->counts.passes++;
+  stream->counts.seconds += end - begin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

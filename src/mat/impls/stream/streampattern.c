@@ -1,0 +1,204 @@
+/*
+   Rows in chunks, and the columns of a chunk packed: codes of 8 or 16 bits for the differences (column - row), where a chunk has few of them, as those of grids
+*/
+#include <petscidrs/private/idrsstream.h>
+#include <petscidrs/private/idrscompat.h>
+
+#define MOST_DIFFERENCES 65536
+#define PLACES           (4 * MOST_DIFFERENCES) /* of the hash table, a power of 2 */
+
+/* The differences of a chunk, in the order of their appearance, and where each of them is in that order */
+typedef struct {
+  PetscInt  count;
+  int32_t  *differences;  /* MOST_DIFFERENCES + 1 */
+  int32_t  *keys, *codes; /* of each place; code -1 for none */
+  PetscInt *taken;        /* places */
+} Codes;
+
+static PetscErrorCode CodesCreate(Codes *codes)
+{
+  PetscFunctionBegin;
+  codes->count = 0;
+  PetscCall(PetscMalloc4(MOST_DIFFERENCES + 1, &codes->differences, PLACES, &codes->keys, PLACES, &codes->codes, MOST_DIFFERENCES + 1, &codes->taken));
+  for (PetscInt place = 0; place < PLACES; place++) codes->codes[place] = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CodesDestroy(Codes *codes)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree4(codes->differences, codes->keys, codes->codes, codes->taken));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void CodesClear(Codes *codes)
+{
+  for (PetscInt i = 0; i < codes->count; i++) codes->codes[codes->taken[i]] = -1;
+  codes->count = 0;
+}
+
+/* The code of a difference, which is new if it is the old count */
+static inline int32_t CodesGet(Codes *codes, int32_t difference)
+{
+  uint32_t place = (uint32_t)difference * 2654435761u >> 14;
+
+  for (; codes->codes[place] >= 0; place = (place + 1) % PLACES) {
+    if (codes->keys[place] == difference) return codes->codes[place];
+  }
+  codes->keys[place]               = difference;
+  codes->taken[codes->count]       = (PetscInt)place;
+  codes->differences[codes->count] = difference;
+  codes->codes[place]              = (int32_t)codes->count;
+  return (int32_t)codes->count++;
+}
+
+/* The differences of the entries of a chunk, up to one too many */
+static void CodesCollect(Codes *codes, const IDRSStreamChunk *chunk, const PetscInt i[], const PetscInt j[])
+{
+  CodesClear(codes);
+  for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) {
+    for (PetscInt p = i[row]; p < i[row + 1]; p++) {
+      (void)CodesGet(codes, (int32_t)(j[p] - row));
+      if (codes->count > MOST_DIFFERENCES) return;
+    }
+  }
+}
+
+/* Rows from this one on for a chunk of so many bytes, with columns of 32 bits; one row at least */
+static PetscInt ChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t bytes)
+{
+  PetscInt end = row + 1;
+
+  for (; end < n; end++) {
+    const size_t entries = (size_t)(i[end + 1] - i[row]);
+
+    if (entries * (sizeof(PetscScalar) + sizeof(uint32_t)) + (size_t)(end + 2 - row) * sizeof(uint32_t) > bytes || entries > UINT32_MAX) break;
+  }
+  return end - row;
+}
+
+/* The chunk that has this row; they are in ascending order */
+static PetscInt ChunkOf(IDRSStreamPattern pattern, PetscInt row)
+{
+  PetscInt low = 0, high = pattern->nchunks;
+
+  while (high - low > 1) {
+    const PetscInt middle = (low + high) / 2;
+
+    if (pattern->chunks[middle].row <= row) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/* The chunks that each chunk has columns in, itself included, and then with the chunks behind or before it */
+static void FindFrontiers(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[])
+{
+  IDRSStreamChunk *chunks = pattern->chunks;
+
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    PetscInt low = chunks[c].row, high = chunks[c].row;
+
+    for (PetscInt p = i[chunks[c].row]; p < i[chunks[c].row + chunks[c].rows]; p++) {
+      low  = PetscMin(low, j[p]);
+      high = PetscMax(high, j[p]);
+    }
+    chunks[c].least = ChunkOf(pattern, low);
+    chunks[c].most  = PetscMax(ChunkOf(pattern, high), c ? chunks[c - 1].most : 0);
+  }
+  for (PetscInt c = pattern->nchunks - 2; c >= 0; c--) chunks[c].least = PetscMin(chunks[c].least, chunks[c + 1].least);
+}
+
+/* Width of the columns, and sizes */
+static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, PetscInt narrowest, Codes *codes, const PetscInt i[], const PetscInt j[])
+{
+  CodesCollect(codes, chunk, i, j);
+  chunk->width       = PetscMax(codes->count <= 256 ? 1 : codes->count <= MOST_DIFFERENCES ? 2 : 4, narrowest);
+  chunk->differences = chunk->width == 4 ? 0 : codes->count;
+  chunk->packed      = pattern->packedbytes;
+  chunk->packedbytes = (size_t)(chunk->rows + 1) * sizeof(uint32_t) + (size_t)chunk->differences * sizeof(int32_t) + chunk->entries * (size_t)chunk->width;
+  pattern->packedbytes += IDRSStreamAlign(chunk->packedbytes);
+  pattern->slotbytes = PetscMax(pattern->slotbytes, IDRSStreamChunkBytes(chunk));
+  pattern->bytes += IDRSStreamChunkBytes(chunk);
+}
+
+static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, Codes *codes, const PetscInt i[], const PetscInt j[])
+{
+  uint32_t *offsets = (uint32_t *)(pattern->packed + chunk->packed);
+  int32_t  *table   = (int32_t *)(offsets + chunk->rows + 1);
+  uint8_t  *code8   = (uint8_t *)(table + chunk->differences);
+  uint16_t *code16  = (uint16_t *)code8;
+  uint32_t *column  = (uint32_t *)code8;
+
+  CodesClear(codes);
+  offsets[0] = 0;
+  for (PetscInt r = 0; r < chunk->rows; r++) {
+    const PetscInt row = chunk->row + r;
+
+    offsets[r + 1] = (uint32_t)((size_t)i[row + 1] - chunk->entry);
+    for (PetscInt p = i[row]; p < i[row + 1]; p++) {
+      if (chunk->width == 1) *code8++ = (uint8_t)CodesGet(codes, (int32_t)(j[p] - row));
+      else if (chunk->width == 2) *code16++ = (uint16_t)CodesGet(codes, (int32_t)(j[p] - row));
+      else *column++ = (uint32_t)j[p];
+    }
+  }
+  for (PetscInt d = 0; d < chunk->differences; d++) table[d] = codes->differences[d];
+}
+
+/*
+   IDRSStreamPatternCreate - Chunks of rows, with columns packed
+
+   Input Parameters:
++  n       - number of rows
+.  columns - number of columns
+.  i       - where rows begin
+.  j       - columns
+.  bytes   - about what a chunk takes on the device
+-  narrowest - columns have so many bytes, 1, 2 or 4, or more
+
+   Output Parameter:
+.  newpattern - the pattern; i and j are not needed any more
+*/
+PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes, PetscInt narrowest, IDRSStreamPattern *newpattern)
+{
+  IDRSStreamPattern pattern;
+  Codes             codes;
+  PetscInt          row;
+
+  PetscFunctionBegin;
+  PetscCheck(PetscMax(n, columns) <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A process streams at most %d rows and columns, and this matrix has %" PetscInt_FMT " x %" PetscInt_FMT " here: take more processes", INT32_MAX, n, columns);
+  PetscCall(PetscNew(&pattern));
+  pattern->n       = n;
+  pattern->columns = columns;
+  pattern->entries = n ? (size_t)i[n] : 0;
+  for (row = 0; row < n; row += ChunkRows(row, n, i, bytes)) pattern->nchunks++;
+  PetscCall(PetscCalloc1(pattern->nchunks, &pattern->chunks));
+  row = 0;
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    IDRSStreamChunk *chunk = &pattern->chunks[c];
+
+    chunk->row     = row;
+    chunk->rows    = ChunkRows(row, n, i, bytes);
+    chunk->entry   = (size_t)i[row];
+    chunk->entries = (size_t)i[row + chunk->rows] - chunk->entry;
+    row += chunk->rows;
+  }
+  FindFrontiers(pattern, i, j);
+  PetscCall(CodesCreate(&codes));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkMeasure(pattern, &pattern->chunks[c], narrowest, &codes, i, j);
+  PetscCall(PetscMalloc1(pattern->packedbytes, &pattern->packed));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkPack(pattern, &pattern->chunks[c], &codes, i, j);
+  PetscCall(CodesDestroy(&codes));
+  *newpattern = pattern;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *pattern)
+{
+  PetscFunctionBegin;
+  if (!*pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFree((*pattern)->packed));
+  PetscCall(PetscFree((*pattern)->chunks));
+  PetscCall(PetscFree(*pattern));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

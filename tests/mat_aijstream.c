@@ -1,0 +1,509 @@
+static char help[] = "MATAIJSTREAM: a MATAIJ in every respect, whose products are computed on a device that is emulated. After each operation that changes a matrix the product is that of\n\
+a MATAIJ, and no memory is pinned that the matrix does not have any more.\n\
+  -vec_type cuda - on a GPU instead\n\n";
+
+#include "../src/mat/impls/stream/aijstream.h"
+#include "systems.h"
+#include "streamdevice.h"
+
+#define N 60
+
+static PetscBool gpu = PETSC_FALSE;
+
+/* On the emulated device */
+static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
+{
+  char options[64];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(options, sizeof(options), "-s_mat_stream_chunk 900 -s_mat_stream_memory %g", (double)memory));
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetOptionsPrefix(*A, "s_"));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, N, N));
+  PetscCall(MatSetType(*A, MATAIJSTREAM));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(DeviceCreate(RANDOM, 100000, device));
+  device->waits = PETSC_TRUE;
+  if (!gpu) PetscCall(MatStreamSetDevice_Private(*A, &deviceops, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill(Mat A, PetscInt band)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    for (PetscInt j = PetscMax(i - band, 0); j < PetscMin(i + band + 1, N); j++) PetscCall(MatSetValue(A, i, j, i == j ? (PetscScalar)6.0 : Number(5, (uint64_t)(i * N + j)), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The products of both are the same, that of A is one more pass of the device, and what is pinned is its own */
+static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
+{
+  Vec                x, y, z, w;
+  PetscReal          norm, size;
+  Mat                block = A;
+  PetscBool          sequential, stream, mine = PETSC_TRUE;
+  const PetscScalar *a;
+  PetscMPIInt        ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, ranks == 1 ? MATSEQAIJSTREAM : MATMPIAIJSTREAM, &stream));
+  PetscCall(ComplainIf(!stream, "%s: the type is %s", what, ((PetscObject)A)->type_name));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
+  if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  PetscCall(MatSeqAIJGetArrayRead(block, &a));
+  for (PetscInt place = 0; place < MOST_PINNED; place++) {
+    const IDRSStream kept = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+
+    if (device->pinned[place] && (!kept || (device->pinned[place] != (const char *)a && device->pinned[place] != kept->pattern->packed))) mine = PETSC_FALSE;
+  }
+  PetscCall(MatSeqAIJRestoreArrayRead(block, &a));
+  PetscCall(ComplainIf(!mine, "%s: memory is pinned that the matrix does not have", what));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecDuplicate(y, &w));
+  PetscCall(VecSetGeneral(x, 0.3));
+  PetscCall(VecSetGeneral(z, 0.7));
+  PetscCall(VecCopy(z, w));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(MatMultAdd(B, x, z, z));
+  PetscCall(VecNorm(z, NORM_INFINITY, &size));
+  PetscCall(VecAXPY(z, -1.0, w));
+  PetscCall(VecAXPY(z, -1.0, y));
+  PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: the product differs by %g", what, (double)norm));
+  PetscCall(MatMultAdd(A, x, w, z)); /* into another vector, and in place */
+  PetscCall(MatMultAdd(A, x, w, w));
+  PetscCall(VecAXPY(w, -1.0, z));
+  PetscCall(VecNorm(w, NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(norm != 0.0, "%s: MatMultAdd() in place differs by %g", what, (double)norm));
+  PetscCall(MatMultTranspose(A, x, y));
+  PetscCall(MatMultTranspose(B, x, z));
+  PetscCall(VecAXPY(z, -1.0, y));
+  PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: the product with the transpose differs by %g", what, (double)norm));
+  PetscCall(ComplainIf(device->wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", what, device->wrong));
+  device->wrong = 0;
+  PetscCall(VecDestroy(&w));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operations that change a matrix: its values, its nonzeros, its arrays */
+typedef enum {
+  SAME_VALUES,
+  SET_VALUES,
+  SET_SORTED,
+  SCALE,
+  ZERO_ENTRIES,
+  ZERO_ROWS,
+  SHIFT,
+  DIAGONAL_SET,
+  DIAGONAL_SCALE,
+  COPY,
+  AXPY_SAME,
+  AXPY_DIFFERENT,
+  NEW_NONZEROS,
+  STORE,
+  PREALLOCATE,
+  COO,
+  CSR,
+  LOAD,
+  ARRAY,
+  OPERATIONS
+} Change;
+static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
+
+static PetscErrorCode Apply(Mat A, Change change)
+{
+  PetscInt     begin, end, row = N / 2;
+  Mat          B;
+  Vec          d;
+  PetscViewer  viewer;
+  PetscBool    sequential;
+  PetscScalar *a;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  PetscCall(MatCreateVecs(A, &d, NULL));
+  PetscCall(VecSetGeneral(d, 0.9));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &sequential, MATSEQAIJ, MATSEQAIJSTREAM, ""));
+  switch (change) {
+  case SET_VALUES:
+    if (begin < end) PetscCall(MatSetValue(A, begin, begin, 11.0, ADD_VALUES));
+    PetscCall(MatSetValue(A, 0, 0, 0.5, ADD_VALUES)); /* by every process */
+    break;
+  case SET_SORTED:
+    PetscCall(MatSetOption(A, MAT_SORTED_FULL, PETSC_TRUE));
+    PetscCall(MatSetOption(A, MAT_SORTED_FULL, PETSC_FALSE));
+    if (begin < end) PetscCall(MatSetValue(A, begin, begin, 3.0, INSERT_VALUES));
+    break;
+  case SCALE:
+    PetscCall(MatScale(A, 1.5));
+    break;
+  case ZERO_ENTRIES:
+    PetscCall(MatZeroEntries(A));
+    break;
+  case ZERO_ROWS:
+    PetscCall(MatZeroRows(A, 1, &row, 2.0, NULL, NULL));
+    break;
+  case SHIFT:
+    PetscCall(MatShift(A, 2.5));
+    break;
+  case DIAGONAL_SET:
+    PetscCall(MatDiagonalSet(A, d, ADD_VALUES));
+    break;
+  case DIAGONAL_SCALE:
+    PetscCall(MatDiagonalScale(A, d, d));
+    break;
+  case COPY:
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(MatScale(B, -3.0));
+    PetscCall(MatCopy(B, A, SAME_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+    break;
+  case AXPY_SAME:
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(MatAXPY(A, 0.5, B, SAME_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+    break;
+  case AXPY_DIFFERENT:
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
+    PetscCall(MatSetSizes(B, PETSC_DECIDE, PETSC_DECIDE, N, N));
+    PetscCall(MatSetType(B, ((PetscObject)A)->type_name));
+    PetscCall(MatSetUp(B));
+    PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(Fill(B, 9));
+    PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+    break;
+  case NEW_NONZEROS:
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, (7 * i + 3) % N, Number(9, (uint64_t)i), ADD_VALUES));
+    break;
+  case STORE:
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
+    PetscCall(MatStoreValues(A));
+    PetscCall(MatScale(A, 4.0));
+    PetscCall(MatRetrieveValues(A));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
+    PetscCall(MatScale(A, 1.25));
+    break;
+  case PREALLOCATE:
+    PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 5, NULL, 5, NULL));
+    PetscCall(Fill(A, 2));
+    break;
+  case COO: {
+    PetscInt    i[3 * N], j[3 * N], count = 0;
+    PetscScalar v[3 * N];
+
+    for (PetscInt r = begin; r < end; r++) {
+      for (PetscInt c = 0; c < 3; c++) {
+        i[count]   = r;
+        j[count]   = (r + 7 * c) % N;
+        v[count++] = Number(8, (uint64_t)(3 * r + c));
+      }
+    }
+    PetscCall(MatSetPreallocationCOO(A, count, i, j));
+    PetscCall(MatSetValuesCOO(A, v, INSERT_VALUES));
+    break;
+  }
+  case CSR: {
+    PetscInt    i[N + 1], j[N];
+    PetscScalar v[N];
+
+    for (PetscInt r = 0; r <= end - begin; r++) i[r] = r;
+    for (PetscInt r = 0; r < end - begin; r++) {
+      j[r] = (begin + r + 4) % N;
+      v[r] = Number(12, (uint64_t)(begin + r));
+    }
+    PetscCall(MatSeqAIJSetPreallocationCSR(A, i, j, v));
+    PetscCall(MatMPIAIJSetPreallocationCSR(A, i, j, v));
+    break;
+  }
+  case LOAD:
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, "mat_aijstream.bin", FILE_MODE_WRITE, &viewer));
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(MatScale(B, -1.0));
+    PetscCall(MatView(B, viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+    PetscCall(MatDestroy(&B));
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, "mat_aijstream.bin", FILE_MODE_READ, &viewer));
+    PetscCall(MatLoad(A, viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+    break;
+  case ARRAY:
+    B = A;
+    if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &B, NULL, NULL));
+    PetscCall(MatSeqAIJGetArray(B, &a));
+    if (begin < end) a[0] += 5.0;
+    PetscCall(MatSeqAIJRestoreArray(B, &a));
+    break;
+  default:
+    break;
+  }
+  if (change == SET_VALUES || change == SET_SORTED || change == NEW_NONZEROS) {
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  }
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each operation by itself, then one after the other on the same matrix; in memory for a part of it, and for all */
+static PetscErrorCode TestChanges(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt large = 0; large < 2; large++) {
+    for (PetscInt together = 0; together < 2; together++) {
+      Mat    A = NULL, B = NULL;
+      Device device;
+
+      for (Change change = SAME_VALUES; change < OPERATIONS; change++) {
+        if (change == COO && PETSC_VERSION_LT(3, 22, 0)) continue; /* MatSetPreallocationCOO() leaks there */
+        if (!A) {
+          PetscCall(StreamCreate(&device, large ? 1e6 : 5000.0, &A));
+          PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
+          PetscCall(MatSetSizes(B, PETSC_DECIDE, PETSC_DECIDE, N, N));
+          PetscCall(MatSetType(B, MATAIJ));
+          for (PetscInt second = 0; second < 2; second++) {
+            Mat M = second ? B : A;
+
+            PetscCall(MatSeqAIJSetPreallocation(M, N, NULL));
+            PetscCall(MatMPIAIJSetPreallocation(M, N, NULL, N, NULL));
+            PetscCall(Fill(M, 2));
+          }
+          PetscCall(CheckSame("as made", A, B, &device));
+        }
+        PetscCall(Apply(A, change));
+        PetscCall(Apply(B, change));
+        PetscCall(CheckSame(changes[change], A, B, &device));
+        if (together && change < OPERATIONS - 1) continue;
+        PetscCall(MatDestroy(&B));
+        PetscCall(MatDestroy(&A));
+        PetscCall(ComplainIf(device.wrong, "%s: after the end %" PetscInt_FMT " things are pinned or allocated", changes[change], device.wrong));
+        PetscCall(DeviceDestroy(&device));
+      }
+    }
+  }
+  PetscCall(Verdict("operations that change a matrix"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Conversions, copies, factors, diagonals, submatrices, without a device: a MATAIJ */
+static PetscErrorCode TestAIJ(void)
+{
+  const char *const packages[] = {PCLU, PCILU, PCSOR};
+  Mat               A, B, C;
+  Vec               x, b, d, e;
+  PetscBool         same;
+  PetscReal         norm, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, N, N));
+  PetscCall(MatSetType(A, MATAIJSTREAM));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 3));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &same, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCall(ComplainIf(!same, "converted to MATAIJ: type %s", ((PetscObject)B)->type_name));
+  PetscCall(MatMultEqual(A, B, 3, &same));
+  PetscCall(ComplainIf(!same, "converted to MATAIJ: another matrix"));
+  PetscCall(MatConvert(B, MATAIJSTREAM, MAT_INITIAL_MATRIX, &C));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &same, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(ComplainIf(!same, "converted from MATAIJ: type %s", ((PetscObject)C)->type_name));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATAIJ: another matrix"));
+  PetscCall(MatConvert(C, MATAIJ, MAT_INPLACE_MATRIX, &C));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_INPLACE_MATRIX, &C));
+  PetscCall(MatScale(C, 2.0));
+  PetscCall(MatConvert(C, MATAIJ, MAT_REUSE_MATRIX, &B));
+  PetscCall(MatMultEqual(B, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted in place, and to a MATAIJ that exists: another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &C));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted to MATDENSE: another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatScale(B, 0.5));
+  PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatMatMultEqual(B, B, C, 3, &same));
+  PetscCall(ComplainIf(!same, "MatMatMult(): another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatPtAP(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatPtAPMultEqual(B, B, C, 3, &same));
+  PetscCall(ComplainIf(!same, "MatPtAP(): another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatCreateVecs(A, &d, &e));
+  PetscCall(MatGetDiagonal(A, d));
+  PetscCall(MatGetDiagonal(B, e));
+  PetscCall(VecAXPY(d, -1.0, e));
+  PetscCall(VecNorm(d, NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(norm != 0.0, "the diagonal differs by %g", (double)norm));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 0.2));
+  for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(packages); p++) {
+    KSP ksp, *sub;
+    PC  pc, subpc;
+
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetTolerances(ksp, 100 * PETSC_MACHINE_EPSILON, 0.0, PETSC_DEFAULT, 1000));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCBJACOBI));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
+    PetscCall(KSPGetPC(sub[0], &subpc));
+    PetscCall(PCSetType(subpc, packages[p]));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(ResidualNorm(A, b, x, &norm, &size));
+    PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON)), "%s: the residual is %g", packages[p], (double)norm));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&e));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a MATAIJ"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Settings are copied, and views tell what was done */
+static PetscErrorCode TestSettings(void)
+{
+  Mat         A, B;
+  Device      device;
+  Vec         x, y;
+  PetscViewer viewer;
+  PetscReal   numbers[4];
+  PetscInt    lines;
+
+  PetscFunctionBeginUser;
+  PetscCall(StreamCreate(&device, 5000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 3));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->memory != 5000.0, "a copy has other settings"));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  for (PetscInt pass = 0; pass < 5; pass++) PetscCall(MatMult(A, x, y));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "mat_aijstream.txt", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(MatView(A, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("mat_aijstream.txt", "passes:", 4, numbers, &lines));
+  PetscCall(ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("settings"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPOLY on a matrix that is streamed: the same as on a MATAIJ, and on one process one pass in each application */
+static PetscErrorCode TestPolynomial(void)
+{
+  const PetscReal re[] = {0.4, 0.9, 0.9, 1.3, 1.6}, im[] = {0.0, 0.3, -0.3, 0.0, 0.0};
+  Mat             M[2];
+  Device          device;
+  Vec             x, y[2];
+  PC              pc[2];
+  PetscReal       norm, size, least = 0.0;
+  PetscMPIInt     ranks;
+  PetscInt64      passes = 0;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(StreamCreate(&device, 100000.0, &M[0]));
+  PetscCall(MatSetUp(M[0]));
+  PetscCall(MatSetOption(M[0], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(M[0], 3));
+  PetscCall(MatConvert(M[0], MATAIJ, MAT_INITIAL_MATRIX, &M[1]));
+  PetscCall(MatCreateVecs(M[0], &x, &y[0]));
+  PetscCall(VecDuplicate(x, &y[1]));
+  PetscCall(VecSetGeneral(x, 0.6));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(PCCreate(PETSC_COMM_WORLD, &pc[k]));
+    PetscCall(PCSetType(pc[k], PCPOLY));
+    PetscCall(PCSetOperators(pc[k], M[k], M[k]));
+    PetscCall(PCPolySetPrecision(pc[k], PC_POLY_PRECISION_DOUBLE));
+    PetscCall(PCPolySetRoots(pc[k], 5, re, im));
+    PetscCall(PCSetUp(pc[k]));
+    if (!k && ranks == 1) passes = ((Mat_AIJStream *)M[0]->spptr)->stream->counts.passes;
+    PetscCall(PCApply(pc[k], x, y[k]));
+  }
+  if (ranks == 1 && !gpu) {
+    passes = ((Mat_AIJStream *)M[0]->spptr)->stream->counts.passes - passes;
+    PetscCall(ComplainIf(passes != 1, "%d passes in an application", (int)passes));
+  }
+  for (PetscInt k = 0; k < 2; k++) { /* roots of its own, from a Krylov space */
+    PetscInt         degree;
+    const PetscReal *roots;
+
+    PetscCall(PCPolySetRootsType(pc[k], PC_POLY_ROOTS_GMRES));
+    PetscCall(PCSetUp(pc[k]));
+    PetscCall(PCPolyGetRoots(pc[k], &degree, &roots, NULL));
+    PetscCall(ComplainIf(degree != 8, "%s: degree %" PetscInt_FMT, k ? "aij" : "aijstream", degree));
+    if (!k) least = roots[0];
+    else PetscCall(ComplainIf(!(PetscAbsReal(roots[0] - least) <= 1e-3), "the first root differs: %g, %g", (double)least, (double)roots[0]));
+  }
+  PetscCall(VecNorm(y[1], NORM_INFINITY, &size));
+  PetscCall(VecAXPY(y[1], -1.0, y[0]));
+  PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON * size), "the preconditioner differs by %g of %g", (double)norm, (double)size));
+  for (PetscInt k = 0; k < 2; k++) {
+    PetscCall(PCDestroy(&pc[k]));
+    PetscCall(VecDestroy(&y[k]));
+    PetscCall(MatDestroy(&M[k]));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("a polynomial preconditioner"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char type[64] = "";
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(KSPIDRSRegister());
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", type, sizeof(type), NULL));
+  PetscCall(PetscStrcmp(type, "cuda", &gpu));
+  PetscCall(TestAIJ());
+  PetscCall(TestChanges());
+  PetscCall(TestSettings());
+  PetscCall(TestPolynomial());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+
+TEST*/

@@ -1,0 +1,560 @@
+static char help[] = "Matrices that are streamed to a device: chunks, packed columns and the order of a pass against plain searches of the graph, for real matrices and for\n\
+empty rows, a dense row and rows longer than a chunk; passes on a device that is emulated, with every order of copies and computations that it might take.\n\
+  -matrices <directory> - where the real matrices are\n\n";
+
+#include "../tutorials/matrixmarket.h"
+#include "harness.h"
+#include "streamdevice.h"
+
+/* A matrix by rows */
+typedef struct {
+  char         name[32];
+  PetscInt     n, *i, *j;
+  PetscScalar *a;
+} Rows;
+
+/* Generated matrices */
+typedef enum {
+  EMPTY,
+  ONE,    /* row */
+  GRID,   /* 24 x 24 x 4 points */
+  GAPS,   /* most rows are empty, and the last ones */
+  DENSE,  /* a row has all columns */
+  COLUMN, /* a column is in all rows */
+  ARROW,  /* the last row has all columns */
+  FAR,    /* columns anywhere */
+  UPPER,  /* columns behind the diagonal alone */
+  KINDS
+} Kind;
+static const char *const kinds[] = {"no rows", "one row", "grid", "gaps", "dense row", "dense column", "arrow", "far columns", "upper triangle"};
+static const PetscInt    sizes[] = {0, 1, 2304, 700, 900, 900, 900, 600, 500};
+
+static PetscBool HasEntry(Kind kind, PetscInt n, PetscInt row, PetscInt column)
+{
+  const PetscInt d = PetscAbsInt(column - row);
+
+  switch (kind) {
+  case GRID:
+    return (PetscBool)(d == 0 || (d == 1 && PetscMax(row, column) % 24) || (d == 24 && PetscMax(row, column) / 24 % 24) || d == 576);
+  case GAPS:
+    return (PetscBool)(row % 7 == 3 && row < n - 90 && (column == row || column == n - 1 - row));
+  case DENSE:
+    return (PetscBool)(d <= 1 || row == n / 3);
+  case COLUMN:
+    return (PetscBool)(d <= 1 || column == n / 3);
+  case ARROW:
+    return (PetscBool)(d == 0 || row == n - 1);
+  case FAR:
+    return (PetscBool)(Bits(7, (uint64_t)(row * n + column)) % 97 < 2);
+  case UPPER:
+    return (PetscBool)(column > row && d < 40);
+  default:
+    return PETSC_TRUE;
+  }
+}
+
+static PetscErrorCode RowsGenerate(Kind kind, Rows *rows)
+{
+  const PetscInt n     = sizes[kind];
+  PetscInt       count = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(rows->name, kinds[kind], sizeof(rows->name)));
+  for (PetscInt row = 0; row < n; row++) {
+    for (PetscInt column = 0; column < n; column++) count += HasEntry(kind, n, row, column) ? 1 : 0;
+  }
+  rows->n = n;
+  PetscCall(PetscMalloc3(n + 1, &rows->i, count, &rows->j, count, &rows->a));
+  rows->i[0] = count = 0;
+  for (PetscInt row = 0; row < n; row++) {
+    for (PetscInt column = 0; column < n; column++) {
+      if (!HasEntry(kind, n, row, column)) continue;
+      rows->j[count] = column;
+      rows->a[count] = Number(3, (uint64_t)count);
+      count++;
+    }
+    rows->i[row + 1] = count;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *rows)
+{
+  char     file[PETSC_MAX_PATH_LEN];
+  Mat      A;
+  MatInfo  info;
+  PetscInt count = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(rows->name, name, sizeof(rows->name)));
+  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+  PetscCall(MatGetSize(A, &rows->n, NULL));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(PetscMalloc3(rows->n + 1, &rows->i, (size_t)info.nz_used, &rows->j, (size_t)info.nz_used, &rows->a));
+  rows->i[0] = 0;
+  for (PetscInt row = 0; row < rows->n; row++) {
+    PetscInt           length;
+    const PetscInt    *columns;
+    const PetscScalar *values;
+
+    PetscCall(MatGetRow(A, row, &length, &columns, &values));
+    PetscCall(PetscArraycpy(rows->j + count, columns, length));
+    PetscCall(PetscArraycpy(rows->a + count, values, length));
+    count += length;
+    rows->i[row + 1] = count;
+    PetscCall(MatRestoreRow(A, row, &length, &columns, &values));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RowsFree(Rows *rows)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree3(rows->i, rows->j, rows->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Chunks, columns, widths, and the chunks that each has columns in, itself included */
+static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, size_t bytes)
+{
+  PetscInt row = 0, wrong = 0, *chunkof;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(rows->n, &chunkof));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    const IDRSStreamChunk *chunk = &pattern->chunks[c];
+
+    PetscCall(ComplainIf(chunk->row != row || chunk->rows < 1, "%s: chunk %" PetscInt_FMT " begins with row %" PetscInt_FMT ", and has %" PetscInt_FMT, rows->name, c, chunk->row, chunk->rows));
+    PetscCall(ComplainIf(chunk->rows > 1 && chunk->entries * (sizeof(PetscScalar) + 4) + 4 * (size_t)(chunk->rows + 1) > bytes, "%s: chunk %" PetscInt_FMT " is too large", rows->name, c));
+    PetscCall(ComplainIf(IDRSStreamChunkBytes(chunk) > pattern->slotbytes, "%s: chunk %" PetscInt_FMT " is larger than a slot", rows->name, c));
+    for (PetscInt r = 0; r < chunk->rows; r++) chunkof[row + r] = c;
+    row += chunk->rows;
+  }
+  PetscCall(ComplainIf(row != rows->n, "%s: chunks of %" PetscInt_FMT " rows", rows->name, row));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    const IDRSStreamChunk *chunk   = &pattern->chunks[c];
+    const char            *packed  = pattern->packed + chunk->packed;
+    const uint32_t        *offsets = (const uint32_t *)packed;
+    PetscInt               least = c, most = c, different = 0;
+    PetscBool             *seen;
+
+    PetscCall(PetscCalloc1(2 * rows->n, &seen));
+    for (PetscInt r = 0; r < chunk->rows; r++) {
+      const PetscInt *columns = rows->j + rows->i[chunk->row + r];
+      const PetscInt  length  = rows->i[chunk->row + r + 1] - rows->i[chunk->row + r];
+
+      if (offsets[r + 1] - offsets[r] != (uint32_t)length || chunk->entry + offsets[r] != (size_t)rows->i[chunk->row + r]) wrong++;
+      for (PetscInt p = 0; p < length; p++) {
+        if (PackedColumn(chunk, packed, chunk->row + r, offsets[r] + (uint32_t)p) != columns[p]) wrong++;
+        if (!seen[columns[p] - (chunk->row + r) + rows->n]) different++;
+        seen[columns[p] - (chunk->row + r) + rows->n] = PETSC_TRUE;
+      }
+    }
+    PetscCall(PetscFree(seen));
+    PetscCall(ComplainIf(chunk->width != (different <= 256 ? 1 : different <= 65536 ? 2 : 4), "%s: chunk %" PetscInt_FMT " has columns of %" PetscInt_FMT " bytes for %" PetscInt_FMT " differences", rows->name, c, chunk->width, different));
+    for (PetscInt p = 0; p < rows->i[chunk->row + chunk->rows]; p++) most = PetscMax(most, chunkof[rows->j[p]]);
+    for (PetscInt p = rows->i[chunk->row]; p < rows->i[rows->n]; p++) least = PetscMin(least, chunkof[rows->j[p]]);
+    PetscCall(ComplainIf(chunk->least != least || chunk->most != most, "%s: chunk %" PetscInt_FMT " needs those from %" PetscInt_FMT " to %" PetscInt_FMT, rows->name, c, chunk->least, chunk->most));
+  }
+  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " columns are wrong", rows->name, wrong));
+  PetscCall(PetscFree(chunkof));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Every step has what it reads: its chunk in its slot, the rows of the levels before in the rings, by the columns of the matrix. All chunks have all levels in the end. A
+   chunk is sent while what the chunk before made possible is computed, so it must not take the slot of one of those
+*/
+static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern, PetscInt levels, PetscInt residents)
+{
+  IDRSStreamSchedule schedule;
+  PetscInt          *slot, **ring, *last, wrong = 0, computed = 0, previous = 0; /* the chunk before was sent; last: the step that a slot was read in last */
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSStreamScheduleCreate(pattern, levels, residents, &schedule));
+  PetscCall(PetscMalloc3(schedule->slots, &slot, schedule->slots, &last, levels + 1, &ring));
+  for (PetscInt s = 0; s < schedule->slots; s++) slot[s] = last[s] = -1;
+  for (PetscInt j = 0; j <= levels; j++) {
+    PetscCall(PetscMalloc1(rows->n, &ring[j]));
+    for (PetscInt r = 0; r < rows->n; r++) ring[j][r] = j ? -1 : r; /* the row that is there */
+  }
+  for (PetscInt s = 0; s < schedule->nsteps; s++) {
+    const IDRSStreamStep  *step  = &schedule->steps[s];
+    const IDRSStreamChunk *chunk = &pattern->chunks[step->chunk];
+    const PetscInt         mine = step->level < levels ? schedule->rows : rows->n, below = step->level > 1 ? schedule->rows : rows->n, belower = step->level > 2 ? schedule->rows : rows->n;
+
+    if (!step->level) {
+      if (step->slot >= 0) {
+        if (step->slot >= schedule->slots || last[step->slot] >= previous) wrong++;
+        else slot[step->slot] = step->chunk;
+      }
+      previous = s;
+      continue;
+    }
+    if (step->slot >= 0) {
+      if (slot[step->slot] != step->chunk) wrong++;
+      last[step->slot] = s;
+    }
+    if (step->last != (PetscBool)(step->level == levels)) wrong++;
+    for (PetscInt p = rows->i[chunk->row]; p < rows->i[chunk->row + chunk->rows]; p++) {
+      const PetscInt column = rows->j[p];
+
+      if (ring[step->level - 1][column % below] != column) wrong++;
+      if (step->level > 1 && (column < step->live || column - step->live >= schedule->rows)) wrong++;
+    }
+    for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) {
+      if (ring[step->level - 1][row % below] != row) wrong++;
+      if (step->level > 1 && ring[step->level - 2][row % belower] != row) wrong++;
+    }
+    for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) ring[step->level][row % mine] = row;
+    computed++;
+  }
+  PetscCall(ComplainIf(computed != levels * pattern->nchunks, "%s: %" PetscInt_FMT " levels of chunks instead of %" PetscInt_FMT, rows->name, computed, levels * pattern->nchunks));
+  PetscCall(ComplainIf(wrong, "%s, %" PetscInt_FMT " chunks, %" PetscInt_FMT " of them resident, %" PetscInt_FMT " levels: %" PetscInt_FMT " things are not where they are read", rows->name, pattern->nchunks, residents, levels, wrong));
+  for (PetscInt j = 0; j <= levels; j++) PetscCall(PetscFree(ring[j]));
+  PetscCall(PetscFree3(slot, last, ring));
+  PetscCall(IDRSStreamScheduleDestroy(&schedule));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The least memory is enough and no byte less is; with more of it there are more levels, more chunks stay, and in the end all of them */
+static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, PetscInt levels)
+{
+  IDRSStreamLayout layout, before;
+  size_t           least, all, bytes;
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSStreamFit(pattern, 0, levels, &layout));
+  least = IDRSStreamLayoutBytes(&layout);
+  PetscCall(ComplainIf(pattern->nchunks && layout.levels, "%s: a layout in no memory", rows->name));
+  if (!pattern->nchunks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamFit(pattern, least - 1, levels, &layout));
+  PetscCall(ComplainIf(layout.levels, "%s: a layout in less than the least memory", rows->name));
+  PetscCall(IDRSStreamFit(pattern, least, levels, &before));
+  PetscCall(ComplainIf(before.levels < 1 || IDRSStreamLayoutBytes(&before) > least, "%s: no layout in the least memory", rows->name));
+  all = pattern->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
+  for (PetscInt step = 1; step <= 12; step++) {
+    bytes = least + (all > least ? (all - least) / 12 * (size_t)step + (step == 12 ? 12 : 0) : 0);
+    PetscCall(IDRSStreamFit(pattern, bytes, levels, &layout));
+    PetscCall(ComplainIf(IDRSStreamLayoutBytes(&layout) > bytes, "%s: a layout of %g bytes in %g", rows->name, (double)IDRSStreamLayoutBytes(&layout), (double)bytes));
+    PetscCall(ComplainIf(layout.levels < before.levels, "%s: fewer levels in more memory", rows->name));
+    PetscCall(ComplainIf(layout.levels == before.levels && layout.residents < before.residents, "%s: fewer resident chunks in more memory", rows->name));
+    before = layout;
+  }
+  PetscCall(ComplainIf(layout.levels != levels || layout.residents != pattern->nchunks || layout.slots, "%s: %" PetscInt_FMT " levels, %" PetscInt_FMT " chunks of %" PetscInt_FMT " where all fits", rows->name, layout.levels, layout.residents, pattern->nchunks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestPlan(const Rows *rows)
+{
+  const size_t bytes[] = {1, 3000, 40000, 10000000};
+
+  PetscFunctionBeginUser;
+  for (size_t ib = rows->n > 1000 ? 2 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
+    IDRSStreamPattern pattern;
+
+    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, &pattern));
+    PetscCall(CheckPattern(rows, pattern, bytes[ib]));
+    for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
+      for (PetscInt part = 0; part <= 3; part++) PetscCall(CheckSchedule(rows, pattern, levels, pattern->nchunks * part / 3));
+      PetscCall(CheckFit(rows, pattern, levels));
+    }
+    PetscCall(IDRSStreamPatternDestroy(&pattern));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A chunk with so many differences between columns and rows that 8 and 16 bits do not do, and one at each border */
+static PetscErrorCode TestWidths(void)
+{
+  const PetscInt counts[] = {256, 257, 65536, 65537}, widths[] = {1, 2, 2, 4};
+
+  PetscFunctionBeginUser;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(counts); k++) {
+    const PetscInt    i[] = {0, counts[k]};
+    PetscInt         *j;
+    IDRSStreamPattern pattern;
+
+    PetscCall(PetscMalloc1(counts[k], &j));
+    for (PetscInt p = 0; p < counts[k]; p++) j[p] = 3 * p;
+    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, &pattern));
+    PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k], "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
+    for (PetscInt p = 0; p < counts[k]; p++) PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p], "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
+    PetscCall(IDRSStreamPatternDestroy(&pattern));
+    PetscCall(PetscFree(j));
+  }
+  PetscCall(Verdict("widths of columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define LEVELS 7
+
+/* A sequence and its vectors, all of them; v_0 is first, and y has all levels */
+typedef struct {
+  PetscScalar  gamma[LEVELS], theta[LEVELS], mu[LEVELS], c[LEVELS + 1];
+  PetscScalar *v[LEVELS + 1], *inverse, *y;
+} Whole;
+
+/* The same step by step, from the rows */
+static PetscErrorCode WholeCreate(const Rows *rows, Whole *whole)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < LEVELS; j++) {
+    whole->gamma[j] = 0.3 + 0.1 * PetscCosReal((PetscReal)j);
+    whole->theta[j] = PetscSinReal(0.7 * (PetscReal)j);
+    whole->mu[j]    = j % 3 ? 0.2 : 0.0;
+  }
+  for (PetscInt j = 0; j <= LEVELS; j++) {
+    whole->c[j] = PetscSinReal(1.0 + 3.0 * (PetscReal)j);
+    PetscCall(PetscMalloc1(rows->n, &whole->v[j]));
+  }
+  PetscCall(PetscMalloc2(rows->n, &whole->inverse, rows->n, &whole->y));
+  for (PetscInt i = 0; i < rows->n; i++) {
+    whole->v[0][i]    = Number(21, (uint64_t)i);
+    whole->inverse[i] = Number(22, (uint64_t)i);
+    whole->y[i]       = whole->c[0] * whole->v[0][i];
+  }
+  for (PetscInt j = 1; j <= LEVELS; j++) {
+    for (PetscInt i = 0; i < rows->n; i++) {
+      PetscScalar sum = 0.0;
+
+      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) sum += rows->a[p] * whole->v[j - 1][rows->j[p]];
+      sum *= whole->inverse[i];
+      sum = whole->gamma[j - 1] * (sum - whole->theta[j - 1] * whole->v[j - 1][i]);
+      if (j > 1 && whole->mu[j - 1] != 0.0) sum -= whole->mu[j - 1] * whole->v[j - 2][i];
+      whole->v[j][i] = sum;
+      whole->y[i] += whole->c[j] * sum;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode WholeDestroy(Whole *whole)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(whole->v[j]));
+  PetscCall(PetscFree2(whole->inverse, whole->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Numbers that differ by more than the rounding errors of another order of operations; NaN does */
+static PetscInt Differences(PetscInt n, const PetscScalar a[], const PetscScalar b[])
+{
+  PetscInt  wrong = 0;
+  PetscReal size  = 0.0;
+
+  for (PetscInt i = 0; i < n; i++) size = PetscMax(size, PetscAbsScalar(b[i]));
+  for (PetscInt i = 0; i < n; i++) {
+    if (!(PetscAbsScalar(a[i] - b[i]) <= 1000 * PETSC_MACHINE_EPSILON * size)) wrong++;
+  }
+  return wrong;
+}
+
+/* All levels in passes of as many as fit: v[j] for levels at the end of a pass and before, and the sum in y; or all levels are wanted */
+static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBool all, PetscScalar *v[], PetscScalar y[])
+{
+  IDRSStreamSequence sequence = {.gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse, .y = y};
+  PetscInt           most;
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSStreamReserve(stream, LEVELS, &most));
+  for (PetscInt begin = 0; begin < LEVELS; begin += sequence.levels) {
+    sequence.begin  = begin;
+    sequence.levels = PetscMin(most, LEVELS - begin);
+    sequence.x      = begin ? v[begin] : whole->v[0];
+    sequence.before = begin > 1 ? v[begin - 1] : begin ? whole->v[0] : NULL;
+    for (PetscInt j = 0; j < sequence.levels; j++) {
+      sequence.v[j] = NULL;
+      if (all || j >= sequence.levels - 2) sequence.v[j] = v[begin + j + 1];
+    }
+    PetscCall(IDRSStreamPass(stream, &sequence));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In any memory and with any order on the device the results have the same bits, those of chunks of another size, and the counts are right */
+static PetscErrorCode TestPasses(const Rows *rows)
+{
+  const size_t bytes[] = {3000, 40000, 10000000};
+  Whole        whole;
+  PetscScalar *v[LEVELS + 1], *y, *result[2] = {NULL, NULL}, *values;
+
+  PetscFunctionBeginUser;
+  PetscCall(WholeCreate(rows, &whole));
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(rows->n, &v[j]));
+  PetscCall(PetscMalloc4(rows->n, &y, rows->n, &result[0], rows->n, &result[1], rows->i[rows->n], &values));
+  for (size_t ib = rows->n > 1000 ? 1 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
+    for (PetscInt part = 0; part <= 4; part++) {
+      for (Manner manner = COPIES_FIRST; manner < MANNERS; manner++) {
+        IDRSStreamPattern pattern;
+        IDRSStreamLayout  layout;
+        IDRSStream        stream;
+        Device            device;
+        size_t            least, all, limit;
+        PetscInt          passes, wrong;
+        PetscBool         same[2];
+
+        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, &pattern)); /* part: also the width of columns */
+        PetscCall(IDRSStreamFit(pattern, 0, LEVELS, &layout));
+        least = IDRSStreamLayoutBytes(&layout);
+        all   = pattern->bytes + LEVELS * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
+        limit = PetscMax(least + (all > least ? (all - least) / 4 * (size_t)part : 0), 1);
+        PetscCall(DeviceCreate(manner, 2 * limit + 1, &device));
+        PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
+        PetscCall(IDRSStreamCreate(pattern, values, part % 2 ? limit : 0, &deviceops, &device, &stream));
+        for (PetscInt again = 0; again < 3; again++) {
+          PetscCall(RunSequence(stream, &whole, (PetscBool)(again == 1), v, y));
+          PetscCall(PetscArrayzero(values, rows->i[rows->n])); /* nothing reads them between the passes */
+          PetscCall(DeviceSettle(&device));
+          PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
+          if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
+          wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, v[LEVELS - 1], whole.v[LEVELS - 1]) + Differences(rows->n, y, whole.y);
+          for (PetscInt j = 1; again == 1 && j <= LEVELS; j++) wrong += Differences(rows->n, v[j], whole.v[j]);
+          PetscCall(ComplainIf(wrong, "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": %" PetscInt_FMT " numbers are wrong", rows->name, (double)bytes[ib], (double)limit, (int)manner, again, wrong));
+          if (part || manner || again || ib > (rows->n > 1000 ? 1 : 0)) {
+            PetscCall(PetscArraycmp(result[0], y, rows->n, &same[0]));
+            PetscCall(PetscArraycmp(result[1], v[LEVELS], rows->n, &same[1]));
+            PetscCall(ComplainIf(!same[0] || !same[1], "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": other bits", rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
+          } else {
+            PetscCall(PetscArraycpy(result[0], y, rows->n));
+            PetscCall(PetscArraycpy(result[1], v[LEVELS], rows->n));
+          }
+        }
+        passes = (LEVELS + stream->layout.levels - 1) / stream->layout.levels;
+        PetscCall(ComplainIf(stream->counts.passes != 3 * passes, "%s: %d passes", rows->name, (int)stream->counts.passes));
+        PetscCall(ComplainIf(stream->counts.sends != 3 * passes * (pattern->nchunks - stream->layout.residents) + 2 * stream->layout.residents, "%s: %d chunks sent, of %" PetscInt_FMT " with %" PetscInt_FMT " resident, %" PetscInt_FMT " passes", rows->name,
+                             (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
+        PetscCall(ComplainIf(device.most > limit, "%s: %g bytes of the device's memory instead of %g", rows->name, (double)device.most, (double)limit));
+        PetscCall(IDRSStreamDestroy(&stream));
+        PetscCall(ComplainIf(device.wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", rows->name, device.wrong));
+        PetscCall(DeviceDestroy(&device));
+      }
+    }
+  }
+  PetscCall(PetscFree4(y, result[0], result[1], values));
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(v[j]));
+  PetscCall(WholeDestroy(&whole));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A rectangular matrix, of which there are products only; an infinite entry of x stays in the rows that have its column */
+static PetscErrorCode TestProduct(void)
+{
+  const PetscInt    i[] = {0, 2, 2, 3}, j[] = {0, 6, 3};
+  const PetscScalar a[] = {2.0, 3.0, 4.0}, x[] = {1.0, INFINITY, 0.0, 5.0, 0.0, 0.0, 7.0};
+  PetscScalar       y[3];
+  IDRSStreamPattern pattern;
+  IDRSStream        stream;
+  Device            device;
+  PetscInt          levels;
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, &pattern));
+  PetscCall(DeviceCreate(RANDOM, 10000, &device));
+  PetscCall(IDRSStreamCreate(pattern, a, 0, &deviceops, &device, &stream));
+  PetscCall(IDRSStreamReserve(stream, 1, &levels));
+  PetscCall(IDRSStreamPass(stream, &(IDRSStreamSequence){.product = PETSC_TRUE, .levels = 1, .x = x, .v = {y}}));
+  PetscCall(DeviceSettle(&device));
+  PetscCall(ComplainIf(y[0] != 23.0 || y[1] != 0.0 || y[2] != 20.0, "a product of 3 rows and 7 columns"));
+  PetscCall(IDRSStreamDestroy(&stream));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("products"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Too little memory is told with what was given and what is needed; whichever operation of the device fails, nothing stays pinned, and the next sequence is right */
+static PetscErrorCode TestErrors(void)
+{
+  Rows         rows;
+  Whole        whole;
+  PetscScalar *v[LEVELS + 1], *y;
+  PetscInt     levels, failure, wrong;
+
+  PetscFunctionBeginUser;
+  PetscCall(RowsGenerate(FAR, &rows));
+  PetscCall(WholeCreate(&rows, &whole));
+  PetscCall(PetscMalloc1(rows.n, &y));
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(rows.n, &v[j]));
+  for (failure = -1;; failure++) {
+    IDRSStreamPattern pattern;
+    IDRSStreamLayout  layout;
+    IDRSStream        stream;
+    Device            device;
+    PetscErrorCode    ierr;
+    char              least[32];
+
+    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
+    PetscCall(DeviceCreate(COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
+    if (failure < 0) {
+      PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));
+      PetscCall(PetscSNPrintf(least, sizeof(least), "%g", (double)IDRSStreamLayoutBytes(&layout)));
+      PetscCall(IDRSStreamCreate(pattern, rows.a, 77, &deviceops, &device, &stream));
+      PetscCall(Listen());
+      ierr = IDRSStreamReserve(stream, 1, &levels);
+      PetscCall(Heard());
+      PetscCall(CheckError(ierr, "too little memory", "-mat_stream_memory 77", least));
+      PetscCall(IDRSStreamDestroy(&stream));
+      PetscCall(DeviceDestroy(&device));
+      continue;
+    }
+    PetscCall(IDRSStreamCreate(pattern, rows.a, 0, &deviceops, &device, &stream));
+    device.failure = failure;
+    PetscCall(Listen());
+    ierr = RunSequence(stream, &whole, PETSC_FALSE, v, y);
+    PetscCall(Heard());
+    if (ierr) {
+      device.failure = -1;
+      for (PetscInt place = 0; place < MOST_PINNED; place++) PetscCall(ComplainIf(device.pinned[place], "operation %" PetscInt_FMT " has failed: memory is still pinned", failure));
+      PetscCall(RunSequence(stream, &whole, PETSC_FALSE, v, y));
+    }
+    PetscCall(DeviceSettle(&device));
+    wrong = Differences(rows.n, v[LEVELS], whole.v[LEVELS]) + Differences(rows.n, y, whole.y);
+    PetscCall(ComplainIf(wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " numbers are wrong afterwards", failure, wrong));
+    PetscCall(IDRSStreamDestroy(&stream));
+    PetscCall(ComplainIf(device.wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " calls of the device are wrong", failure, device.wrong));
+    PetscCall(DeviceDestroy(&device));
+    if (!ierr) break;
+  }
+  PetscCall(ComplainIf(failure < 50, "only %" PetscInt_FMT " operations", failure));
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(v[j]));
+  PetscCall(PetscFree(y));
+  PetscCall(WholeDestroy(&whole));
+  PetscCall(RowsFree(&rows));
+  PetscCall(Verdict("errors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const char *const names[]                       = {"Trefethen_2000", "add32", "e05r0500", "jpwh_991", "memplus", "orsreg_1", "sherman1", "steam2", "stommel4", "watt_1"};
+  char              directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
+  for (PetscInt kind = 0; kind < KINDS + (PetscInt)PETSC_STATIC_ARRAY_LENGTH(names); kind++) {
+    Rows rows;
+
+    if (kind < KINDS) PetscCall(RowsGenerate((Kind)kind, &rows));
+    else PetscCall(RowsRead(directory, names[kind - KINDS], &rows));
+    PetscCall(TestPlan(&rows));
+    PetscCall(TestPasses(&rows));
+    PetscCall(Verdict(rows.name));
+    PetscCall(RowsFree(&rows));
+  }
+  PetscCall(TestWidths());
+  PetscCall(TestProduct());
+  PetscCall(TestErrors());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    args: -matrices ${PETSCIDRS_DIR}/tutorials/matrices
+
+TEST*/

@@ -14,20 +14,31 @@ static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_CSR, &IDRS
 static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_Host};
 #endif
 
-/* IDRSMatHasUsualMult - Whether MatMult() is that of the type, which a user may have replaced */
+/* IDRSMatHasUsualMult - Whether MatMult() is that of the type, which a user may have replaced; for the types here */
 PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
 {
+  static const MatType types[]                                 = {MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE};
+  static void (*known[PETSC_STATIC_ARRAY_LENGTH(types)])(void) = {NULL};
   Mat like;
-  void (*mult)(void), (*expected)(void);
+  void (*mult)(void);
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &like));
-  PetscCall(MatSetSizes(like, 0, 0, 0, 0));
-  PetscCall(MatSetType(like, ((PetscObject)A)->type_name));
-  PetscCall(MatGetOperation(like, MATOP_MULT, &expected));
+  *usual = PETSC_FALSE;
   PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
-  PetscCall(MatDestroy(&like));
-  *usual = (PetscBool)(mult == expected);
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
+    PetscBool same;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, types[i], &same));
+    if (!same) continue;
+    if (!known[i]) {
+      PetscCall(MatCreate(PETSC_COMM_SELF, &like));
+      PetscCall(MatSetSizes(like, 0, 0, 0, 0));
+      PetscCall(MatSetType(like, types[i]));
+      PetscCall(MatGetOperation(like, MATOP_MULT, &known[i]));
+      PetscCall(MatDestroy(&like));
+    }
+    *usual = (PetscBool)(mult == known[i]);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,6 +11,9 @@
 
 #define IDRS_COPY_THREADS 256
 
+/* Columns that are solved for at once, at most */
+#define IDRS_FACTOR_COLUMNS 16
+
 /* A direction of a solve: two triangles. What the kernel is given, and which entries of the pattern the values are */
 typedef struct {
   PetscBool ready, current; /* it is there, and has the values of the last numeric phase */

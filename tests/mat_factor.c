@@ -377,13 +377,12 @@ static PetscErrorCode TestBlocks(void)
 }
 
 /* A grid with zeros on the diagonal, every so many rows, and an entry for each of them */
-static PetscErrorCode HolesCreate(PetscInt bs, PetscBool inodes, Mat *A)
+static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
 {
   PetscInt n;
 
   PetscFunctionBeginUser;
   PetscCall(BlockGridCreate(6, bs, PETSC_FALSE, A));
-  PetscCall(MatSetOption(*A, MAT_USE_INODES, inodes));
   PetscCall(MatGetSize(*A, &n, NULL));
   for (PetscInt row = 0; row < n; row += 7) PetscCall(MatSetValue(*A, row, row, 0.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
@@ -412,7 +411,8 @@ static PetscErrorCode TestPivots(void)
 
         info.shifttype   = (PetscReal)types[it];
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
-        PetscCall(HolesCreate(bs, (PetscBool)(types[it] != MAT_SHIFT_POSITIVE_DEFINITE), &A)); /* with which PETSc 3.26.1 crashes for equal rows */
+        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes where rows have equal columns */
+        PetscCall(HolesCreate(bs, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" PetscInt_FMT, MatFactorShiftTypes[types[it]], bs));
         PetscCall(Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONZERO || types[it] == MAT_SHIFT_POSITIVE_DEFINITE ? 1 : bs));
         PetscCall(MatDestroy(&A));
@@ -420,7 +420,7 @@ static PetscErrorCode TestPivots(void)
     }
   }
   PetscCall(InfoCreate(&info));
-  PetscCall(HolesCreate(1, PETSC_TRUE, &A));
+  PetscCall(HolesCreate(1, &A));
   PetscCall(ToType(A, &T));
   PetscCall(MatCreateVecs(T, &x, &b));
   PetscCall(VecSetGeneral(b, 0.3));
@@ -447,7 +447,7 @@ static PetscErrorCode TestPivots(void)
   PetscCall(MatDestroy(&F));
   PetscCall(MatDestroy(&T));
   PetscCall(MatDestroy(&A));
-  PetscCall(HolesCreate(3, PETSC_TRUE, &A));
+  PetscCall(HolesCreate(3, &A));
   PetscCall(ToType(A, &T));
   PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &one, &info, &F));
   info.shifttype   = (PetscReal)MAT_SHIFT_NONZERO;

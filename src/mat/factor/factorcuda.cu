@@ -294,13 +294,14 @@ static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
-  numeric->n     = device->pattern.n;
-  numeric->bs    = device->pattern.bs;
-  numeric->i     = device->pattern.i;
-  numeric->j     = device->pattern.j;
-  numeric->right = device->pattern.right;
-  numeric->a     = device->values;
-  numeric->order = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
+  numeric->n       = device->pattern.n;
+  numeric->bs      = device->pattern.bs;
+  numeric->entries = factor->pattern.i[factor->pattern.n];
+  numeric->i       = device->pattern.i;
+  numeric->j       = device->pattern.j;
+  numeric->right   = device->pattern.right;
+  numeric->a       = device->values;
+  numeric->order   = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

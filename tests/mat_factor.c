@@ -608,6 +608,7 @@ static PetscErrorCode TestBadInput(void)
   MatFactorInfo  info;
   Mat            A, T, F, B, X, R;
   PetscErrorCode ierr;
+  PetscBool      gpu;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
@@ -637,7 +638,11 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatAssemblyBegin(T, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(T, MAT_FINAL_ASSEMBLY));
   Refused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
-  PetscCall(MatLUFactorNumeric(F, A, &info)); /* another matrix of the old pattern */
+  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
+  if (gpu) Refused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
+  PetscCall(ToType(A, &R));
+  PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix of the old pattern */
+  PetscCall(MatDestroy(&R));
   PetscCall(MatDestroy(&F));
   PetscCall(MatDestroy(&T));
   info.usedt = 1.0;

@@ -335,8 +335,11 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   cudaStream_t    stream;
   unsigned int    grid;
   const auto      kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
+  PetscBool       ongpu;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &ongpu));
+  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, and that of the symbolic phase was of type %s", MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSNumericSetUp(factor));

@@ -6,7 +6,7 @@
 #   make plugin-path   print the path of the plugin
 #   make advise        find a solver and a preconditioner for MATRIX=file [RHS=file]
 #   make tutorials     compile the tutorials in C
-#   make bench         run the benchmarks
+#   make bench         run the benchmarks; PART=columns those of several right-hand sides alone
 #   make scaling       time the solvers on a growing number of processes
 #   make install       install in PREFIX (/usr/local), below DESTDIR if set; make uninstall removes it
 #   make deb           build a Debian package in build/deb, for the PETSc of the distribution
@@ -88,7 +88,7 @@ objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
 
 # Fused loops: vectorized reductions where marked, and complex multiplication without the treatment of infinities if the compiler
 # supports that
-$(BUILD)/obj/src/vec/host/%.o $(BUILD)/obj/src/ksp/pc/impls/poly/polypacked.o $(BUILD)/obj/src/ksp/pc/impls/bjidrs/bjidrshost.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
+$(BUILD)/obj/src/vec/host/%.o $(BUILD)/obj/src/ksp/pc/impls/poly/polypacked.o $(BUILD)/obj/src/ksp/pc/impls/bjidrs/bjidrshost.o $(BUILD)/obj/src/mat/host/%.o $(BUILD)/obj/src/mat/factor/factorhost.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
 
 ifneq ($(found),)
 all: $(PLUGIN)
@@ -133,7 +133,7 @@ test: $(PLUGIN)
 advise: $(PLUGIN) $(BUILD)/tutorials/advise
 	@MPIEXEC='$(MPIEXEC)' ADVISE_PROGRAM='$(BUILD)/tutorials/advise' ADVISE_PLUGIN='$(PLUGIN)' ADVISE_USAGE='make advise MATRIX=file [RHS=file] [RANKS=processes] [OPTIONS="-ksp_rtol 1e-6 ..."]' tools/advise $(if $(MATRIX),'$(MATRIX)') $(if $(RHS),'$(RHS)') $(if $(RANKS),-n '$(RANKS)') $(OPTIONS)
 
-bench: $(PLUGIN) $(BUILD)/benchmarks/solvers $(BUILD)/benchmarks/residuals $(if $(CUDA),$(BUILD)/benchmarks/stream)
+bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve columns stream)
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
 scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
@@ -161,15 +161,14 @@ install: $(PLUGIN) $(BUILD)/tutorials/advise
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 
-# Programs that load the plugin at run time, and one that links it
+# Programs that load the plugin at run time, and two that link it
 $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/stream: $(PLUGIN)
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 $(BUILD)/benchmarks/stream: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
-$(BUILD)/benchmarks/stream: $(PLUGIN)
-$(BUILD)/tutorials/ex6: $(PLUGIN)
-$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

@@ -1,6 +1,6 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves with diagonal blocks, and
-   powers of matrices, for PETSc
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves with diagonal blocks,
+   powers of matrices, and the factorisation package MATSOLVERPETSCIDRS, for PETSc
 */
 #pragma once
 
@@ -14,6 +14,8 @@
 #define PCPOLY      "poly"
 #define PCBJIDRS    "bjidrs"
 #define PETSCSFNCCL "nccl"
+
+#define MATSOLVERPETSCIDRS "petscidrs"
 
 #define MATAIJSTREAM    "aijstream"
 #define MATSEQAIJSTREAM "seqaijstream"
@@ -189,6 +191,9 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetRun(KSP, KSPIDRSRun);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetRun(KSP, KSPIDRSRun *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth(KSP, PetscInt);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetWidth(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);

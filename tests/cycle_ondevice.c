@@ -26,12 +26,14 @@ static const IDRSPassOps *host; /* the back end that the device is made of */
 static IDRSPassOps        passes;
 
 /* Runs a pass of the host on the scalars of the device, unless that has stopped */
-static PetscErrorCode Run(IDRSWork work, PetscErrorCode (*pass)(IDRSWork, const IDRSStep *), const IDRSStep *step)
+static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const IDRSGroup *, const IDRSStep *), const IDRSStep *step)
 {
+  IDRSWork work = group->work[0];
+
   PetscFunctionBeginUser;
   if (work->ondevice && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   if (work->ondevice) IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
-  PetscCall((*pass)(work, step));
+  PetscCall((*pass)(group, step));
   IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -43,30 +45,30 @@ static void CopyResult(IDRSWork work)
   device.results[device.projections % RESULTS].stopped = device.stopped;
 }
 
-static PetscErrorCode Combine(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode Combine(const IDRSGroup *group, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  PetscCall(Run(work, host->combine, step));
+  PetscCall(Run(group, host->combine, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Update(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode Update(const IDRSGroup *group, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  CopyResult(work);
-  PetscCall(Run(work, host->update, step));
+  CopyResult(group->work[0]);
+  PetscCall(Run(group, host->update, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Advance(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  CopyResult(work);
-  PetscCall(Run(work, host->advance, step));
+  CopyResult(group->work[0]);
+  PetscCall(Run(group, host->advance, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueRuns(IDRSWork work, const char *why[])
+static PetscErrorCode QueueRuns(const IDRSGroup *group, const char *why[])
 {
   PetscFunctionBeginUser;
   *why = NULL;
@@ -99,15 +101,17 @@ static PetscBool Continue(IDRSScalars *scalars, const IDRSStep *step, const IDRS
   return IDRSScalarsContinue(scalars, step->k, step->start, bounds->cosine, &rr);
 }
 
-static PetscErrorCode QueueLaunch(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep step[], const IDRSBounds bounds[])
 {
+  IDRSWork work = group->work[0];
+
   PetscFunctionBeginUser;
   device.projections++;
   if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
   work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
-  PetscCall((*host->project)(work, step, x, y));
-  IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, y), MPIU_SCALAR, MPIU_SUM, work->comm);
+  PetscCall((*host->project)(group, step));
+  IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step)), MPIU_SCALAR, MPIU_SUM, work->comm);
   device.stopped = (PetscBool)!Continue(&work->scalars, step, bounds);
   if (device.stopped) device.stops++;
   IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
@@ -144,7 +148,7 @@ static const IDRSQueueOps queue = {
 /* From now on the solver, which has been set up, works with the device */
 static PetscErrorCode Attach(KSP ksp)
 {
-  IDRSWork work = ((KSP_IDRS *)ksp->data)->work;
+  IDRSWork work = ((KSP_IDRS *)ksp->data)->col->work;
 
   PetscFunctionBeginUser;
   host           = work->passes;

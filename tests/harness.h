@@ -133,6 +133,16 @@ static inline PetscErrorCode Unlock(Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Calls of MPI_Allreduce() by PETSc so far; 0 where it does not count them, or, with debugging, makes others as well */
+static inline PetscLogDouble Allreduces(void)
+{
+#if PetscDefined(USE_LOG)
+  return PetscDefined(USE_DEBUG) ? 0 : petsc_allreduce_ct;
+#else
+  return 0;
+#endif
+}
+
 /* Ends a program that hangs before the harness does, which waits 300 seconds */
 static inline void EndAfter(unsigned int seconds)
 {

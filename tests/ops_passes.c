@@ -361,7 +361,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step)
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(work, step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -373,16 +373,16 @@ static PetscErrorCode Apply(const Problem *problem, Side *side, Call call)
   side->work->diagonal       = call.diagonal ? side->x[Single(problem, D)] : NULL;
   switch (call.operation) {
   case COMBINE:
-    PetscCall(IDRSCombine(side->work, &call.step));
+    PetscCall(IDRSCombine(IDRSAlone(side->work), &call.step));
     break;
   case PROJECT:
     PetscCall(Project(side->work, &call.step));
     break;
   case UPDATE:
-    PetscCall(IDRSUpdate(side->work, &call.step));
+    PetscCall(IDRSUpdate(IDRSAlone(side->work), &call.step));
     break;
   default:
-    PetscCall(IDRSAdvance(side->work, &call.step));
+    PetscCall(IDRSAdvance(IDRSAlone(side->work), &call.step));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -454,16 +454,6 @@ static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side
     PetscCall(ExpectCall(check, same, problem, side, call, "second run, sums from", begin, 0.0, 0.0));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's own count; 0 where it keeps none. With debugging a reduction is two, as PETSc checks its arguments by another */
-static PetscLogDouble Allreduces(void)
-{
-#if PetscDefined(USE_LOG)
-  return PetscDefined(USE_DEBUG) ? 0 : petsc_allreduce_ct;
-#else
-  return 0;
-#endif
 }
 
 /* The norm of r after update and advance: by itself, and, now and then, by the next projection, whose x does not matter here */
@@ -586,7 +576,7 @@ static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const
 
   PetscFunctionBegin;
   if (bounds) {
-    PetscCall(IDRSQueueLaunch(side->work, step, bounds));
+    PetscCall(IDRSQueueLaunch(IDRSAlone(side->work), step, bounds));
     PetscCall(Follow(problem, side, step->k, step->start));
     PetscCall(IDRSQueueCollect(side->work, &outcome));
     *rnorm   = outcome.rnorm;
@@ -674,11 +664,11 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
       if (test == 2 || test == 3) {
         const IDRSBounds wide = {.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
 
-        PetscCall(IDRSQueueLaunch(work, step, &bounds));
+        PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, &bounds));
         PetscCall(Follow(problem, side, k, start));
         PetscCall(Untouched(problem, side, &untouched));
         PetscCall(ExpectCall(check, untouched, problem, side, call, "changed by a device that has stopped, test", test, 0.0, 0.0));
-        PetscCall(IDRSQueueLaunch(work, step, &wide));
+        PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, &wide));
         PetscCall(Follow(problem, side, k, start));
         PetscCall(Untouched(problem, side, &untouched));
         PetscCall(ExpectCall(check, untouched, problem, side, call, "changed later by a device that has stopped, test", test, 0.0, 0.0));
@@ -746,12 +736,12 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
     const PetscBool next = (PetscBool)(k + 1 < s);
     const IDRSStep  step = {.k = k, .wantv = (PetscBool)(next || diagonal), .wantu = (PetscBool)(next && none)};
 
-    if (preconditioned) PetscCall(IDRSCombine(work, &(IDRSStep){.k = k, .wantu = PETSC_TRUE}));
+    if (preconditioned) PetscCall(IDRSCombine(IDRSAlone(work), &(IDRSStep){.k = k, .wantu = PETSC_TRUE}));
     PetscCall(Project(work, &step));
-    PetscCall(IDRSUpdate(work, &step));
+    PetscCall(IDRSUpdate(IDRSAlone(work), &step));
   }
   PetscCall(Project(work, &(IDRSStep){.k = s}));
-  PetscCall(IDRSAdvance(work, &(IDRSStep){.k = s, .wantv = PETSC_TRUE, .wantu = none}));
+  PetscCall(IDRSAdvance(IDRSAlone(work), &(IDRSStep){.k = s, .wantv = PETSC_TRUE, .wantu = none}));
   vectors += Vectors(work);
   reductions += work->reductions;
   allreduces += Allreduces();
@@ -769,8 +759,8 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
   const PetscInt s = problem->s;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkCreate(problem->like, s, P, implementation, &side->work));
-  PetscCall(IDRSWorkConnect(side->work, KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkCreate(problem->like, s, P, implementation, 1, &side->work));
+  PetscCall(IDRSWorkConnect(IDRSAlone(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscCall(IDRSWorkSetSeed(side->work, 3));
   side->P       = P;
   side->scalars = &side->work->scalars;
@@ -790,7 +780,7 @@ static PetscErrorCode SideDestroy(const Problem *problem, Side *side)
   PetscFunctionBegin;
   for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&side->x[Single(problem, j)]));
   PetscCall(PetscFree(side->x));
-  PetscCall(IDRSWorkDestroy(&side->work));
+  PetscCall(IDRSWorkDestroy(1, &side->work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

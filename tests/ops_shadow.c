@@ -191,7 +191,7 @@ static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(IDRSWorkSetVecs(work, y ? y : x, NULL, NULL, x));
-  PetscCall(IDRSQueueLaunch(work, &step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSAlone(work), &step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -206,7 +206,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
   PetscFunctionBegin;
   PetscCall(CreateVector(layout, 0, &x));
   PetscCall(CreateVector(layout, 1, &y));
-  PetscCall(IDRSWorkCreate(x, s, NULL, implementation, &work));
+  PetscCall(IDRSWorkCreate(x, s, NULL, implementation, 1, &work));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(seeds); l++) {
     PetscCall(IDRSWorkSetSeed(work, seeds[l]));
     PetscCall(Expect(sums, (PetscBool)(work->seed == seeds[l]), "%s: the seed is not the one that was set", work->passes->name));
@@ -217,7 +217,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
     PetscCall(ExpectSums(sums, work, 0, work->scalars.sums));
     PetscCall(ExpectSums(sums, work, 1, work->scalars.sums + IDRS_SUM_PY(s)));
   }
-  PetscCall(IDRSWorkDestroy(&work));
+  PetscCall(IDRSWorkDestroy(1, &work));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -237,7 +237,7 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
   PetscFunctionBegin;
   PetscCall(CreateVector(0, 0, &x));
   for (PetscInt j = 0; j < s; j++) PetscCall(CreateVector(0, 2 + j, &P[j]));
-  PetscCall(IDRSWorkCreate(x, s, P, implementation, &work));
+  PetscCall(IDRSWorkCreate(x, s, P, implementation, 1, &work));
   PetscCall(Project(work, x, NULL));
   PetscCall(PetscArraycpy(before, work->scalars.sums, s));
   PetscCall(IDRSWorkSetSeed(work, 5));
@@ -249,7 +249,7 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
     if (!(before[j] == work->scalars.sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
   }
   PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", work->passes->name));
-  PetscCall(IDRSWorkDestroy(&work));
+  PetscCall(IDRSWorkDestroy(1, &work));
   for (PetscInt j = 0; j < s; j++) PetscCall(VecDestroy(&P[j]));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);

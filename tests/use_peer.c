@@ -155,33 +155,34 @@ static PetscErrorCode TestHalo(void)
   PetscCall(PetscInfo(NULL, "The automatic choice is %sreductions by peer\n", first > 0 ? "" : "not "));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#define CHANNELS 64
 
 /* Solvers that exist at the same time have channels of their own, until there are no more; a channel that is given back serves another */
 static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
 {
-  KSP            ksp[17];
+  KSP            ksp[CHANNELS + 1];
   PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < 17; i++) PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp[i]));
+  for (PetscInt i = 0; i <= CHANNELS; i++) PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp[i]));
   for (PetscInt turn = 0; turn < 2; turn++) {
-    for (PetscInt i = 0; i < 16; i++) {
+    for (PetscInt i = 0; i < CHANNELS; i++) {
       PetscCall(KSPSolve(ksp[i], b, x));
       PetscCall(CheckSolved("one of many solvers", ksp[i], A, b, x));
     }
   }
   PetscCall(Listen());
-  ierr = KSPSolve(ksp[16], b, x);
+  ierr = KSPSolve(ksp[CHANNELS], b, x);
   PetscCall(Heard());
-  PetscCall(CheckError(ierr, "the 17th solver", "-ksp_idrs_communication", "16"));
+  PetscCall(CheckError(ierr, "one solver more", "-ksp_idrs_communication", PetscStringize(CHANNELS)));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPDestroy(&ksp[16]));
+  PetscCall(KSPDestroy(&ksp[CHANNELS]));
   PetscCall(KSPDestroy(&ksp[3]));
   PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp[3]));
   PetscCall(KSPSolve(ksp[3], b, x));
   PetscCall(CheckSolved("the solver that follows another", ksp[3], A, b, x));
-  for (PetscInt i = 0; i < 16; i++) PetscCall(KSPDestroy(&ksp[i]));
+  for (PetscInt i = 0; i < CHANNELS; i++) PetscCall(KSPDestroy(&ksp[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -326,16 +326,6 @@ static PetscErrorCode TestFirst(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls of MPI_Allreduce() by PETSc so far; with debugging it makes others as well */
-static PetscLogDouble Allreduces(void)
-{
-#if PetscDefined(USE_LOG)
-  return PetscDefined(USE_DEBUG) ? 0 : petsc_allreduce_ct;
-#else
-  return 0;
-#endif
-}
-
 /* What a solve of this many iterations without norms takes: one reduction and one product each, and one product for the residual of a guess */
 static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, PetscInt its, PetscBool guess, Vec b, Vec x)
 {

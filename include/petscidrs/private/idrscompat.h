@@ -76,6 +76,34 @@ typedef PetscMPIInt IDRSRankCount;
   #define IDRSMinimumIterations(ksp) (ksp)->min_it
 #endif
 
+/* Diagonal scaling of the system by the KSP, KSPSetDiagonalScale(), is gone from 3.26 on */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSHasDiagonalScale(ksp) ((ksp)->dscale)
+#else
+  #define IDRSHasDiagonalScale(ksp) PETSC_FALSE
+#endif
+
+/*
+   Whether KSPMatSolve() is to solve transposed systems. Before 3.19 it cannot, and leaves what the last KSPSolveTranspose() has set; from 3.26 on a transpose that is assembled is noted
+   elsewhere
+*/
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
+#elif PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve)
+#else
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose.solve_requested)
+#endif
+
+/* The block of right-hand sides of KSPMatSolve(), whose norm KSPConvergedDefault() would take; from 3.26 on */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSForgetBlock(ksp) \
+    do { \
+    } while (0)
+#else
+  #define IDRSForgetBlock(ksp) (ksp)->mat_rhs = NULL
+#endif
+
 /* KSPMatSolveTranspose() came with 3.19; before there is one direction only */
 #if PETSC_VERSION_LT(3, 19, 0)
   #define IDRS_MATSOLVE_DIRECTIONS         1
@@ -150,3 +178,12 @@ static inline PetscErrorCode IDRSVecMultiply(Vec w, Vec x)
   PetscCall(VecPointwiseMult(w, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Options of PCFactor for matrices on a GPU came with 3.22 */
+#if PETSC_VERSION_LT(3, 22, 0)
+  #define IDRSFactorOnHost(info) PETSC_FALSE
+  #define IDRSSolveOnHost(info)  PETSC_FALSE
+#else
+  #define IDRSFactorOnHost(info) (info)->factoronhost
+  #define IDRSSolveOnHost(info)  (info)->solveonhost
+#endif

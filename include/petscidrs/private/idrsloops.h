@@ -46,6 +46,22 @@ IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscRea
   }
 }
 
+/* sum += a x, written so that a compiler with fused multiplications has one way to round it, in whatever loop it is */
+IDRS_INLINE void IDRSLoopMultiplyAdd(PetscScalar *sum, PetscScalar a, PetscScalar x)
+{
+#if PetscDefined(USE_COMPLEX)
+  PetscReal re = PetscRealPart(*sum), im = PetscImaginaryPart(*sum);
+
+  re += PetscRealPart(a) * PetscRealPart(x);
+  im += PetscRealPart(a) * PetscImaginaryPart(x);
+  re -= PetscImaginaryPart(a) * PetscImaginaryPart(x);
+  im += PetscImaginaryPart(a) * PetscRealPart(x);
+  *sum = IDRS_SCALAR(re, im);
+#else
+  *sum += a * x;
+#endif
+}
+
 /* sum of |x_i|^2 */
 IDRS_INLINE PetscReal IDRSLoopSquare(PetscInt m, const PetscScalar *x)
 {

@@ -32,7 +32,11 @@
 
    With step.matvec the projection also computes x = A u, which a product of idrsproduct.h does in the same pass: x is not read then.
 
-   The queue. IDRSQueueLaunch() launches the projection of a step, IDRSQueueCollect() returns the outcome of the oldest one in flight. With bounds, a
+   Many columns. Each right-hand side, a column, has an IDRSWork of its own: panels, vectors, scalars, queue of results. Passes and projections are given a group of
+   works, with the step of each; one right-hand side is a group of one. Works that make the same step, and whose scalars are in the same place, are given to the back end together, which
+   launches once for all of them. The hash of a row is the same for works with the same seed. All projections of a group have one reduction.
+
+   The queue. IDRSQueueLaunch() launches the projections of a group, IDRSQueueCollect() returns the outcome of the oldest one in flight of a work. With bounds, a
    queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps before it collects. The device stops, and all passes
    after that do nothing, where a norm is outside its bounds, a sum is not finite or the algebra fails: the scalars then return to the host, and the
    outcome is that the host continues. Without bounds, or with the queue of the host, it is always the host that continues.
@@ -50,6 +54,15 @@
 #include <petscidrs/private/idrsscalars.h>
 
 typedef struct _n_IDRSWork *IDRSWork;
+
+/* Works, of one communicator and with vectors of one layout and type, for which passes are made together */
+typedef struct {
+  PetscInt count;
+  IDRSWork work[IDRS_MAX_WIDTH];
+} IDRSGroup;
+
+/* The group of one work */
+#define IDRSAlone(work) (&(const IDRSGroup){1, {work}})
 
 /* Projection of r by itself, after r has been replaced: in the place of k */
 #define IDRS_RESIDUAL (-1)
@@ -116,14 +129,15 @@ typedef struct {
   PetscLogDouble seconds;        /* on a device, where PETSc measures them */
 } IDRSTraffic;
 
-/* Back ends of the queue: where the sums of a projection are reduced, and the algebra is done */
+/* Back ends of the queue: where the sums of projections are reduced, and the algebra is done. The steps of a group have the same k and matvec */
 typedef struct {
   const char *name;
-  PetscInt    depth;                                           /* projections in flight that the host does not wait for */
-  PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]); /* sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic. Collective, at the begin of every solve */
-  PetscErrorCode (*halo)(IDRSWork, PetscBool *);               /* whether entries of u, for the product, go from device to device in the same way; collective, after runs */
-  PetscErrorCode (*begin)(IDRSWork);                           /* the scalars go to where the algebra is done */
-  PetscErrorCode (*launch)(IDRSWork, const IDRSStep *, Vec, Vec, const IDRSBounds *);   /* a projection, and what follows from it */
+  PetscInt    depth;                                                    /* projections in flight that the host does not wait for */
+  PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]); /* sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic. Collective, at the begin of every solve */
+  PetscErrorCode (*halo)(IDRSWork, PetscBool *);                        /* whether entries of u, for the product of one work, go from device to device in the same way; collective, after runs */
+  PetscErrorCode (*begin)(IDRSWork);                                    /* the scalars go to where the algebra is done */
+  PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);    /* the projections, and what follows from them */
+  PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);                        /* adds up their sums over all processes; NULL where the launch has done so */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
   PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
   /* many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such thing */
@@ -146,12 +160,13 @@ typedef struct {
   PetscBool           device;                              /* runs on a device: r^H r of an update stays there until the next projection */
   const IDRSQueueOps *queue[IDRS_QUEUES];                  /* for one process; for several, with each way of the reductions between devices */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* sets the string to NULL, or to the reason why it cannot run on such vectors */
-  PetscErrorCode (*create)(IDRSWork, Vec);                 /* the panels, with a Vec for each column */
-  PetscErrorCode (*destroy)(IDRSWork);                     /* projections may still be in flight after an error */
-  PetscErrorCode (*combine)(IDRSWork, const IDRSStep *);
-  PetscErrorCode (*project)(IDRSWork, const IDRSStep *, Vec, Vec); /* sums of this process */
-  PetscErrorCode (*update)(IDRSWork, const IDRSStep *);
-  PetscErrorCode (*advance)(IDRSWork, const IDRSStep *);
+  PetscErrorCode (*create)(const IDRSGroup *, Vec);        /* the panels, with a Vec for each column; those of a group are destroyed together, too */
+  PetscErrorCode (*destroy)(const IDRSGroup *);            /* projections may still be in flight after an error */
+  /* all works of the group make this step, but for `unreported`, and their scalars are in the same place */
+  PetscErrorCode (*combine)(const IDRSGroup *, const IDRSStep *);
+  PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
+  PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
+  PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
 } IDRSPassOps;
 
 /* What is chosen, and why nothing faster; for -ksp_view */
@@ -169,28 +184,28 @@ typedef struct {
   IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
 } IDRSWorkInfo;
 
-PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, IDRSWork *);
-PETSC_EXTERN PetscErrorCode IDRSWorkDestroy(IDRSWork *);
+PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, PetscInt, IDRSWork[]);
+PETSC_EXTERN PetscErrorCode IDRSWorkDestroy(PetscInt, IDRSWork[]);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetVecs(IDRSWork, Vec r, Vec z, Vec v, Vec t);
 PETSC_EXTERN PetscErrorCode IDRSWorkGetColumns(IDRSWork, Vec *G[], Vec *U[]);
 PETSC_EXTERN PetscErrorCode IDRSWorkGetScalars(IDRSWork, IDRSScalars **);
 PETSC_EXTERN PetscErrorCode IDRSWorkGetInfo(IDRSWork, IDRSWorkInfo *);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetProduct(IDRSWork, IDRSProduct);
-PETSC_EXTERN PetscErrorCode IDRSWorkConnect(IDRSWork, KSPIDRSCommunication, PetscBool);
+PETSC_EXTERN PetscErrorCode IDRSWorkConnect(const IDRSGroup *, KSPIDRSCommunication, PetscBool);
 PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool, Vec);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 
-PETSC_EXTERN PetscErrorCode IDRSCombine(IDRSWork, const IDRSStep *);
-PETSC_EXTERN PetscErrorCode IDRSUpdate(IDRSWork, const IDRSStep *);
-PETSC_EXTERN PetscErrorCode IDRSAdvance(IDRSWork, const IDRSStep *);
+PETSC_EXTERN PetscErrorCode IDRSCombine(const IDRSGroup *, const IDRSStep[]);
+PETSC_EXTERN PetscErrorCode IDRSUpdate(const IDRSGroup *, const IDRSStep[]);
+PETSC_EXTERN PetscErrorCode IDRSAdvance(const IDRSGroup *, const IDRSStep[]);
 PETSC_EXTERN PetscErrorCode IDRSAddIterate(IDRSWork, PetscInt, Vec);
 PETSC_EXTERN PetscErrorCode IDRSDeferDots(IDRSWork, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSGetDots(IDRSWork, const PetscScalar *[]);
 PETSC_EXTERN PetscErrorCode IDRSNorm(IDRSWork, PetscReal *);
 PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 
-PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(IDRSWork, const IDRSStep *, const IDRSBounds *);
+PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(IDRSWork);
@@ -203,6 +218,8 @@ PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode    IDRSVecOnArray(Vec, Vec, Vec *);
+PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);

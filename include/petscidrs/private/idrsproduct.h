@@ -5,13 +5,23 @@
      csr      the arrays of the matrix as they are
      sliced   a copy made for the device, see src/mat/cuda/sliced.cuh
 
+   Y_j = A X_j for several columns reads A once, with these, and with
+
+     host     the arrays of the matrix in the memory of the host
+
    The solver creates a product, tells it the operator at the begin of every solve, and lets the projections compute A u where a back end runs. b - A x is
    always computed by MatMult(), so that what verifies a solution does not depend on the kernels that it came from.
+
+   Columns are vectors of their own, each with an array of its own. A back end that projections have is that of several columns, too; else the first of csr and host
+   that runs on all processes. A^T X takes A^T as a matrix, which is made at the first such product with these values of A.
 */
 #pragma once
 
 #include <petscmat.h>
 #include <petscidrs.h>
+
+/* Columns that a product takes at once, at most */
+#define IDRS_MAX_WIDTH 16
 
 typedef struct _n_IDRSProduct   *IDRSProduct;
 typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launches it */
@@ -20,8 +30,9 @@ typedef struct {
   const char *name;
   PetscErrorCode (*runs)(IDRSProduct, const char *[]);             /* sets the string to NULL, or to the reason why it cannot run on A */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]); /* at the begin of a solve, for an A that has changed or not; the reason why it had better not run on A, or found no memory */
-  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *);  /* x = A u with its sums */
-  PetscErrorCode (*reset)(IDRSProduct);                            /* frees what setup has made */
+  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *);  /* x = A u with its sums; NULL on the host */
+  PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
+  PetscErrorCode (*reset)(IDRSProduct);                            /* frees what setup and columns have made */
 } IDRSProductOps;
 
 /* What has been seen of a matrix; states only grow */
@@ -31,13 +42,23 @@ typedef struct {
 } IDRSMatState;
 
 struct _n_IDRSProduct {
-  const IDRSProductOps      *backend; /* NULL: MatMult() */
+  const IDRSProductOps      *backend; /* of the projections; NULL: MatMult() */
+  const IDRSProductOps      *wide;    /* of several columns: the same where there is one; NULL: MatMult() for each */
   Mat                        A;       /* of this solve, referenced */
   PetscBool                  transpose;
   KSPIDRSProduct             kind;           /* asked for */
   IDRSMatState               state;          /* of A when the back end was set up */
   void                      *data;           /* the back end's own */
   struct _n_IDRSOffDiagonal *offdiagonal;    /* what a process needs of others, on several processes */
+  struct _n_IDRSRowScatter  *rowscatter;     /* what several columns need of other processes; like wide, all processes have it or none */
+  struct _n_IDRSColumns     *columns;        /* what several columns need on a device, from their first product on */
+  IDRSProduct                transposed;     /* of A^T as a matrix, from the first product of several columns with A^T on */
+  IDRSMatState               of;             /* of the matrix whose transpose A is, where this is such a product */
+  PetscBool                  widechosen;     /* wide is that of this operator */
+  PetscBool                  byrows;         /* several columns go through a block by rows */
+  PetscInt                   blocksize;      /* of the blocks of A that have one column index then; 0 or 1: there are none */
+  const char                *noblocks;       /* why the block size of A is not used, or NULL */
+  const char                *bycolumn;       /* why wide is NULL, or NULL */
   const char                *slower;         /* why no faster one runs, or NULL */
   const char                *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */
   PetscLogDouble             flops;          /* of a matvec */
@@ -46,6 +67,8 @@ struct _n_IDRSProduct {
   PetscInt                   shortlived;     /* values of A in a row that were changed after few matvecs */
 };
 
+PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
+
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscBool *);
@@ -53,5 +76,10 @@ PETSC_INTERN PetscErrorCode       IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm,
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSMatHasUsualMult(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSMatGetState(Mat, IDRSMatState *);
+PETSC_INTERN PetscErrorCode IDRSProductUpdate(IDRSProduct, const IDRSProductOps *);
+PETSC_INTERN PetscErrorCode IDRSProductReset(IDRSProduct);
 PETSC_INTERN PetscErrorCode IDRSProductProject(IDRSProduct, const IDRSProjection *);
 PETSC_EXTERN PetscErrorCode IDRSProductDestroy(IDRSProduct *);

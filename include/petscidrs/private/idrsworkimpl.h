@@ -77,10 +77,12 @@ static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSSte
 }
 
 PETSC_INTERN PetscLogEvent  IDRS_Reduce;
+PETSC_INTERN PetscBool      IDRSGroupTake(const IDRSGroup *, const IDRSStep[], uint32_t *, IDRSGroup *, const IDRSStep **);
+PETSC_INTERN PetscErrorCode IDRSEachWork(const IDRSGroup *, const IDRSStep *, PetscErrorCode (*)(IDRSWork, const IDRSStep *));
 PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
-PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
+PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
+PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
-PETSC_INTERN PetscErrorCode IDRSReduce(IDRSWork, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);

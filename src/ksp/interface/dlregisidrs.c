@@ -3,6 +3,7 @@
    that calls KSPIDRSRegister()
 */
 #include "../impls/idrs/idrsimpl.h"
+#include "../../mat/factor/factor.h"
 #include "../pc/impls/bjidrs/bjidrs.h"
 #include "../pc/impls/poly/poly.h"
 #include "../../mat/impls/stream/aijstream.h"
@@ -62,7 +63,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS` and `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -80,7 +81,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 
   The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -91,6 +92,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
+  PetscCall(MatSolverTypeRegister_PETScIDRS());
   PetscCall(MatRegister(MATSEQAIJSTREAM, MatCreate_SeqAIJStream));
   PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));
   PetscCall(MatRegisterRootName(MATAIJSTREAM, MATSEQAIJSTREAM, MATMPIAIJSTREAM));

@@ -4,6 +4,7 @@
    A warp computes 32 rows at a time, and some of its lanes a row, more of them where rows are longer; then each lane has the entry of x of one row. Reads A,
    u and y; writes x.
 */
+#include "columns.h"
 #include "csr.h"
 #include "matvec.cuh"
 #include "rowsum.cuh"
@@ -176,20 +177,6 @@ PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatMult() of such matrices, which a user may have replaced */
-static PetscErrorCode IDRSGetMult_CUDA(MatType type, void (**mult)(void))
-{
-  Mat like;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &like));
-  PetscCall(MatSetSizes(like, 0, 0, 0, 0));
-  PetscCall(MatSetType(like, type));
-  PetscCall(MatGetOperation(like, MATOP_MULT, mult));
-  PetscCall(MatDestroy(&like));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The diagonal block, or the matrix itself on one process, and the block outside, or NULL */
 PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 {
@@ -209,9 +196,7 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 /* IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others MatMult(), they go through the same scatter */
 PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
 {
-  static void (*usual[2])(void) = {NULL, NULL};
-  void (*mult)(void);
-  PetscBool sequential, parallel, bound, assembled;
+  PetscBool sequential, parallel, bound, assembled, usual;
   PetscSF   scatter = NULL;
 
   PetscFunctionBegin;
@@ -226,9 +211,8 @@ PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
   else if (bound) *why = "the operator is bound to the CPU";
   else if (parallel && !scatter) *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
   else {
-    PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
-    if (!usual[parallel]) PetscCall(IDRSGetMult_CUDA(((PetscObject)A)->type_name, &usual[parallel]));
-    if (mult != usual[parallel]) *why = "the operator has a MatMult() of the user";
+    PetscCall(IDRSMatHasUsualMult(A, &usual));
+    if (!usual) *why = "the operator has a MatMult() of the user";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -254,17 +238,19 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
   *why = NULL;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetCSR(block, &now));
+  PetscCall(IDRSGetNonzeros(block, &nonzeros));
   if (!csr) {
     PetscCall(PetscNew(&csr));
     product->data = csr;
     PetscCall(IDRSGetRowLengths(&now, UINT_MAX, &csr->lengths));
-    PetscCall(IDRSGetNonzeros(block, &nonzeros));
     PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + now.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
     PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   }
   csr->A = now;
   PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));
-  if (!*why && product->kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(IDRSDeclineRows(block, csr->lengths.longest / csr->lanes, (PetscBool)(csr->lanes > 1), why));
+  if (*why || product->kind != KSP_IDRS_PRODUCT_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
+  if (product->backend) PetscCall(IDRSDeclineRows(block, csr->lengths.longest / csr->lanes, (PetscBool)(csr->lanes > 1), why));
+  else *why = IDRSDeclineLongRow(nonzeros, csr->lengths.longest); /* for several columns alone */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -272,6 +258,7 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 {
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
+  PetscCall(IDRSColumnsReset_CUDA(&product->columns));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -288,12 +275,28 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  const IDRSProductCSR *csr   = (const IDRSProductCSR *)product->data;
+  Mat                   block = NULL;
+  IDRSColumnsLaunch     launch;
+
+  PetscFunctionBegin;
+  product->byrows = (PetscBool)(csr->lanes > 1);
+  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
+  PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
+  PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr->A, csr->once));
+  PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // clang-format off
 const IDRSProductOps IDRSProducts_CSR = {
   PetscDesignatedInitializer(name, "csr"),
   PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_CSR),
   PetscDesignatedInitializer(project, IDRSProductProject_CSR),
+  PetscDesignatedInitializer(columns, IDRSProductColumns_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_CSR),
 };
 // clang-format on

@@ -79,6 +79,7 @@ const IDRSProductOps IDRSProducts_Sliced = {
   PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
   PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
+  PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),
   PetscDesignatedInitializer(reset, IDRSProductReset_Sliced),
 };
 // clang-format on

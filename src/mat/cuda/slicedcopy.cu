@@ -3,6 +3,7 @@
 */
 #include <cub/device/device_scan.cuh>
 #include "../../vec/cuda/project.cuh"
+#include "columns.h"
 #include "offdiagonal.h"
 #include "slicedcopy.cuh"
 
@@ -123,6 +124,7 @@ PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
 {
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
+  PetscCall(IDRSColumnsReset_CUDA(&product->columns));
   if (product->data) PetscCall(IDRSSlicedDestroy((IDRSSlicedCopy *)product->data));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);

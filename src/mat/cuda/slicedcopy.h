@@ -36,4 +36,5 @@ PETSC_INTERN PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *);
 PETSC_INTERN PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *);
 
 PETSC_INTERN PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct, PetscBool, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct, PetscInt, Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSProductReset_Sliced(IDRSProduct);

@@ -4,6 +4,7 @@
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
+#include "idrsrowscatter.h"
 
 const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 
@@ -23,16 +24,23 @@ PetscErrorCode IDRSProductCreate(IDRSProduct *product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProductReset_Private(IDRSProduct product)
+/* IDRSProductReset - Nothing is left of what back ends have set up */
+PetscErrorCode IDRSProductReset(IDRSProduct product)
 {
+  const IDRSProductOps *owner = product->backend ? product->backend : product->wide;
+
   PetscFunctionBegin;
-  if (product->backend) PetscCall((*product->backend->reset)(product));
-  product->backend = NULL;
+  if (owner) PetscCall((*owner->reset)(product));
+  product->backend = product->wide = NULL;
+  product->byrows                  = PETSC_FALSE;
+  product->blocksize               = 0;
+  product->noblocks                = NULL;
   product->bytes = product->seconds = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
+/* IDRSMatGetState - What can be seen of a matrix at this moment */
+PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 {
   Mat       blocks[2] = {NULL, NULL};
   PetscBool parallel;
@@ -41,7 +49,7 @@ static PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
   PetscCall(PetscObjectGetId((PetscObject)A, &state->id));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state->values));
   PetscCall(MatGetNonzeroState(A, &state->pattern));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &parallel, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (PetscInt i = 0; i < 2 && blocks[i]; i++) {
     PetscObjectState values;
@@ -75,17 +83,17 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, Pets
   *why = product->declined[i];
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (product->backend != backend) {
-    PetscCall(IDRSProductReset_Private(product));
+    PetscCall(IDRSProductReset(product));
     changed = PETSC_TRUE;
   }
   product->backend = backend;
   ierr             = (*backend->setup)(product, changed, why);
-  if (ierr) (void)IDRSProductReset_Private(product); /* nothing half made is used later */
+  if (ierr) (void)IDRSProductReset(product); /* nothing half made is used later */
   PetscCall(ierr);
   if (!*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, *why));
   product->declined[i] = *why;
-  PetscCall(IDRSProductReset_Private(product));
+  PetscCall(IDRSProductReset(product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -108,7 +116,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     if (!why) PetscFunctionReturn(PETSC_SUCCESS);
     if (!product->slower) product->slower = why;
   }
-  PetscCall(IDRSProductReset_Private(product)); /* what ran in the last solve may not run in this one */
+  if (product->backend) PetscCall(IDRSProductReset(product)); /* what ran in the last solve may not run in this one */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -136,19 +144,21 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
     product->matvecs    = 0;
   } else if (product->matvecs >= IDRS_FEW_MATVECS) product->shortlived = 0;
   if (state.id != product->state.id || state.pattern != product->state.pattern || kind != product->kind) {
-    PetscCall(IDRSProductReset_Private(product));
+    PetscCall(IDRSProductReset(product));
+    PetscCall(IDRSRowScatterDestroy(&product->rowscatter));
     PetscCall(PetscArrayzero(product->declined, PETSC_STATIC_ARRAY_LENGTH(product->declined)));
   }
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&product->A));
-  product->A         = A;
-  product->transpose = transpose;
-  product->kind      = kind;
-  product->slower    = alone;
-  product->state     = state;
+  product->A          = A;
+  product->transpose  = transpose;
+  product->kind       = kind;
+  product->slower     = alone;
+  product->state      = state;
+  product->widechosen = PETSC_FALSE;
   if (kind == KSP_IDRS_PRODUCT_MAT || alone) {
     if (kind > KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSProductAgree_Private(A, kind, alone));
-    PetscCall(IDRSProductReset_Private(product));
+    if (product->backend) PetscCall(IDRSProductReset(product));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -173,8 +183,8 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductProject - x = A u with the sums of its projection, on a device. Values that have changed in the midst of a solve are taken */
-PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *projection)
+/* IDRSProductUpdate - Takes values that have changed in the midst of a solve */
+PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *backend)
 {
   const char  *why = NULL;
   IDRSMatState state;
@@ -182,9 +192,17 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(product->A, &state));
   if (state.values != product->state.values) {
-    PetscCall((*product->backend->setup)(product, PETSC_TRUE, &why));
+    PetscCall((*backend->setup)(product, PETSC_TRUE, &why));
     product->state = state;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSProductProject - x = A u with the sums of its projection, on a device */
+PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *projection)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSProductUpdate(product, product->backend));
   PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* so that the log counts it, with the inner products */
   PetscCall((*product->backend->project)(product, projection));
   PetscCall(PetscLogEventEnd(MAT_Mult, product->A, 0, 0, 0));
@@ -197,7 +215,9 @@ PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {
   PetscFunctionBegin;
   if (*product) {
-    PetscCall(IDRSProductReset_Private(*product));
+    PetscCall(IDRSProductReset(*product));
+    PetscCall(IDRSRowScatterDestroy(&(*product)->rowscatter));
+    PetscCall(IDRSProductDestroy(&(*product)->transposed));
     PetscCall(MatDestroy(&(*product)->A));
   }
   PetscCall(PetscFree(*product));

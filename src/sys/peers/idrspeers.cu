@@ -11,8 +11,8 @@
 #include "../device/stream.h"
 #include "../device/timeout.h"
 
-/* Solvers on a communicator that have a channel at the same time: as many as a mask of 64 bits has places for */
-#define IDRS_CHANNELS 16
+/* Channels of a communicator, for solvers and for each of the right-hand sides that a solver takes at the same time: as many as a mask of 64 bits has places for */
+#define IDRS_CHANNELS 64
 
 /* Shares of a communicator, and what their sizes are multiples of, as other allocations of a process would be mapped with smaller ones */
 #define IDRS_SHARES      64
@@ -265,7 +265,7 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   }
   if (automatic && IDRSPeersShared) *why = "processes share a GPU";
   else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
-  if (!*why && channel && *channel < 0) *why = "so many solvers on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  if (!*why && channel && *channel < 0) *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,47 +4,38 @@
 
    Reads z, p, t, r, U and, for the combine, G, each once; writes z, r, and v or U_0.
 */
-#include "launch.cuh"
+#include "columns.cuh"
 
-template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, true> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, IDRSDirection direction, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, PetscReal *partials)
+template <int S, int W, int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, bool inv, int end)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
+  const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) IDRSBlockSum(IDRSAdvanceRows<S, W>(panels, c, direction, end, p, t, z, r, IDRSTellNobody()), shared, partials);
+  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
+    IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end, inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R], IDRSTellNobody()), shared, mine.rr);
 }
 
-PetscErrorCode IDRSAdvance_CUDA(IDRSWork work, const IDRSStep *step)
+PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
-  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
-  const bool         wantv = step->wantv, wantu = step->wantu;
-  const PetscScalar *p = NULL, *t, *diagonal;
-  PetscScalar       *z, *r, *v = NULL;
-  cudaStream_t       stream;
+  const IDRSWork   first = group->work[0];
+  const bool       wantv = step->wantv, wantu = step->wantu, inv = first->preconditioned && !first->diagonal; /* p is in v */
+  const IDRSAccess v                     = wantv && !wantu ? (inv ? IDRS_CHANGE : IDRS_WRITE) : (inv ? IDRS_READ : IDRS_NOTHING);
+  const IDRSAccess access[IDRS_OPERANDS] = {IDRS_CHANGE, IDRS_CHANGE, v, IDRS_READ, IDRS_READ};
+  IDRSColumn       columns[IDRS_MAX_WIDTH];
+  unsigned int     blocks = 0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSColumnsRead_CUDA(work));
-  PetscCall(IDRSStream_CUDA(&stream));
-  if (work->preconditioned && !work->diagonal) PetscCall(IDRSGetArrayRead_CUDA(work->v, &p));
-  PetscCall(IDRSGetDiagonal_CUDA(work, true, &diagonal));
-  PetscCall(IDRSGetArrayRead_CUDA(work->t, &t));
-  PetscCall(IDRSGetArray_CUDA(work->z, VecGetArrayAndMemType, &z));
-  PetscCall(IDRSGetArray_CUDA(work->r, VecGetArrayAndMemType, &r));
-  if (wantv && !wantu) PetscCall(IDRSGetArray_CUDA(work->v, VecGetArrayWriteAndMemType, &v));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {p, t, z, r, diagonal, v}), [&](auto S, auto W) {
-    cuda->partials.rrblocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, true), IDRSDirection{wantv, wantu, diagonal, v}, (int)(wantv ? work->s : 0), p, t, z, r,
-                                                                      cuda->partials.rr);
+  PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
+  PetscCall(IDRSLaunchColumns(group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+    blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>, IDRSAdvanceKernel<S, W, 1>>((const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv, (int)(wantv ? first->s : 0));
   }));
-  PetscCall(PetscLogGpuTimeEnd());
-  if (wantv && !wantu) PetscCall(VecRestoreArrayWriteAndMemType(work->v, &v));
-  PetscCall(VecRestoreArrayAndMemType(work->r, &r));
-  PetscCall(VecRestoreArrayAndMemType(work->z, &z));
-  PetscCall(VecRestoreArrayReadAndMemType(work->t, &t));
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
-  if (work->preconditioned && !work->diagonal) PetscCall(VecRestoreArrayReadAndMemType(work->v, &p));
-  if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[0]));
+  PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
+  for (PetscInt i = 0; i < group->count; i++) {
+    ((IDRS_CUDA *)group->work[i]->data)->partials.rrblocks = blocks;
+    if (wantu) PetscCall(IDRSColumnWritten_CUDA(group->work[i]->U[0]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -46,7 +46,7 @@ static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalar
 
 /* Into shared memory, by all threads of a block; false where the device has stopped */
 template <int S>
-static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> &fromhost, const IDRSDeviceScalars &device, int k, int s)
+static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> *fromhost, const IDRSDeviceScalars &device, int k, int s)
 {
   const int j       = threadIdx.x;
   bool      stopped = false;
@@ -58,9 +58,9 @@ static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> 
     stopped = device.result->stopped; /* on its way together with the coefficients */
     if (j < s) IDRSGetCoefficient<S>(&scalars, k, j, c);
   } else if (j < s) {
-    c->a[j] = fromhost.a[j];
-    c->b[j] = fromhost.b[j];
-    if (j == 0) c->omega = fromhost.omega;
+    c->a[j] = fromhost->a[j];
+    c->b[j] = fromhost->b[j];
+    if (j == 0) c->omega = fromhost->omega;
   }
   __syncthreads();
   if (device.hostresult && blockIdx.x == 0 && j == 0) {

@@ -3,41 +3,33 @@
 
    Reads r, or t for U_k alone, G(:,k:s) and U(:,k:s); writes v, U_k or r.
 */
-#include "launch.cuh"
+#include "columns.cuh"
 
-template <int S, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOverlap<false, false> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, IDRSDirection direction, int k, int end, const PetscScalar *x)
+template <int S, int W, int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCombineKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)
 {
   __shared__ IDRSCoefficients<S> c;
+  const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost, device, -1, panels.s)) IDRSCombineRows<S, W>(panels, c, direction, k, end, x, IDRSTellNobody());
+  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s)) IDRSCombineRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end, wantv ? mine.x[IDRS_R] : mine.x[IDRS_T], IDRSTellNobody());
 }
 
-PetscErrorCode IDRSCombine_CUDA(IDRSWork work, const IDRSStep *step)
+PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
-  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
-  const bool         omega = step->k == work->s, wantv = omega || step->wantv, wantu = !omega && step->wantu;
-  const int          k  = omega ? 0 : (int)step->k;
-  Vec                in = wantv ? work->r : work->t, out = omega ? work->r : work->v;
-  const PetscScalar *x, *diagonal;
-  PetscScalar       *v = NULL;
-  cudaStream_t       stream;
+  const PetscInt   s     = group->work[0]->s;
+  const bool       omega = step->k == s, wantv = omega || step->wantv, wantu = !omega && step->wantu;
+  const int        k                     = omega ? 0 : (int)step->k;
+  const IDRSAccess access[IDRS_OPERANDS] = {omega ? IDRS_CHANGE : (wantv ? IDRS_READ : IDRS_NOTHING), IDRS_NOTHING, omega || wantu ? IDRS_NOTHING : IDRS_WRITE, wantv ? IDRS_NOTHING : IDRS_READ, wantv && !omega ? IDRS_READ : IDRS_NOTHING};
+  IDRSColumn       columns[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(IDRSColumnsRead_CUDA(work));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetArrayRead_CUDA(in, &x));
-  if (!wantu) PetscCall(IDRSGetArray_CUDA(out, VecGetArrayWriteAndMemType, &v));
-  PetscCall(IDRSGetDiagonal_CUDA(work, wantv && !omega, &diagonal));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {x, diagonal, v}), [&](auto S, auto W) {
-    (void)IDRSLaunchRows<IDRSCombineKernel<S, W>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, -1), IDRSGetDeviceScalars(work, false), IDRSDirection{wantv, wantu, diagonal, v}, k, (int)work->s, x);
+  PetscCall(IDRSColumnsGet_CUDA(group, access, false, columns));
+  for (PetscInt i = 0; omega && i < group->count; i++) columns[i].x[IDRS_V] = columns[i].x[IDRS_R];
+  PetscCall(IDRSLaunchColumns(group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+    (void)IDRSLaunchRows<IDRSCombineKernel<S, W, N>, IDRSCombineKernel<S, W, 1>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu, k, (int)s);
   }));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
-  if (!wantu) PetscCall(VecRestoreArrayWriteAndMemType(out, &v));
-  PetscCall(VecRestoreArrayReadAndMemType(in, &x));
-  if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k]));
+  PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
+  for (PetscInt i = 0; wantu && i < group->count; i++) PetscCall(IDRSColumnWritten_CUDA(group->work[i]->U[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -101,7 +101,7 @@ PetscErrorCode IDRSVecsFree_CUDA(void **memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
 {
   const PetscInt     s = work->s;
   IDRS_CUDA         *cuda;
@@ -153,7 +153,14 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
+static PetscErrorCode IDRSCreate_CUDA(const IDRSGroup *group, Vec like)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSCreateWork_CUDA(group->work[i], like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
@@ -171,6 +178,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
+    PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));
@@ -182,6 +190,13 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
     PetscCall(PetscDeviceFree(dctx, cuda->arrived));
   }
   PetscCall(PetscFree(work->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroy_CUDA(const IDRSGroup *group)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSDestroyWork_CUDA(group->work[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

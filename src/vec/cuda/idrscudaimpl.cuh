@@ -8,7 +8,6 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsworkimpl.h>
-#include <initializer_list>
 #include "../../sys/device/stream.h"
 #include "algebra.cuh"
 #include "finish.cuh"
@@ -18,6 +17,13 @@
 #define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
 
 typedef struct _n_IDRSWhole *IDRSWhole;
+
+/* Memory of the device for the columns of a group, which its first work owns */
+typedef struct {
+  IDRSCoefficients<0> *coefficients; /* that the host has computed, of all columns */
+  PetscScalar         *localsums;    /* of this process, those of one column after those of another */
+  PetscScalar         *sums;         /* of all processes */
+} IDRSShared;
 
 typedef struct {
   IDRSPanels   panels;
@@ -32,6 +38,7 @@ typedef struct {
   uint64_t     sequence;    /* of the last projection launched */
   PetscInt     channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
   IDRSWhole    whole;       /* for steps in one kernel; NULL until there were some */
+  IDRSShared  *shared;      /* NULL until this was the first of several works that needed it */
 } IDRS_CUDA;
 
 /* The scalars for a pass; copies: it is the one that copies the result of the last projection to the host */
@@ -43,15 +50,17 @@ static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
   return {cuda->storage, cuda->result, copies ? cuda->hostresults + cuda->sequence % IDRS_MAX_IN_FLIGHT : nullptr, cuda->arrived, cuda->sequence};
 }
 
-PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(IDRSWork, const IDRSStep *);
-PETSC_INTERN PetscErrorCode IDRSProject_CUDA(IDRSWork, const IDRSStep *, Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(IDRSWork, const IDRSStep *);
-PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(IDRSWork, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSProject_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *);
 
-PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork, Vec, Vec, const IDRSAlgebra *);
+PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *, const PetscReal *[]);
 PETSC_INTERN PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *);
+PETSC_INTERN PetscErrorCode IDRSGetShared_CUDA(IDRSWork, IDRSShared **);
+PETSC_INTERN PetscErrorCode IDRSSharedDestroy_CUDA(IDRSShared **);
 PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
 PETSC_INTERN PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);

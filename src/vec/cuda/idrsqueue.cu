@@ -5,42 +5,49 @@
 #include "launch.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
-/* One block: the algebra by itself, from sums that are in the storage */
-template <int S>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, IDRSAlgebra algebra, int s)
+/* Algebra by itself, from sums that may be in the storage already */
+typedef struct {
+  IDRSAlgebra        algebra;
+  const PetscScalar *sums;
+} IDRSReduced;
+
+/* A block for each column */
+template <int S, int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSReduced> columns, int s)
 {
   __shared__ PetscScalar shared[IDRS_STORAGE(S)];
+  const IDRSAlgebra     &algebra = columns.Mine().algebra;
+  const bool             y       = algebra.step.start || algebra.step.k == s;
   PetscScalar           *storage;
 
   overlap.Begin();
   if (algebra.result->stopped) return;
   storage = IDRSAlgebraBegin<S>(algebra, s, shared);
-  for (PetscInt i = IDRS_STORAGE_SUMS(s) + threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) storage[i] = algebra.storage[i];
-  if (algebra.step.start || algebra.step.k == s) IDRSAlgebraEnd<S, true>(algebra, s, storage);
+  for (PetscInt i = threadIdx.x; i < IDRS_SUMS(s, y); i += IDRS_THREADS) storage[IDRS_STORAGE_SUMS(s) + i] = columns.Mine().sums[i];
+  if (y) IDRSAlgebraEnd<S, true>(algebra, s, storage);
   else IDRSAlgebraEnd<S, false>(algebra, s, storage);
 }
 
-static PetscErrorCode IDRSQueueRuns_CUDA(IDRSWork work, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSQueueRuns_CUDA(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_NCCL(IDRSWork work, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLConnect(work->comm, why));
+  PetscCall(IDRSNCCLConnect(group->work[0]->comm, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_Peer(IDRSWork work, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
-  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
-
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLRenew(work->comm));
-  PetscCall(IDRSPeersConnect(work->comm, automatic, &cuda->channel, why));
+  PetscCall(IDRSNCCLRenew(group->work[0]->comm));
+  *why = NULL;
+  for (PetscInt i = 0; i < group->count && !*why; i++) PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -72,48 +79,93 @@ static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDR
   return {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm, {}};
 }
 
-/* The projection does the algebra */
-static PetscErrorCode IDRSQueueLaunch_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+/* Launches the projections, together for works that make the same step */
+static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSStep steps[], const IDRSAlgebra algebra[], PetscScalar *const sums[])
 {
-  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
+  uint32_t        taken = 0;
+  IDRSGroup       same;
+  const IDRSStep *step;
 
   PetscFunctionBegin;
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  for (uint32_t before = 0; IDRSGroupTake(group, steps, &taken, &same, &step); before = taken) {
+    IDRSAlgebra  of[IDRS_MAX_WIDTH];
+    PetscScalar *to[IDRS_MAX_WIDTH];
+    PetscInt     count = 0;
+
+    for (PetscInt i = 0; i < group->count; i++) {
+      if (!((taken ^ before) >> i & 1)) continue;
+      of[count]   = algebra[i];
+      to[count++] = sums[i];
+    }
+    PetscCall(IDRSProjectLaunch_CUDA(&same, of, to));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The projection adds up the sums of all processes, and does the algebra */
-static PetscErrorCode IDRSQueueLaunch_Peer(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+/* The projections do the algebra, and add up the sums of all processes before, where they are connected so */
+static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  const IDRS_CUDA *cuda    = (const IDRS_CUDA *)work->data;
-  IDRSAlgebra      algebra = IDRSGetAlgebra(work, step, bounds);
+  IDRSAlgebra  algebra[IDRS_MAX_WIDTH];
+  PetscScalar *sums[IDRS_MAX_WIDTH] = {};
 
   PetscFunctionBegin;
-  PetscCall(IDRSPeersNext(work->comm, cuda->channel, &algebra.exchange));
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
+  for (PetscInt i = 0; i < group->count; i++) {
+    const IDRSWork work = group->work[i];
+
+    algebra[i] = IDRSGetAlgebra(work, &steps[i], &bounds[i]);
+    if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersNext(work->comm, ((const IDRS_CUDA *)work->data)->channel, &algebra[i].exchange));
+  }
+  PetscCall(IDRSLaunchProjections(group, steps, algebra, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+template <int N>
+static void IDRSLaunchAlgebra(PetscInt count, PetscInt s, cudaStream_t stream, const IDRSReduced reduced[])
+{
+  const dim3 blocks(1, (unsigned int)count);
+
+  if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8, N>>(blocks, stream, IDRSGetMembers<N>(count, reduced), (int)s);
+  else IDRSLaunch<IDRSAlgebraKernel<16, N>>(blocks, stream, IDRSGetMembers<N>(count, reduced), (int)s);
 }
 
 /*
-   The projection leaves the sums of this process, NCCL adds them up, and the algebra kernel follows. After the device has stopped, those of the last projection before
-   are added up again, and the storage keeps the same sums
+   The projections leave the sums of this process, NCCL adds up those of all columns, and the algebra kernel follows. After the device has stopped for a column, those of the last projection
+   before are added up again, or those of another column, and its storage keeps the same sums
 */
-static PetscErrorCode IDRSQueueLaunch_NCCL(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  const IDRS_CUDA  *cuda    = (const IDRS_CUDA *)work->data;
-  const PetscInt    s       = work->s;
-  const IDRSAlgebra algebra = IDRSGetAlgebra(work, step, bounds);
-  IDRSAlgebra       project = algebra;
-  cudaStream_t      stream;
+  const IDRSWork first = group->work[0];
+  const PetscInt s = first->s, count = group->count;
+  IDRSAlgebra    project[IDRS_MAX_WIDTH];
+  IDRSReduced    reduced[IDRS_MAX_WIDTH];
+  PetscScalar   *sums[IDRS_MAX_WIDTH], *local, *global;
+  PetscInt       length = 0;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
-  project.storage = NULL;
+  if (count == 1) {
+    local  = ((const IDRS_CUDA *)first->data)->localsums;
+    global = ((const IDRS_CUDA *)first->data)->storage + IDRS_STORAGE_SUMS(s);
+  } else {
+    IDRSShared *shared;
+
+    PetscCall(IDRSGetShared_CUDA(first, &shared));
+    local  = shared->localsums;
+    global = shared->sums;
+  }
+  for (PetscInt i = 0; i < count; i++) {
+    reduced[i] = {IDRSGetAlgebra(group->work[i], &steps[i], &bounds[i]), global + length};
+    project[i] = reduced[i].algebra;
+    sums[i]    = local + length;
+    length += IDRS_SUMS(s, IDRSStepHasY(&first->scalars, &steps[i]));
+    project[i].storage = NULL;
+  }
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &project));
+  PetscCall(IDRSLaunchProjections(group, steps, project, sums));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSNCCLAllreduce(work->comm, cuda->localsums, cuda->storage + IDRS_STORAGE_SUMS(s), IDRS_SUMS(s, y), stream));
-  if (s <= 8) IDRSLaunch<IDRSAlgebraKernel<8>>(1, stream, algebra, (int)s);
-  else IDRSLaunch<IDRSAlgebraKernel<16>>(1, stream, algebra, (int)s);
+  PetscCall(IDRSNCCLAllreduce(first->comm, local, global, length, stream));
+  if (count == 1) IDRSLaunchAlgebra<1>(count, s, stream, reduced);
+  else IDRSLaunchAlgebra<IDRS_MAX_WIDTH>(count, s, stream, reduced);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -172,6 +224,7 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
+  PetscDesignatedInitializer(reduce, NULL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
   PetscDesignatedInitializer(wholeruns, IDRSWholeRuns_CUDA),
@@ -185,6 +238,7 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
+  PetscDesignatedInitializer(reduce, NULL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
@@ -195,7 +249,8 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(runs, IDRSQueueRuns_Peer),
   PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
-  PetscDesignatedInitializer(launch, IDRSQueueLaunch_Peer),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
+  PetscDesignatedInitializer(reduce, NULL),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

@@ -36,7 +36,7 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
 
 /* Launches so many blocks, with so many bytes of dynamic shared memory; early only where it may, and no process on the same device waits for sums of this one. The error is what cudaGetLastError() returns */
 template <auto kernel, typename... Arguments>
-static void IDRSLaunchShared(unsigned int blocks, size_t shared, bool may, cudaStream_t stream, Arguments... arguments)
+static void IDRSLaunchShared(dim3 blocks, size_t shared, bool may, cudaStream_t stream, const Arguments &...arguments)
 {
   constexpr auto      overlap = IDRSGetOverlap(kernel);
   static bool         asked = false, early = false;
@@ -54,45 +54,81 @@ static void IDRSLaunchShared(unsigned int blocks, size_t shared, bool may, cudaS
 }
 
 template <auto kernel, typename... Arguments>
-static void IDRSLaunch(unsigned int blocks, cudaStream_t stream, Arguments... arguments)
+static void IDRSLaunch(dim3 blocks, cudaStream_t stream, const Arguments &...arguments)
 {
   IDRSLaunchShared<kernel>(blocks, 0, true, stream, arguments...);
 }
 
-/* As many blocks as the device holds at once, or fewer where so many are enough. Returns how many, or 0 */
-template <auto kernel, typename... Arguments>
-static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_t shared, bool may, cudaStream_t stream, Arguments... arguments)
+/* As many blocks as the device holds of a kernel at once, or fewer where so many are enough; 0 after an error */
+template <auto kernel>
+static unsigned int IDRSResidentBlocks(int multiprocessors, size_t enough, size_t shared)
 {
-  static int   resident = 0;
-  unsigned int blocks;
+  static int resident = 0;
 
   if (!resident) {
     if (shared && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) != cudaSuccess) return 0;
     if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, shared) != cudaSuccess) return 0;
   }
-  blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * multiprocessors)), (size_t)1);
-  IDRSLaunchShared<kernel>(blocks, shared, may, stream, arguments...);
+  return (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * multiprocessors)), (size_t)1);
+}
+
+/* Launches so many blocks, and returns how many */
+template <auto kernel, typename... Arguments>
+static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_t shared, bool may, cudaStream_t stream, const Arguments &...arguments)
+{
+  const unsigned int blocks = IDRSResidentBlocks<kernel>(multiprocessors, enough, shared);
+
+  if (blocks) IDRSLaunchShared<kernel>(blocks, shared, may, stream, arguments...);
   return blocks;
 }
 
-/* For all rows in packs of width; returns the number of blocks */
-template <auto kernel, typename... Arguments>
-static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, cudaStream_t stream, Arguments... arguments)
+/*
+   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as the device holds of the kernel for one column, so
+   that the sums of a column do not depend on which others there are. The device does not hold those of many columns at once: it takes those of one column after those of another
+*/
+template <auto kernel, auto alone, typename... Arguments>
+static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream, const Arguments &...arguments)
 {
-  return IDRSLaunchResident<kernel>(cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0, true, stream, arguments...);
+  const unsigned int blocks = IDRSResidentBlocks<alone>(cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
+
+  if (blocks) IDRSLaunchShared<kernel>(dim3(blocks, (unsigned int)columns), 0, true, stream, arguments...);
+  return blocks;
 }
 
 /*
-   Whether the rows can be taken in packs. Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are
+   What the columns of a launch have of their own, N at most, as an argument of the kernel: the blocks (x, y) of the grid work for column y. There is a kernel for one column, and
+   one for up to IDRS_MAX_WIDTH of them
+*/
+template <int N, typename Member>
+struct IDRSMembers {
+  Member member[N];
+
+  __device__ __forceinline__ const Member &Mine() const { return member[N > 1 ? blockIdx.y : 0]; }
+};
+
+template <int N, typename Member>
+static IDRSMembers<N, Member> IDRSGetMembers(PetscInt count, const Member members[])
+{
+  IDRSMembers<N, Member> all = {};
+
+  static_assert(sizeof(all) <= 3584, "all arguments of a kernel fit into 4096 bytes, as CUDA before 12.1 wants it");
+  for (PetscInt i = 0; i < count; i++) all.member[i] = members[i];
+  return all;
+}
+
+/* Whether an array can be accessed in packs, from its begin on */
+static inline bool IDRSAligned(const void *array)
+{
+  return (uintptr_t)array % IDRS_ACCESS_BYTES == 0;
+}
+
+/*
+   Whether the rows of one column can be taken in packs, if the arrays can. Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are
    twice as large, gain by them all the same
 */
-static inline bool IDRSPacked(const IDRS_CUDA *cuda, std::initializer_list<const void *> arrays)
+static inline bool IDRSPacked(const IDRS_CUDA *cuda)
 {
-  if (cuda->panels.n < (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors)) return false;
-  for (const void *array : arrays) {
-    if ((uintptr_t)array % IDRS_ACCESS_BYTES) return false;
-  }
-  return true;
+  return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
 }
 
 /* Calls launch with the S and W of a kernel as types: S the number of columns to unroll for, 0 for more than 16; W the width of a pack */
@@ -114,14 +150,4 @@ static cudaError_t IDRSDispatch(PetscInt s, bool packed, L &&launch)
   else if (s <= 16) wide(IDRSInt<16>());
   else wide(IDRSInt<0>());
   return cudaGetLastError();
-}
-
-/* Coefficients for update of step k, or with k = -1 for the other passes; unless they are on the device */
-template <int S>
-static IDRSCoefficients<S> IDRSGetCoefficients(IDRSWork work, PetscInt k)
-{
-  IDRSCoefficients<S> c = {};
-
-  for (PetscInt j = 0; !work->ondevice && j < work->s; j++) IDRSGetCoefficient<S>(&work->scalars, k, j, &c);
-  return c;
 }

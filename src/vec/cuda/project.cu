@@ -8,106 +8,170 @@
 #include "project.cuh"
 #include <petscidrs/private/idrsproduct.h>
 
-/* For at most S of the columns, and with a y or without */
-template <int S, int W, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P, const PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+/* A column of a projection */
+typedef struct {
+  const PetscScalar *x, *y;
+  IDRSSums           out;
+  IDRSAlgebra        algebra;
+} IDRSProjected;
+
+/* For at most S of the shadow vectors, and with a y or without */
+template <int S, int W, int N, bool Y, bool HASHED>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P, const __grid_constant__ IDRSMembers<N, IDRSProjected> columns)
 {
-  IDRSDots<S, Y> dots;
+  const IDRSProjected &mine = columns.Mine();
+  IDRSDots<S, Y>       dots;
 
   overlap.Begin();
-  if (IDRSProjectBegin<S>(P, algebra)) return;
+  if (IDRSProjectBegin<S>(P, mine.algebra)) return;
   IDRSDotsClear(dots);
   for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
-    const IDRSPack<W> xi = IDRSLoad<W>(x, i, n);
+    const IDRSPack<W> xi = IDRSLoad<W>(mine.x, i, n);
     IDRSPack<W>       yi = IDRSZero<W>();
 
-    if (Y) yi = IDRSLoad<W>(y, i, n);
+    if (Y) yi = IDRSLoad<W>(mine.y, i, n);
     IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
   }
-  IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
+  IDRSProjectEnd<S, Y, HASHED>(dots, P, mine.out, mine.algebra);
 }
 
-/* Of vectors that are there */
-static PetscErrorCode IDRSProjectRows_CUDA(const IDRSProjection *projection)
+/* Of vectors that are there, in so many columns */
+static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection projections[])
 {
-  const bool packed = IDRSPacked(projection->cuda, {projection->x, projection->y});
+  const IDRS_CUDA *cuda    = projections[0].cuda;
+  bool             aligned = true;
+  IDRSProjected    columns[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    columns[i] = {projections[i].x, projections[i].y, projections[i].out, projections[i].algebra};
+    aligned    = aligned && IDRSAligned(projections[i].x) && IDRSAligned(projections[i].y);
+  }
+  PetscCheck(aligned || count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The vectors of a group do not all begin at multiples of %d bytes", IDRS_ACCESS_BYTES);
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+  PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
-    auto          launch = [&](auto width) {
-      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, Y, HASHED>>(projection->cuda, width, projection->stream, (size_t)projection->n, shadow, (const PetscScalar *)projection->x, projection->y, projection->out, projection->algebra);
+    auto          launch = [&](auto width, auto N) {
+      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
     };
 
-    if (packed) launch(IDRSInt<W>());
-    else launch(IDRSInt<1>());
+    if (count > 1) launch(IDRSInt<W>(), IDRSInt<IDRS_MAX_WIDTH>());
+    else if (aligned && IDRSPacked(cuda)) launch(IDRSInt<W>(), IDRSInt<1>());
+    else launch(IDRSInt<1>(), IDRSInt<1>());
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSProjectLaunch_CUDA - Launches the projection of x and y, or of x alone where y is NULL, and numbers it. The algebra says which step it belongs to, what
-   follows from the sums, and where they go. More than IDRS_COLUMNS_AT_ONCE columns take several launches, the last of which ends the projection.
-*/
-PetscErrorCode IDRSProjectLaunch_CUDA(IDRSWork work, Vec x, Vec y, const IDRSAlgebra *algebra)
+/* Arrays of a projection, which also computes x where `fused` is set, and whose sums go there */
+static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums, IDRSProjection *projection)
 {
-  IDRS_CUDA         *cuda       = (IDRS_CUDA *)work->data;
-  const PetscInt     s          = work->s;
-  const PetscBool    matvec     = algebra->step.matvec;
-  IDRSProjection     projection = {};
+  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
+  Vec        x, y;
+
+  PetscFunctionBegin;
+  IDRSStepVecs(work, &algebra->step, &x, &y);
+  *projection         = {};
+  projection->cuda    = cuda;
+  projection->n       = work->n;
+  projection->s       = work->s;
+  projection->key     = IDRSShadowKey(work->seed);
+  projection->rstart  = (uint64_t)work->rstart;
+  projection->halo    = work->halo;
+  projection->algebra = *algebra;
+  projection->both    = y;
+  PetscCall(IDRSStream_CUDA(&projection->stream));
+  if (fused) {
+    projection->operand = IDRSStepOperand(work, &algebra->step);
+    PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
+    PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection->x));
+  } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection->x));
+  if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection->y));
+  projection->out.sums     = sums;
+  projection->out.arrived  = cuda->arrived;
+  projection->out.sequence = ++cuda->sequence;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProjectionRestore_CUDA(IDRSWork work, IDRSProjection *projection)
+{
+  Vec x, y;
+
+  PetscFunctionBegin;
+  IDRSStepVecs(work, &projection->algebra.step, &x, &y);
+  if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &projection->y));
+  if (projection->operand) {
+    PetscCall(VecRestoreArrayWriteAndMemType(x, &projection->x));
+    PetscCall(VecRestoreArrayReadAndMemType(projection->operand, &projection->u));
+  } else PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The launches of projections, and which of them is the last: it takes the shadow vectors in parts */
+static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, IDRSProjection projections[])
+{
+  const PetscInt s = group->work[0]->s;
+  uint64_t       sequence[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) sequence[i] = projections[i].out.sequence;
+  for (PetscInt first = 0; first < s; first += IDRS_COLUMNS_AT_ONCE) {
+    for (PetscInt i = 0; i < group->count; i++) {
+      IDRSPartials *partials = &((IDRS_CUDA *)group->work[i]->data)->partials;
+
+      if (++partials->launch == 0) partials->launch = 1; /* 0 is what memory holds before any launch */
+      projections[i].first        = first;
+      projections[i].out.partials = *partials;
+      projections[i].out.sequence = first + IDRS_COLUMNS_AT_ONCE < s ? 0 : sequence[i];
+      projections[i].out.ends     = !(fused && !first && group->work[i]->size > 1); /* a product of several processes ends with another kernel */
+    }
+    if (fused && !first) PetscCall(IDRSProductProject(group->work[0]->product, &projections[0]));
+    else PetscCall(IDRSProjectRows_CUDA(group->count, projections)); /* the other parts find x in memory */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSProjectLaunch_CUDA - Launches the projections of works that make the same step, and numbers them. The algebra of each says what follows from its sums; where it is not done by the
+   projection itself, the sums go to where sums[] says. More than IDRS_COLUMNS_AT_ONCE shadow vectors take several launches, the last of which ends the projection.
+*/
+PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra algebra[], PetscScalar *const sums[])
+{
+  const IDRSWork     first = group->work[0];
+  const bool         fused = algebra[0].step.matvec;
+  IDRSProjection     projections[IDRS_MAX_WIDTH];
   const PetscScalar *P[IDRS_CUDA_MAX_S];
 
   PetscFunctionBegin;
-  projection.cuda    = cuda;
-  projection.n       = work->n;
-  projection.s       = s;
-  projection.key     = IDRSShadowKey(work->seed);
-  projection.rstart  = (uint64_t)work->rstart;
-  projection.halo    = work->halo;
-  projection.algebra = *algebra;
-  PetscCall(IDRSStream_CUDA(&projection.stream));
-  for (PetscInt j = 0; work->P && j < s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));
-  if (work->P) projection.P = P;
-  if (matvec) {
-    projection.operand = IDRSStepOperand(work, &algebra->step);
-    PetscCall(IDRSGetArrayRead_CUDA(projection.operand, &projection.u));
-    PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection.x));
-  } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection.x));
-  projection.both = y;
-  if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection.y));
-  cuda->sequence++;
-  for (; projection.first < s; projection.first += IDRS_COLUMNS_AT_ONCE) {
-    if (++cuda->partials.launch == 0) cuda->partials.launch = 1; /* 0 is what memory holds before any launch */
-    projection.out.partials = cuda->partials;
-    projection.out.sums     = algebra->result ? cuda->localsums : cuda->hostsums;
-    projection.out.arrived  = cuda->arrived;
-    projection.out.sequence = projection.first + IDRS_COLUMNS_AT_ONCE < s ? 0 : cuda->sequence;
-    /* the other columns find x in memory */
-    projection.out.ends = !(matvec && !projection.first && work->size > 1);
-    if (matvec && !projection.first) PetscCall(IDRSProductProject(work->product, &projection));
-    else PetscCall(IDRSProjectRows_CUDA(&projection));
+  PetscCheck(!fused || group->count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A projection computes A u of one column only");
+  for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(IDRSGetArrayRead_CUDA(first->P[j], &P[j]));
+  for (PetscInt i = 0; i < group->count; i++) {
+    PetscCall(IDRSProjectionGet_CUDA(group->work[i], &algebra[i], fused, sums[i], &projections[i]));
+    if (first->P) projections[i].P = P;
   }
-  if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &projection.y));
-  if (matvec) {
-    PetscCall(VecRestoreArrayWriteAndMemType(x, &projection.x));
-    PetscCall(VecRestoreArrayReadAndMemType(projection.operand, &projection.u));
-  } else PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection.x));
-  for (PetscInt j = 0; work->P && j < s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
+  PetscCall(IDRSProjectParts_CUDA(group, fused, projections));
+  for (PetscInt i = group->count - 1; i >= 0; i--) PetscCall(IDRSProjectionRestore_CUDA(group->work[i], &projections[i]));
+  for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(VecRestoreArrayReadAndMemType(first->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The host waits for the sums and does the algebra */
-PetscErrorCode IDRSProject_CUDA(IDRSWork work, const IDRSStep *step, Vec x, Vec y)
+PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
-  const IDRS_CUDA *cuda    = (const IDRS_CUDA *)work->data;
-  IDRSAlgebra      algebra = {};
+  IDRSAlgebra  algebra[IDRS_MAX_WIDTH] = {};
+  PetscScalar *sums[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  algebra.step = *step;
-  PetscCall(IDRSProjectLaunch_CUDA(work, x, y, &algebra));
-  PetscCall(IDRSWait_CUDA(work, cuda->sequence));
-  PetscCall(PetscArraycpy(work->scalars.sums, cuda->hostsums, IDRS_SUMS(work->s, y)));
+  for (PetscInt i = 0; i < group->count; i++) {
+    algebra[i].step = *step;
+    sums[i]         = ((IDRS_CUDA *)group->work[i]->data)->hostsums;
+  }
+  PetscCall(IDRSProjectLaunch_CUDA(group, algebra, sums));
+  for (PetscInt i = 0; i < group->count; i++) {
+    const IDRSWork work = group->work[i];
+
+    PetscCall(IDRSWait_CUDA(work, ((IDRS_CUDA *)work->data)->sequence));
+    PetscCall(PetscArraycpy(work->scalars.sums, sums[i], IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step))));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

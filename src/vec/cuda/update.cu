@@ -4,50 +4,45 @@
 
    Reads G(:,0:k+1), U(:,0:k+1), r, and the columns k+1:s for the combine, each once; writes G_k, U_k, r, and v or U_{k+1}.
 */
-#include "launch.cuh"
+#include "columns.cuh"
 
-template <int S, int W, bool START>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, true> overlap, IDRSPanels panels, IDRSCoefficients<S> fromhost, IDRSDeviceScalars device, IDRSDirection direction, int k, int end, PetscScalar *r, PetscReal *partials)
+template <int S, int W, int N, bool START>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
+  const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost, device, k, panels.s)) IDRSBlockSum(IDRSUpdateRows<S, W, START>(panels, c, direction, k, end, r, IDRSTellNobody()), shared, partials);
+  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s)) IDRSBlockSum(IDRSUpdateRows<S, W, START>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end, mine.x[IDRS_R], IDRSTellNobody()), shared, mine.rr);
 }
 
-PetscErrorCode IDRSUpdate_CUDA(IDRSWork work, const IDRSStep *step)
+PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
-  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
-  const bool         wantv = step->wantv, wantu = step->wantu;
-  const int          k = (int)step->k, end = (int)(wantv && !step->start ? work->s : k + 1);
-  const PetscScalar *diagonal;
-  PetscScalar       *r, *v = NULL;
-  cudaStream_t       stream;
+  const bool       wantv = step->wantv, wantu = step->wantu;
+  const int        k = (int)step->k, end = (int)(wantv && !step->start ? group->work[0]->s : k + 1);
+  const IDRSAccess access[IDRS_OPERANDS] = {IDRS_CHANGE, IDRS_NOTHING, wantv && !wantu ? IDRS_WRITE : IDRS_NOTHING, IDRS_NOTHING, wantv ? IDRS_READ : IDRS_NOTHING};
+  IDRSColumn       columns[IDRS_MAX_WIDTH];
+  unsigned int     blocks = 0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSColumnsRead_CUDA(work));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetArray_CUDA(work->r, VecGetArrayAndMemType, &r));
-  if (wantv && !wantu) PetscCall(IDRSGetArray_CUDA(work->v, VecGetArrayWriteAndMemType, &v));
-  PetscCall(IDRSGetDiagonal_CUDA(work, wantv, &diagonal));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(work->s, IDRSPacked(cuda, {r, diagonal, v}), [&](auto S, auto W) {
-    auto launch = [&](auto START) {
-      cuda->partials.rrblocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, START>>(cuda, W, stream, cuda->panels, IDRSGetCoefficients<S>(work, k), IDRSGetDeviceScalars(work, true), IDRSDirection{wantv, wantu, diagonal, v}, k, end, r, cuda->partials.rr);
-    };
+  PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
+  PetscCall(IDRSLaunchColumns(group, k, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+    auto launch = [&](auto START) { blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N, START>, IDRSUpdateKernel<S, W, 1, START>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu, k, end); };
 
     if (step->start) launch(std::true_type());
     else launch(std::false_type());
   }));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
-  if (wantv && !wantu) PetscCall(VecRestoreArrayWriteAndMemType(work->v, &v));
-  PetscCall(VecRestoreArrayAndMemType(work->r, &r));
-  if (k) {
-    PetscCall(IDRSColumnWritten_CUDA(work->G[k]));
-    PetscCall(IDRSColumnWritten_CUDA(work->U[k]));
+  PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
+  for (PetscInt i = 0; i < group->count; i++) {
+    const IDRSWork work = group->work[i];
+
+    ((IDRS_CUDA *)work->data)->partials.rrblocks = blocks;
+    if (k) {
+      PetscCall(IDRSColumnWritten_CUDA(work->G[k]));
+      PetscCall(IDRSColumnWritten_CUDA(work->U[k]));
+    }
+    if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k + 1]));
   }
-  if (wantu) PetscCall(IDRSColumnWritten_CUDA(work->U[k + 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,6 +20,7 @@
 #include "project.cuh"
 #include "../../mat/cuda/csr.h"
 #include "../../mat/cuda/rowsum.cuh"
+#include "../../sys/device/cooperative.cuh"
 
 /* Steps of one kernel, so that it ends within some ten milliseconds */
 #define IDRS_WHOLE_STEPS 2048
@@ -310,26 +311,11 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <auto kernel, typename... Arguments>
-static cudaError_t IDRSLaunchCooperative(int multiprocessors, size_t enough, cudaStream_t stream, Arguments... arguments)
-{
-  cudaLaunchConfig_t  config    = {};
-  cudaLaunchAttribute attribute = {};
-
-  attribute.id              = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
-  config.gridDim            = (unsigned int)PetscMax(PetscMin(enough, (size_t)multiprocessors), (size_t)1);
-  config.blockDim           = IDRS_THREADS;
-  config.stream             = stream;
-  config.attrs              = &attribute;
-  config.numAttrs           = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
-
 static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   const IDRS_CUDA   *cuda   = (const IDRS_CUDA *)work->data;
   const size_t       enough = ((size_t)work->n + IDRS_THREADS - 1) / IDRS_THREADS;
+  const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
   const PetscScalar *P[IDRS_COLUMNS_AT_ONCE];
   cudaError_t        error = cudaSuccess;
 
@@ -340,8 +326,8 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
       IDRSShadow<S> shadow = {(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
 
       for (PetscInt j = 0; work->P && j < work->s; j++) shadow.a[j] = P[j];
-      if (work->P) error = IDRSLaunchCooperative<IDRSWholeKernel<S, false>>(cuda->multiprocessors, enough, stream, *steps, shadow);
-      else error = IDRSLaunchCooperative<IDRSWholeKernel<S, true>>(cuda->multiprocessors, enough, stream, *steps, shadow);
+      if (work->P) error = IDRSLaunchCooperative(IDRSWholeKernel<S, false>, blocks, IDRS_THREADS, stream, *steps, shadow);
+      else error = IDRSLaunchCooperative(IDRSWholeKernel<S, true>, blocks, IDRS_THREADS, stream, *steps, shadow);
     }
   }));
   PetscCallCUDA(error);

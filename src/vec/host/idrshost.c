@@ -226,7 +226,7 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSWork work, Vec like, PetscScalar
 }
 
 /* One allocation for G, one for U; columns begin on cache lines */
-static PetscErrorCode IDRSCreate_Host(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreateWork_Host(IDRSWork work, Vec like)
 {
   const size_t         line      = 64 / sizeof(PetscScalar);
   const PetscInt       s         = work->s;
@@ -250,7 +250,14 @@ static PetscErrorCode IDRSCreate_Host(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Host(IDRSWork work)
+static PetscErrorCode IDRSCreate_Host(const IDRSGroup *group, Vec like)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSCreateWork_Host(group->work[i], like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroyWork_Host(IDRSWork work)
 {
   IDRSPanels_Host *panels = (IDRSPanels_Host *)work->data;
 
@@ -263,6 +270,13 @@ static PetscErrorCode IDRSDestroy_Host(IDRSWork work)
     PetscCall(PetscFree(panels->P));
   }
   PetscCall(PetscFree(work->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroy_Host(const IDRSGroup *group)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSDestroyWork_Host(group->work[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -299,7 +313,7 @@ static PetscErrorCode IDRSChanged_Host(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Host(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSCombineWork_Host(IDRSWork work, const IDRSStep *step)
 {
   IDRSLoop_Host loop = IDRSLoop(work, step);
 
@@ -323,11 +337,20 @@ static PetscErrorCode IDRSCombine_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProject_Host(IDRSWork work, const IDRSStep *step, Vec x, Vec y)
+static PetscErrorCode IDRSCombine_Host(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_Host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
 {
   const PetscScalar **P = ((IDRSPanels_Host *)work->data)->P, *xarray, *yarray = NULL;
+  Vec                 x, y;
 
   PetscFunctionBegin;
+  IDRSStepVecs(work, step, &x, &y);
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecGetArrayRead(work->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
@@ -338,7 +361,14 @@ static PetscErrorCode IDRSProject_Host(IDRSWork work, const IDRSStep *step, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Host(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSProject_Host(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSProjectWork_Host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSUpdateWork_Host(IDRSWork work, const IDRSStep *step)
 {
   IDRSLoop_Host  loop = IDRSLoop(work, step);
   const PetscInt k    = step->k;
@@ -357,8 +387,15 @@ static PetscErrorCode IDRSUpdate_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IDRSUpdate_Host(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_Host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v, unless the diagonal of B^{-1} is there */
-static PetscErrorCode IDRSAdvance_Host(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSAdvanceWork_Host(IDRSWork work, const IDRSStep *step)
 {
   const PetscBool given = (PetscBool)(work->preconditioned && !work->diagonal);
   IDRSLoop_Host   loop  = IDRSLoop(work, step);
@@ -377,6 +414,13 @@ static PetscErrorCode IDRSAdvance_Host(IDRSWork work, const IDRSStep *step)
   PetscCall(VecRestoreArray(work->z, &loop.z));
   PetscCall(VecRestoreArrayRead(work->t, &loop.t));
   if (step->wantu) PetscCall(IDRSChanged_Host(work->U[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSAdvance_Host(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_Host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,6 +4,9 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
+#if defined(PETSCIDRS_HAVE_CUDA)
+  #include <petscdevice_cuda.h>
+#endif
 
 /* Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do not all know that they are */
 PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
@@ -50,6 +53,42 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 }
 
 /*
+   IDRSVecOnArray - A vector on the array of another one, which may go away, like these vectors; NULL, on all processes or none, where it would not be like them
+*/
+PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
+{
+  const MPI_Comm     comm = PetscObjectComm((PetscObject)like);
+  const PetscScalar *array;
+  PetscMemType       type;
+  PetscBool          seq, mpi;
+  PetscInt           bs, n, N;
+
+  PetscFunctionBegin;
+  *v = NULL;
+  PetscCall(PetscObjectTypeCompare((PetscObject)other, ((PetscObject)like)->type_name, &seq));
+  if (!seq) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetBlockSize(like, &bs));
+  PetscCall(VecGetLocalSize(like, &n));
+  PetscCall(VecGetSize(like, &N));
+  PetscCall(VecGetArrayReadAndMemType(other, &array, &type));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQ, &seq));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
+  if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, n, array, v));
+  else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, n, N, array, v));
+#if PetscDefined(HAVE_CUDA)
+  else if (PetscMemTypeDevice(type)) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
+    PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPICUDA, &mpi));
+    if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, n, array, v));
+    else if (mpi) PetscCall(VecCreateMPICUDAWithArray(comm, bs, n, N, array, v));
+  }
+#endif
+  PetscCall(VecRestoreArrayReadAndMemType(other, &array));
+  if (*v) PetscCall(IDRSColumnInherit(like, *v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they may go on with fewer
    columns. Called by all back ends that may run beside one on a device, between the panels and their columns. Memory lacks here where lacking[0] is not
    zero: bytes of a panel, and how many are free.
@@ -63,6 +102,41 @@ PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[]
   IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
   PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many more sets of vectors, with so many vectors each. On the host only
+   an allocation tells
+*/
+PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt sets)
+{
+#if defined(PETSCIDRS_HAVE_CUDA)
+  const MPI_Comm comm      = PetscObjectComm((PetscObject)like);
+  PetscLogDouble lacking[] = {0, 0, 0}; /* bytes needed, minus those free, minus the sets that fit, where there is no room */
+  PetscBool      device;
+  PetscInt       n;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSOnDevice(like, &device));
+  PetscCall(VecGetLocalSize(like, &n));
+  lacking[1] = lacking[2] = -PETSC_MAX_REAL;
+  if (device) {
+    const PetscLogDouble set = (PetscLogDouble)vectors * (PetscLogDouble)n * (PetscLogDouble)sizeof(PetscScalar);
+    size_t               free, total;
+
+    PetscCallCUDA(cudaMemGetInfo(&free, &total));
+    if ((PetscLogDouble)sets * set > (PetscLogDouble)free) {
+      lacking[0] = (PetscLogDouble)sets * set;
+      lacking[1] = -(PetscLogDouble)free;
+      lacking[2] = -floor((PetscLogDouble)free / set);
+    }
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, lacking, 3, MPI_DOUBLE, MPI_MAX, comm);
+  PetscCheck(!(lacking[0] > 0), comm, PETSC_ERR_MEM, "%" PetscInt_FMT " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f", sets + 1, lacking[0], -lacking[1], 1 - lacking[2]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  return PETSC_SUCCESS;
+#endif
 }
 
 /* Destroys vectors that were created, or referenced, one by one; some may be missing after an error */

@@ -31,6 +31,39 @@ PetscLogDouble IDRSGpuSeconds(void)
 #endif
 }
 
+/*
+   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been taken, and have their scalars in the same place.
+   taken has a bit for each work. False, where all have been taken
+*/
+PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], uint32_t *taken, IDRSGroup *same, const IDRSStep **step)
+{
+  IDRSWork first = NULL;
+
+  same->count = 0;
+  for (PetscInt i = 0; i < group->count; i++) {
+    const IDRSStep *s    = &steps[i];
+    const IDRSWork  work = group->work[i];
+
+    if (*taken & (UINT32_C(1) << i)) continue;
+    if (!first) {
+      first = work;
+      *step = s;
+    } else if (work->ondevice != first->ondevice || s->k != (*step)->k || s->start != (*step)->start || s->wantv != (*step)->wantv || s->wantu != (*step)->wantu || s->matvec != (*step)->matvec) continue;
+    *taken |= UINT32_C(1) << i;
+    same->work[same->count++] = work;
+  }
+  return first ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* IDRSEachWork - Makes a pass for one work after another */
+PetscErrorCode IDRSEachWork(const IDRSGroup *group, const IDRSStep *step, PetscErrorCode (*pass)(IDRSWork, const IDRSStep *))
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall((*pass)(group->work[i], step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The calls and the time of a pass are those of the first work of its group */
 PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 {
   PetscFunctionBegin;
@@ -40,21 +73,24 @@ PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 }
 
 /*
-   IDRSPassEnd - Counts what a fused pass moves and does: vectors read and written, flops a row, the way PETSc counts them (a complex
+   IDRSPassCount - Counts what a fused pass moves and does for one work: vectors read and written, flops a row, the way PETSc counts them (a complex
    operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
 */
-PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
+PetscErrorCode IDRSPassCount(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
 {
-  IDRSTraffic *traffic = &work->traffic[pass];
-
   PetscFunctionBegin;
-  traffic->seconds += IDRSGpuSeconds();
-  if (!work->passes->composed) {
-    traffic->calls++;
-    traffic->vectors += (PetscLogDouble)vectors;
-    if (work->passes->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
-    else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
-  }
+  if (work->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
+  work->traffic[pass].vectors += (PetscLogDouble)vectors;
+  if (work->passes->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
+  else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
+{
+  PetscFunctionBegin;
+  work->traffic[pass].seconds += IDRSGpuSeconds();
+  if (!work->passes->composed) work->traffic[pass].calls++;
   PetscCall(PetscLogEventEnd(IDRS_Events[pass], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -70,53 +106,111 @@ static PetscInt IDRSCombineFlops_Private(IDRSWork work, const IDRSStep *step, Pe
   return (step->wantv ? 2 * columns + (work->diagonal ? 1 : 0) : 0) + (step->wantu ? 2 * columns + 1 : 0);
 }
 
-/* IDRSCombine - v and U_k as idrsops.h says; in the omega step r, which it reads and writes */
-PetscErrorCode IDRSCombine(IDRSWork work, const IDRSStep *step)
+/* What differs between the passes: the checks of a step, what it reads and writes, and the back end */
+typedef struct {
+  IDRSPass pass;
+  PetscErrorCode (*check)(IDRSWork, const IDRSStep *);
+  void (*count)(IDRSWork, const IDRSStep *, PetscInt *vectors, PetscInt *flops);
+} IDRSPassRules;
+
+/* Makes a pass for the works of a group: together for those that make the same step */
+static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSPassRules *rules)
+{
+  uint32_t        taken = 0;
+  IDRSGroup       same;
+  const IDRSStep *step;
+
+  PetscFunctionBegin;
+  while (IDRSGroupTake(group, steps, &taken, &same, &step)) {
+    IDRSWork           first  = same.work[0];
+    const IDRSPassOps *passes = first->passes;
+
+    PetscCall((*rules->check)(first, step));
+    PetscCall(IDRSPassBegin(first, rules->pass));
+    PetscCall((*(rules->pass == IDRS_COMBINE ? passes->combine : (rules->pass == IDRS_UPDATE ? passes->update : passes->advance)))(&same, step));
+    for (PetscInt i = 0; i < same.count; i++) {
+      PetscInt vectors, flops;
+
+      (*rules->count)(same.work[i], step, &vectors, &flops);
+      PetscCall(IDRSPassCount(same.work[i], rules->pass, vectors, flops));
+    }
+    PetscCall(IDRSPassEnd(first, rules->pass));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSCheckCombine_Private(IDRSWork work, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, step->k, work->s);
+  PetscCheck((step->wantv || step->wantu) && !(step->k == work->s && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing, or of U in the omega step");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void IDRSCountCombine_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
 {
   const PetscBool omega   = (PetscBool)(step->k == work->s);
   const PetscInt  columns = omega ? work->s : work->s - step->k, diagonal = omega && work->diagonal ? 1 : 0; /* r is not preconditioned */
 
+  *vectors = 1 + IDRSCombineVectors_Private(work, step, columns) - diagonal;
+  *flops   = IDRSCombineFlops_Private(work, step, columns) - diagonal;
+}
+
+/* IDRSCombine - v and U_k as idrsops.h says; in the omega step r, which it reads and writes */
+PetscErrorCode IDRSCombine(const IDRSGroup *group, const IDRSStep steps[])
+{
+  static const IDRSPassRules rules = {IDRS_COMBINE, IDRSCheckCombine_Private, IDRSCountCombine_Private};
+
   PetscFunctionBegin;
-  PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, step->k, work->s);
-  PetscCheck((step->wantv || step->wantu) && !(omega && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing, or of U in the omega step");
-  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
-  PetscCall((*work->passes->combine)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_COMBINE, 1 + IDRSCombineVectors_Private(work, step, columns) - diagonal, IDRSCombineFlops_Private(work, step, columns) - diagonal));
+  PetscCall(IDRSPass_Private(group, steps, &rules));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* After update and advance a preconditioner may stand between v and U; v for the omega step is p, where the passes apply the preconditioner */
-static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step, PetscInt next)
+static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step)
 {
+  const PetscInt next = step->k < work->s ? step->k + 1 : 0;
+
   PetscFunctionBegin;
   PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between this pass and the U of the next step");
   PetscCheck(!step->wantv || (0 <= next && next < work->s) || (next == work->s && work->diagonal && !step->wantu && !step->start), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSUpdate - update of step k, and combine of step k+1; in the start r moves before G_k is made orthogonal */
-PetscErrorCode IDRSUpdate(IDRSWork work, const IDRSStep *step)
+static void IDRSCountUpdate_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
 {
   const PetscInt k = step->k, columns = step->start ? 0 : work->s - (k + 1);
 
+  *vectors = (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(work, step, columns);
+  *flops   = 4 * k + 4 + (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0) : IDRSCombineFlops_Private(work, step, columns));
+}
+
+/* IDRSUpdate - update of step k, and combine of step k+1; in the start r moves before G_k is made orthogonal */
+PetscErrorCode IDRSUpdate(const IDRSGroup *group, const IDRSStep steps[])
+{
+  static const IDRSPassRules rules = {IDRS_UPDATE, IDRSCheckNext_Private, IDRSCountUpdate_Private};
+
   PetscFunctionBegin;
-  PetscCall(IDRSCheckNext_Private(work, step, k + 1));
-  PetscCall(IDRSPassBegin(work, IDRS_UPDATE));
-  PetscCall((*work->passes->update)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_UPDATE, (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(work, step, columns), 4 * k + 4 + (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0) : IDRSCombineFlops_Private(work, step, columns))));
+  PetscCall(IDRSPass_Private(group, steps, &rules));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSAdvance - advance, and combine of step 0; the columns of U and the diagonal that the combine needs have been read for z */
-PetscErrorCode IDRSAdvance(IDRSWork work, const IDRSStep *step)
+/* The columns of U and the diagonal that the combine needs have been read for z */
+static void IDRSCountAdvance_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
 {
   const PetscInt s = work->s;
 
+  *vectors = s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) - (step->wantv && work->diagonal ? 1 : 0);
+  *flops   = 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s);
+}
+
+/* IDRSAdvance - advance of the omega step, k = s, and combine of step 0 */
+PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
+{
+  static const IDRSPassRules rules = {IDRS_ADVANCE, IDRSCheckNext_Private, IDRSCountAdvance_Private};
+
   PetscFunctionBegin;
-  PetscCall(IDRSCheckNext_Private(work, step, 0));
-  PetscCall(IDRSPassBegin(work, IDRS_ADVANCE));
-  PetscCall((*work->passes->advance)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_ADVANCE, s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) - (step->wantv && work->diagonal ? 1 : 0), 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s)));
+  PetscCall(IDRSPass_Private(group, steps, &rules));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

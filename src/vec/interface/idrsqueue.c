@@ -3,7 +3,7 @@
    reduction over processes, and the algebra of idrsscalars.h.
 
    With bounds:     launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
-   Without bounds:  launch -> sums of this process;   collect -> reduction;   continue -> algebra, on the host
+   Without bounds:  launch -> sums -> reduction;   collect;   continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
 #include <petsc/private/matimpl.h>
@@ -22,7 +22,7 @@ PetscBool IDRSQueueOnDevice(IDRSWork work)
 }
 
 /* The queue of the host runs everywhere */
-static PetscErrorCode IDRSQueueRuns_Host(IDRSWork work, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
@@ -44,18 +44,76 @@ static PetscErrorCode IDRSQueueStay_Host(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueLaunch_Host(IDRSWork work, const IDRSStep *step, Vec x, Vec y, const IDRSBounds *bounds)
+static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+{
+  uint32_t        taken = 0;
+  IDRSGroup       same;
+  const IDRSStep *step;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work = group->work[i];
+
+    work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
+  }
+  while (IDRSGroupTake(group, steps, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums over all processes, in place */
+static PetscErrorCode IDRSSum_Private(MPI_Comm comm, PetscInt count, PetscScalar sums[])
+{
+  PetscMPIInt length;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMPIIntCast(count, &length));
+  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, comm);
+  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums of one work over all processes, in place. The array has room for the deferred dots behind them */
+static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscScalar sums[])
 {
   PetscFunctionBegin;
-  work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
-  PetscCall((*work->passes->project)(work, step, x, y));
+  if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
+  PetscCall(IDRSSum_Private(work->comm, count + (work->deferred ? IDRS_DOTS : 0), sums));
+  if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
+  work->deferred = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sums of all works in one reduction */
+static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSStep steps[])
+{
+  IDRSWork     first = group->work[0];
+  PetscInt     place[IDRS_MAX_WIDTH + 1];
+  PetscScalar *all;
+
+  PetscFunctionBegin;
+  if (first->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
+  if (group->count == 1) {
+    PetscCall(IDRSReduce_Private(first, IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, steps)), first->scalars.sums));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (first->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  place[0] = 0;
+  for (PetscInt i = 0; i < group->count; i++) {
+    PetscCheck(!group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Inner products are deferred by one right-hand side alone");
+    place[i + 1] = place[i] + IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, &steps[i]));
+  }
+  PetscCall(PetscMalloc1(place[group->count], &all));
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(all + place[i], group->work[i]->scalars.sums, place[i + 1] - place[i]));
+  PetscCall(IDRSSum_Private(first->comm, place[group->count], all));
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->scalars.sums, all + place[i], place[i + 1] - place[i]));
+  PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSQueueCollect_Host(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
   PetscFunctionBegin;
-  if (!work->passes->composed) PetscCall(IDRSReduce(work, IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step)), work->scalars.sums));
   *rnorm   = 0.0;
   *stopped = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -68,31 +126,45 @@ const IDRSQueueOps IDRSQueue_Host = {
   .halo    = IDRSQueueNoHalo,
   .begin   = IDRSQueueStay_Host,
   .launch  = IDRSQueueLaunch_Host,
+  .reduce  = IDRSQueueReduce_Host,
   .collect = IDRSQueueCollect_Host,
   .end     = IDRSQueueStay_Host,
 };
 
-/* IDRSQueueLaunch - Launches the projection of a step. With bounds a device also does the algebra */
-PetscErrorCode IDRSQueueLaunch(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
+/* A work is ready for the projection of a step by this queue: where that is on a device, the scalars go there */
+static PetscErrorCode IDRSQueuePrepare_Private(IDRSWork work, const IDRSStep *step, const IDRSQueueOps *queue)
 {
-  const IDRSQueueOps *queue = bounds ? work->queue : &IDRSQueue_Host;
-  const PetscInt      s     = work->s;
-  Vec                 x, y;
-
   PetscFunctionBegin;
   PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
-  PetscCheck(bounds || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
+  PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
   PetscCheck(!step->matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
   if (queue != &IDRSQueue_Host && !work->ondevice) {
     PetscCall((*queue->begin)(work));
     work->ondevice = PETSC_TRUE;
   }
-  IDRSStepVecs(work, step, &x, &y);
-  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
-  PetscCall((*queue->launch)(work, step, x, y, bounds));
-  PetscCall(IDRSPassEnd(work, IDRS_PROJECT, (step->matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * s + 6 : 2 * s + 2));
-  work->reductions++;
-  work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = *step;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSQueueLaunch - Launches the projections of a group, one for each work. With bounds, one for each, a device also does the algebra */
+PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+{
+  IDRSWork            first = group->work[0];
+  const IDRSQueueOps *queue = bounds ? first->queue : &IDRSQueue_Host;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSQueuePrepare_Private(group->work[i], &steps[i], queue));
+  PetscCall(IDRSPassBegin(first, IDRS_PROJECT));
+  PetscCall((*queue->launch)(group, steps, bounds));
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork        work = group->work[i];
+    const PetscBool y    = IDRSStepHasY(&work->scalars, &steps[i]);
+
+    PetscCall(IDRSPassCount(work, IDRS_PROJECT, (steps[i].matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
+    work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
+  }
+  PetscCall(IDRSPassEnd(first, IDRS_PROJECT));
+  if (queue->reduce) PetscCall((*queue->reduce)(group, steps));
+  first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -163,7 +235,7 @@ PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLim
   outcome->stopped = PETSC_TRUE;
   PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
   PetscCall((*work->queue->whole)(work, limits, &outcome->step, completed, norms));
-  PetscCall(IDRSPassEnd(work, IDRS_WHOLE, 0, 0));
+  PetscCall(IDRSPassEnd(work, IDRS_WHOLE));
   for (PetscInt i = 0; i <= *completed; i++) { /* so that the log counts them */
     PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
     PetscCall(PetscLogEventEnd(MAT_Mult, work->product->A, 0, 0, 0));
@@ -193,22 +265,6 @@ PetscErrorCode IDRSQueueEnd(IDRSWork work)
   if (work->ondevice) PetscCall((*work->queue->end)(work));
   work->ondevice = PETSC_FALSE;
   work->inflight = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSReduce - Sums over all processes, in place. The array has room for the deferred dots behind them */
-PetscErrorCode IDRSReduce(IDRSWork work, PetscInt count, PetscScalar sums[])
-{
-  PetscMPIInt length;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMPIIntCast(count + (work->deferred ? IDRS_DOTS : 0), &length));
-  if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
-  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, work->comm);
-  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
-  if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
-  work->deferred = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +310,7 @@ PetscErrorCode IDRSNorm(IDRSWork work, PetscReal *norm)
       PetscUseTypeMethod(work->r, norm_local, NORM_2, &local);
       rr[0] = PetscSqr(local);
     }
-    if (work->size > 1) PetscCall(IDRSReduce(work, 1, rr));
+    if (work->size > 1) PetscCall(IDRSReduce_Private(work, 1, rr));
     *norm = PetscSqrtReal(PetscRealPart(rr[0]));
   }
   if (work->size > 1) work->reductions++;

@@ -29,8 +29,9 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscBool       built = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *passes = NULL;
-  *slower = NULL;
+  *passes    = NULL;
+  *slower    = NULL;
+  *alldevice = PETSC_FALSE;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList) && !*passes; i++) {
     PetscBool named;
 
@@ -55,30 +56,10 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
-
-   Collective
-
-   Input Parameters:
-+  like           - a vector with the layout and type of the solution
-.  s              - number of columns
-.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
--  implementation - the back end asked for
-
-   Output Parameter:
-.  work - the panels with their back end; free with IDRSWorkDestroy()
-*/
-PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, IDRSWork *newwork)
+/* What a work has but for its panels */
+static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscInt s, Vec P[])
 {
-  IDRSWork work;
-
   PetscFunctionBegin;
-  PetscCall(PetscNew(&work));
-  *newwork   = work;
-  work->comm = MPI_COMM_NULL;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &work->passes, &work->alldevice, &work->slower));
-  if (work->slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", work->passes->name, work->slower));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &work->comm, NULL));
   PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
   PetscCall(VecGetLocalSize(like, &work->n));
@@ -102,23 +83,68 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
       work->scalars.shadownorm = i ? PetscMin(work->scalars.shadownorm, norm) : norm;
     }
   }
-  PetscCall((*work->passes->create)(work, like));
   IDRSScalarsReset(&work->scalars);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSWorkDestroy(IDRSWork *oldwork)
+/*
+   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
+
+   Collective
+
+   Input Parameters:
++  like           - a vector with the layout and type of the solution
+.  s              - number of columns
+.  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
+.  implementation - the back end asked for
+-  count          - number of works, which are destroyed together
+
+   Output Parameter:
+.  works - the panels with their back end; free with IDRSWorkDestroy()
+*/
+PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, PetscInt count, IDRSWork works[])
 {
-  IDRSWork work = *oldwork;
+  const IDRSPassOps *passes;
+  const char        *slower;
+  PetscBool          alldevice;
+  IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
-  if (!work) PetscFunctionReturn(PETSC_SUCCESS);
-  *oldwork = NULL;
-  if (work->passes) PetscCall((*work->passes->destroy)(work));
-  PetscCall(IDRSColumnsDestroy(work->s, &work->P));
-  PetscCall(PetscFree(work->storage));
-  if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
-  PetscCall(PetscFree(work));
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &alldevice, &slower));
+  if (slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", passes->name, slower));
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(PetscNew(&works[i]));
+    group.work[i]       = works[i];
+    works[i]->comm      = MPI_COMM_NULL;
+    works[i]->passes    = passes;
+    works[i]->slower    = slower;
+    works[i]->alldevice = alldevice;
+  }
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
+  PetscCall((*passes->create)(&group, like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Destroys works that were created together; some, or what they have, may be missing after an error */
+PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
+{
+  IDRSGroup group = {0};
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    if (works[i]) group.work[group.count++] = works[i];
+    works[i] = NULL;
+  }
+  if (!group.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*group.work[0]->passes->destroy)(&group));
+  for (PetscInt i = 0; i < group.count; i++) {
+    IDRSWork work = group.work[i];
+
+    PetscCall(IDRSColumnsDestroy(work->s, &work->P));
+    PetscCall(PetscFree(work->storage));
+    if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
+    PetscCall(PetscFree(work));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,26 +220,34 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The queue of works whose passes are made together, and what it brings the product of a single one */
+typedef struct {
+  const IDRSQueueOps *queue;
+  const char         *throughhost;
+  PetscBool           halo;
+} IDRSConnection;
+
 /* Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it needs of other processes */
-static PetscErrorCode IDRSWorkTryQueue_Private(IDRSWork work, PetscInt where, PetscBool automatic, PetscBool needshalo)
+static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo, IDRSConnection *connection)
 {
-  const IDRSQueueOps *queue = work->passes->queue[where];
+  const IDRSWork      first = group->work[0];
+  const IDRSQueueOps *queue = first->passes->queue[where];
 
   PetscFunctionBegin;
-  PetscCall((*queue->runs)(work, automatic, &work->throughhost));
-  if (work->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  if (work->size > 1) PetscCall((*queue->halo)(work, &work->halo));
-  if (needshalo && !work->halo) work->throughhost = "MatMult() computes the matvecs, and its scatters pass through the hosts";
-  else work->queue = queue;
+  PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
+  if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
+  if (first->size > 1 && group->count == 1) PetscCall((*queue->halo)(first, &connection->halo));
+  if (needshalo && !connection->halo) connection->throughhost = "matvecs take what they need of other processes by scatters, which pass through the hosts";
+  else connection->queue = queue;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Several processes, on devices of their own: mapped memory where all that travels goes that way; NCCL where the scatters do */
-static PetscErrorCode IDRSWorkConnectAutomatically_Private(IDRSWork work, PetscBool scatters)
+static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSWorkTryQueue_Private(work, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE));
-  if (work->throughhost && scatters) PetscCall(IDRSWorkTryQueue_Private(work, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE));
+  PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
+  if (connection->throughhost && scatters) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,25 +257,29 @@ static PetscErrorCode IDRSWorkConnectAutomatically_Private(IDRSWork work, PetscB
    Collective
 
    Input Parameters:
-+  work          - the work, which has its product
++  group         - the works, for which passes are to be made together, and which have their product
 .  communication - how reductions are to travel between devices
 -  scatters      - whether the scatters of the operator go from device to device: automatically no reductions do that leave the hosts scatters to wait for
 */
-PetscErrorCode IDRSWorkConnect(IDRSWork work, KSPIDRSCommunication communication, PetscBool scatters)
+PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const PetscBool asked = (PetscBool)(communication >= KSP_IDRS_COMMUNICATION_NCCL);
+  const IDRSWork  first      = group->work[0];
+  const PetscBool asked      = (PetscBool)(communication >= KSP_IDRS_COMMUNICATION_NCCL);
+  IDRSConnection  connection = {.queue = &IDRSQueue_Host};
 
   PetscFunctionBegin;
-  work->queue       = &IDRSQueue_Host;
-  work->throughhost = NULL;
-  work->halo        = PETSC_FALSE;
-  if (work->size == 1) {
-    if (work->passes->device) PetscCall(IDRSWorkTryQueue_Private(work, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE));
-  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) work->throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
-  else if (!work->alldevice) work->throughhost = "not all processes have their vectors on a GPU";
-  else if (asked) PetscCall(IDRSWorkTryQueue_Private(work, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL, PETSC_FALSE, PETSC_FALSE));
-  else PetscCall(IDRSWorkConnectAutomatically_Private(work, scatters));
-  PetscCheck(work->size == 1 || !asked || !work->throughhost, work->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], work->throughhost);
+  if (first->size == 1) {
+    if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
+  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) connection.throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  else if (!first->alldevice) connection.throughhost = "not all processes have their vectors on a GPU";
+  else if (asked) PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL, PETSC_FALSE, PETSC_FALSE, &connection));
+  else PetscCall(IDRSWorkConnectAutomatically_Private(group, scatters, &connection));
+  for (PetscInt i = 0; i < group->count; i++) {
+    group->work[i]->queue       = connection.queue;
+    group->work[i]->throughhost = connection.throughhost;
+    group->work[i]->halo        = connection.halo;
+  }
+  PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], connection.throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

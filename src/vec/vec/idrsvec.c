@@ -13,7 +13,7 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreateWork_Vec(IDRSWork work, Vec like)
 {
   PetscScalar *negative;
   Vec        **panels[] = {&work->G, &work->U, &work->P};
@@ -31,13 +31,27 @@ static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Vec(IDRSWork work)
+static PetscErrorCode IDRSCreate_Vec(const IDRSGroup *group, Vec like)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSCreateWork_Vec(group->work[i], like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroyWork_Vec(IDRSWork work)
 {
   PetscFunctionBegin;
   if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
   if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
   if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
   PetscCall(PetscFree(work->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSDestroy_Vec(const IDRSGroup *group)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSDestroyWork_Vec(group->work[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -84,7 +98,7 @@ static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBegin;
   if (step->k == work->s) PetscCall(IDRSCombineV_Vec(work, 0, work->r));
@@ -92,57 +106,98 @@ static PetscErrorCode IDRSCombine_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
-   already, which a split reduction would sum once more.
-*/
-static PetscErrorCode IDRSProject_Vec(IDRSWork work, const IDRSStep *step, Vec x, Vec y)
+static PetscErrorCode IDRSCombine_Vec(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_Vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Begins the split reduction of all sums. Not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for good: it keeps the norm with the vector */
+static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
 {
   const PetscInt s    = work->s;
   PetscScalar   *sums = work->scalars.sums;
-  PetscReal      xx, rr;
-  PetscBool      nest;
+  Vec            x, y;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
-  if (!nest && x->ops->dot_local && x->ops->mdot_local && x->ops->norm_local) {
-    /* not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for good: it keeps the norm with the vector */
-    PetscCall(VecMDotBegin(x, s, work->P, sums + IDRS_SUM_PX(s)));
-    PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
-    PetscCall(VecDotBegin(work->r, work->r, sums + IDRS_SUM_RR(s)));
-    if (y) {
-      PetscCall(VecMDotBegin(y, s, work->P, sums + IDRS_SUM_PY(s)));
-      PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
-      PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
-    }
-    PetscCall(VecMDotEnd(x, s, work->P, sums + IDRS_SUM_PX(s)));
-    PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
-    PetscCall(VecDotEnd(work->r, work->r, sums + IDRS_SUM_RR(s)));
-    if (y) {
-      PetscCall(VecMDotEnd(y, s, work->P, sums + IDRS_SUM_PY(s)));
-      PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
-      PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
-    }
-  } else {
-    PetscCall(VecMDot(x, s, work->P, sums + IDRS_SUM_PX(s)));
-    PetscCall(VecNorm(x, NORM_2, &xx));
-    PetscCall(VecNorm(work->r, NORM_2, &rr));
-    if (y) {
-      PetscReal yy;
-
-      PetscCall(VecMDot(y, s, work->P, sums + IDRS_SUM_PY(s)));
-      PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
-      PetscCall(VecNorm(y, NORM_2, &yy));
-      sums[IDRS_SUM_YY(s)] = PetscSqr(yy);
-    }
-    sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
-    sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
-    work->reductions += y ? 5 : 2; /* more than the one of a projection */
+  IDRSStepVecs(work, step, &x, &y);
+  PetscCall(VecMDotBegin(x, s, work->P, sums + IDRS_SUM_PX(s)));
+  PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
+  PetscCall(VecDotBegin(work->r, work->r, sums + IDRS_SUM_RR(s)));
+  if (y) {
+    PetscCall(VecMDotBegin(y, s, work->P, sums + IDRS_SUM_PY(s)));
+    PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
+    PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSProjectEnd_Vec(IDRSWork work, const IDRSStep *step)
+{
+  const PetscInt s    = work->s;
+  PetscScalar   *sums = work->scalars.sums;
+  Vec            x, y;
+
+  PetscFunctionBegin;
+  IDRSStepVecs(work, step, &x, &y);
+  PetscCall(VecMDotEnd(x, s, work->P, sums + IDRS_SUM_PX(s)));
+  PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
+  PetscCall(VecDotEnd(work->r, work->r, sums + IDRS_SUM_RR(s)));
+  if (y) {
+    PetscCall(VecMDotEnd(y, s, work->P, sums + IDRS_SUM_PY(s)));
+    PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
+    PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sum by sum, for vectors that have no inner product of their local part */
+static PetscErrorCode IDRSProjectSums_Vec(IDRSWork work, const IDRSStep *step)
+{
+  const PetscInt s    = work->s;
+  PetscScalar   *sums = work->scalars.sums;
+  PetscReal      xx, rr;
+  Vec            x, y;
+
+  PetscFunctionBegin;
+  IDRSStepVecs(work, step, &x, &y);
+  PetscCall(VecMDot(x, s, work->P, sums + IDRS_SUM_PX(s)));
+  PetscCall(VecNorm(x, NORM_2, &xx));
+  PetscCall(VecNorm(work->r, NORM_2, &rr));
+  if (y) {
+    PetscReal yy;
+
+    PetscCall(VecMDot(y, s, work->P, sums + IDRS_SUM_PY(s)));
+    PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
+    PetscCall(VecNorm(y, NORM_2, &yy));
+    sums[IDRS_SUM_YY(s)] = PetscSqr(yy);
+  }
+  sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
+  sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
+  work->reductions += y ? 5 : 2; /* more than the one of a projection */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
+   already, which a split reduction would sum once more.
+*/
+static PetscErrorCode IDRSProject_Vec(const IDRSGroup *group, const IDRSStep *step)
+{
+  const Vec r = group->work[0]->r;
+  PetscBool nest;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)r, VECNEST, &nest));
+  if (!nest && r->ops->dot_local && r->ops->mdot_local && r->ops->norm_local) {
+    PetscCall(IDRSEachWork(group, step, IDRSProjectBegin_Vec));
+    PetscCall(IDRSEachWork(group, step, IDRSProjectEnd_Vec));
+  } else PetscCall(IDRSEachWork(group, step, IDRSProjectSums_Vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSUpdateWork_Vec(IDRSWork work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
   const PetscInt     k       = step->k;
@@ -162,7 +217,14 @@ static PetscErrorCode IDRSUpdate_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSUpdate_Vec(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_Vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
 
@@ -172,6 +234,13 @@ static PetscErrorCode IDRSAdvance_Vec(IDRSWork work, const IDRSStep *step)
   PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));
   PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));
   PetscCall(IDRSDirection_Vec(work, 0, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSAdvance_Vec(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_Vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -16,18 +16,21 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (idrs->solving && idrs->work) PetscCall(IDRSWorkSetFailed(idrs->work));
+  for (PetscInt i = 0; idrs->solving && i < idrs->slots; i++) {
+    if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
+  }
   if (idrs->solving && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
-  PetscCall(IDRSWorkDestroy(&idrs->work));
+  PetscCall(KSPIDRSDestroySlots_Private(ksp));
+  PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
   PetscCall(VecDestroyVecs(1, &idrs->inverse));
-  idrs->G = idrs->U = NULL;
-  idrs->nvecs       = 0;
-  idrs->solving     = PETSC_FALSE;
+  PetscCall(PetscMemzero(idrs->slot, sizeof(idrs->slot)));
+  idrs->nvecs   = 0;
+  idrs->active  = 1;
+  idrs->solving = PETSC_FALSE;
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
-  idrs->trust.stagnations = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,6 +40,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_IDRS(ksp));
+  PetscCall(KSPIDRSResetResults_Private(ksp));
   PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
   PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's again */
   PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
@@ -53,12 +57,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPReset_IDRS(ksp));
   PetscCall(KSPIDRSCreateVecs_Private(ksp, count, &idrs->vecs));
-  idrs->nvecs  = count;
-  idrs->r      = idrs->vecs[0];
-  idrs->z      = idrs->vecs[1];
-  idrs->v      = idrs->vecs[2];
-  idrs->t      = idrs->vecs[3];
-  idrs->anchor = NULL;
+  idrs->nvecs = count;
   idrs->d = idrs->e = idrs->q = NULL;
   if (idrs->set.smoothing) {
     idrs->d = idrs->vecs[kept];
@@ -69,7 +68,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
     PetscLayout theirs, ours;
     PetscBool   same;
 
-    PetscCall(VecGetLayout(idrs->r, &ours));
+    PetscCall(VecGetLayout(idrs->vecs[0], &ours));
     for (PetscInt i = 0; i < s; i++) {
       PetscCall(VecGetLayout(idrs->set.P[i], &theirs));
       PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
@@ -78,10 +77,8 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
     }
   }
   PetscCall(IDRSProductCreate(&idrs->product));
-  PetscCall(IDRSWorkCreate(idrs->r, s, idrs->set.P, idrs->set.implementation, &idrs->work));
-  PetscCall(IDRSWorkSetVecs(idrs->work, idrs->r, idrs->z, idrs->v, idrs->t));
-  PetscCall(IDRSWorkGetColumns(idrs->work, &idrs->G, &idrs->U));
-  PetscCall(IDRSWorkGetScalars(idrs->work, &idrs->scalars));
+  PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
+  PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
   idrs->where = KSPIDRS_UNKNOWN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -98,38 +95,31 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the right: its diagonal is what it
-   makes of a vector of ones. Where a null space is removed after each application, it is applied by itself
-*/
-static PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
+/* Makes the slots of this solve ready: nothing has been done or counted in them */
+static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    none, jacobi;
-  MatNullSpace space, transposed;
-  Mat          A;
+  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSGroup group = {.count = idrs->active};
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &space));
-  PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !space && !transposed);
-  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
-  idrs->diagonal       = NULL;
-  idrs->p              = idrs->preconditioned || jacobi ? idrs->v : idrs->r;
-  if (jacobi) {
-    if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
-    PetscCall(VecSet(idrs->v, 1.0));
-    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->v, idrs->inverse[0]));
-    idrs->diagonal = idrs->inverse[0];
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    col->p      = idrs->preconditioned || idrs->diagonal ? col->v : col->r;
+    col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
+    col->trust  = KSPIDRSFreshTrust();
+    PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
+    PetscCall(IDRSWorkSetProduct(col->work, idrs->fused ? idrs->product : NULL));
+    PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
+    group.work[i] = col->work;
   }
+  PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
+  PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the operators and options of this solve decide */
-static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
+/* What the operators and options of this solve decide, for so many right-hand sides at the same time */
+static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   PetscBool    moved;
@@ -142,19 +132,16 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
     PetscCall(KSPIDRSSetUpAgain_Private(ksp));
     PetscCall(KSPIDRSPlace_Private(ksp, &moved));
   }
+  PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
+  idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
   PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() leaves one whose type or matrix has changed to PCApply(), where a failure is not seen */
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
-  idrs->anchor = idrs->exact && idrs->set.updatetol > 0.0 ? idrs->vecs[4] : NULL;
-  PetscCall(IDRSWorkStart(idrs->work, (PetscBool)(idrs->p == idrs->v), idrs->diagonal));
-  PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
-  PetscCall(IDRSWorkConnect(idrs->work, idrs->set.communication, idrs->scatters));
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
-  PetscCall(PetscMemzero(&idrs->rec, sizeof(idrs->rec)));
+  PetscCall(KSPIDRSStartSlots_Private(ksp));
+  PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
-  idrs->trust         = (KSPIDRSTrust){.floor = PETSC_MAX_REAL, .restartnorm = PETSC_MAX_REAL};
   /* PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of the user */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
@@ -162,7 +149,8 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSolve_IDRS(KSP ksp)
+/* A solve of one right-hand side, that of the KSP, or of several: the columns of B */
+static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
 {
   KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
   const PetscInt nesting = KSPIDRSNesting;
@@ -174,22 +162,71 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
     PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
     SETERRQ(PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error, or is still under way: after an error call KSPReset(), on all processes, and KSPSetOperators()");
   }
-  ierr = KSPIDRSPrepareSolve_Private(ksp);
+  ierr = KSPIDRSPrepareSolve_Private(ksp, active);
   if (ierr) (void)PCPostSolve(ksp->pc, ksp); /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
   PetscCall(ierr);
   idrs->solving  = PETSC_TRUE;
   KSPIDRSNesting = nesting + 1;
-  ierr           = KSPIDRSIterate_Private(ksp);
+  ierr           = B ? KSPIDRSIterateColumns_Private(ksp, B, X) : KSPIDRSIterate_Private(ksp);
   KSPIDRSNesting = nesting; /* after an error, too */
   PetscCall(ierr);
   idrs->solving = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPSolve_IDRS(KSP ksp)
+{
+  PetscFunctionBegin;
+  ((KSP_IDRS *)ksp->data)->results.latest = PETSC_FALSE;
+  PetscCall(KSPIDRSSolve_Private(ksp, 1, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Right-hand sides at the same time. Until the first one is taken, the solution of the KSP is the first column of X, which tells where the solutions are. PETSc's KSPMatSolve() does not call
+   PCPreSolve(), which KSPSolve() does
+*/
+static PetscErrorCode KSPIDRSSolveTogether_Private(KSP ksp, Mat B, Mat X)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const Vec      sol = ksp->vec_sol, rhs = ksp->vec_rhs;
+  PetscErrorCode ierr;
+  Vec            first;
+
+  PetscFunctionBegin;
+  PetscCall(MatDenseGetColumnVecRead(X, 0, &first));
+  PetscCall(VecDuplicate(first, &ksp->vec_sol));
+  PetscCall(MatDenseRestoreColumnVecRead(X, 0, &first));
+  ksp->vec_rhs = ksp->vec_sol;
+  first        = ksp->vec_sol;
+  ierr         = PCPreSolve(ksp->pc, ksp);
+  if (!ierr) ierr = KSPIDRSSolve_Private(ksp, PetscMin(idrs->set.width, idrs->results.count), B, X);
+  if (!ierr) ierr = PCPostSolve(ksp->pc, ksp);
+  ksp->vec_sol = sol;
+  ksp->vec_rhs = rhs;
+  PetscCall(VecDestroy(&first));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
+{
+  KSP_IDRS       *idrs      = (KSP_IDRS *)ksp->data;
+  const PetscBool transpose = IDRSMatSolveTransposes(ksp);
+
+  PetscFunctionBegin;
+  IDRSForgetBlock(ksp);
+  PetscCall(KSPIDRSOpenBlock_Private(ksp, B, X));
+  if (idrs->apart) PetscCall(KSPIDRSSolveApart_Private(ksp, transpose, B, X));
+  else if (idrs->results.count) PetscCall(KSPIDRSSolveTogether_Private(ksp, B, X));
+  PetscCall(KSPIDRSConclude_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  s, seed, restarts;
+  PetscInt  s, seed, restarts, width;
   PetscReal cosine, tolerance;
   PetscBool set, smoothing;
   PetscEnum implementation, communication, product, run;
@@ -216,6 +253,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)product));
   PetscCall(PetscOptionsEnum("-ksp_idrs_run", "What runs the iterations", "KSPIDRSSetRun", KSPIDRSRuns, (PetscEnum)idrs->set.run, &run, &set));
   if (set) PetscCall(KSPIDRSSetRun(ksp, (KSPIDRSRun)run));
+  PetscCall(PetscOptionsInt("-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", "KSPIDRSSetWidth", idrs->set.width, &width, &set));
+  if (set) PetscCall(KSPIDRSSetWidth(ksp, width));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -234,7 +273,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
 . -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 . -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
-- -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
+. -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
+- -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see `KSPIDRSSetWidth()`
 
   Level: beginner
 
@@ -250,6 +290,9 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   applied by the vector operations.
 
   On one GPU many iterations on a small system are made by one kernel, see `KSPIDRSSetRun()`.
+
+  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve many right-hand sides at the same time, which costs much less than one after another, see `KSPIDRSSetWidth()`. Each has a recurrence of its own,
+  and its own iterations, tolerance, verification and restarts, as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best.
 
   A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
   than the number of iterations.
@@ -291,7 +334,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
           `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`,
-          `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {
@@ -304,6 +347,10 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
   idrs->set.cosine      = 0.5;
   idrs->set.updatetol   = 1e-3;
   idrs->set.maxrestarts = 10;
+  idrs->set.width       = IDRS_MAX_WIDTH;
+  idrs->col             = &idrs->slot[0];
+  idrs->slots           = 1;
+  idrs->active          = 1;
   PetscCall(IDRSSetDefaultDivtol(ksp, KSP_DIVTOL, IDRS_DIVTOL));
 
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 4));
@@ -313,6 +360,7 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
 
   ksp->ops->setup          = KSPSetUp_IDRS;
   ksp->ops->solve          = KSPSolve_IDRS;
+  ksp->ops->matsolve       = KSPMatSolve_IDRS;
   ksp->ops->reset          = KSPReset_IDRS;
   ksp->ops->destroy        = KSPDestroy_IDRS;
   ksp->ops->view           = KSPView_IDRS;

@@ -46,69 +46,133 @@
 */
 #include "idrsimpl.h"
 
-/* The present step, for the passes */
-static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs)
+/* The present step of a column, for the passes */
+static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
-  return (IDRSStep){.k = idrs->rec.k, .start = idrs->rec.start, .unreported = idrs->rec.unreported, .matvec = idrs->fused};
+  return (IDRSStep){.k = col->rec.k, .start = col->rec.start, .unreported = col->rec.unreported, .matvec = idrs->fused};
 }
 
-/*
-   KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it. Where the host has the scalars, it may have to solve
-   for c first
-*/
-PetscErrorCode KSPIDRSDirection_Private(KSP ksp)
+/* Columns of a front for which a pass is to be made, with the step of each */
+typedef struct {
+  IDRSGroup group;
+  IDRSStep  step[IDRS_MAX_WIDTH];
+} KSPIDRSPass;
+
+static void KSPIDRSPassAdd(KSPIDRSPass *pass, const KSPIDRSColumn *col, const IDRSStep *step)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
-  const PetscInt     k    = rec->k;
-  IDRSStep           step = KSPIDRSGetStep(idrs);
+  pass->step[pass->group.count]         = *step;
+  pass->group.work[pass->group.count++] = col->work;
+}
+
+/* What of the direction is a combination of vectors, before a preconditioner. Where the host has the scalars, it may have to solve for c first */
+static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSPass pass = {.group.count = 0};
 
   PetscFunctionBegin;
-  if (k == idrs->set.s) {
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn     *col  = front->column[i];
+    KSPIDRSRecurrence *rec  = &col->rec;
+    IDRSStep           step = KSPIDRSGetStep(idrs, col);
+
     step.wantv = PETSC_TRUE;
-    if (rec->start && !rec->projectedr) PetscCall(IDRSCombine(idrs->work, &step)); /* r = r - G c */
-    if (rec->start) rec->projectedr = PETSC_TRUE;
-    if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, idrs->r, idrs->v)); /* p = B^{-1}r */
-    else if (idrs->diagonal && rec->stage != KSPIDRS_HAVE_V) PetscCall(VecPointwiseMult(idrs->v, idrs->r, idrs->diagonal));
-  } else if (rec->start) {
-    if (idrs->preconditioned) PetscCall(KSPIDRSPCApply_Private(ksp, k ? idrs->v : idrs->r, idrs->U[k])); /* U_k = B^{-1}v */
-    else if (!k && idrs->diagonal) PetscCall(VecPointwiseMult(idrs->U[0], idrs->r, idrs->diagonal));
-    else if (!k) PetscCall(VecCopy(idrs->r, idrs->U[0]));
-  } else {
-    if (rec->stage == KSPIDRS_NOTHING) {
-      step.wantv = PETSC_TRUE;
+    if (rec->k == idrs->set.s) {
+      if (rec->start && !rec->projectedr) KSPIDRSPassAdd(&pass, col, &step); /* r = r - G c */
+      if (rec->start) rec->projectedr = PETSC_TRUE;
+    } else if (!rec->start && rec->stage == KSPIDRS_NOTHING) {
       step.wantu = (PetscBool)!idrs->preconditioned;
-      IDRSScalarsCombine(idrs->scalars, k);      /* M(k:s,k:s) c = f(k:s) */
-      PetscCall(IDRSCombine(idrs->work, &step)); /* v = r - G(:,k:s) c */
-    }
-    if (idrs->preconditioned) {
-      step.wantv = PETSC_FALSE;
-      step.wantu = PETSC_TRUE;
-      PetscCall(KSPIDRSPCApply_Private(ksp, idrs->v, idrs->t)); /* t = B^{-1}v */
-      PetscCall(IDRSCombine(idrs->work, &step));                /* U_k = omega t + U(:,k:s) c */
+      IDRSScalarsCombine(col->scalars, rec->k); /* M(k:s,k:s) c = f(k:s) */
+      KSPIDRSPassAdd(&pass, col, &step);        /* v = r - G(:,k:s) c */
     }
   }
-  rec->stage = KSPIDRS_HAVE_U;
+  if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the preconditioner makes of it: p in the omega step, U_k in the start, else t, from which U_k = omega t + U(:,k:s) c is combined */
+static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSPass pass = {.group.count = 0};
+  Vec         x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < front->count; i++) {
+    const KSPIDRSColumn *col   = front->column[i];
+    const PetscInt       k     = col->rec.k;
+    const PetscBool      omega = (PetscBool)(k == idrs->set.s);
+
+    x[i] = omega || (col->rec.start && !k) ? col->r : col->v;
+    y[i] = omega ? col->v : (col->rec.start ? col->U[k] : col->t);
+    if (!omega && !col->rec.start) {
+      IDRSStep step = KSPIDRSGetStep(idrs, col);
+
+      step.wantu = PETSC_TRUE;
+      KSPIDRSPassAdd(&pass, col, &step);
+    }
+  }
+  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, front->count, x, y));
+  if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a recurrence begins */
+static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec  = &col->rec;
+
+  PetscFunctionBegin;
+  if (rec->k == idrs->set.s) {
+    if (idrs->diagonal && rec->stage != KSPIDRS_HAVE_V) PetscCall(VecPointwiseMult(col->v, col->r, idrs->diagonal));
+  } else if (rec->start && !rec->k) {
+    if (idrs->diagonal) PetscCall(VecPointwiseMult(col->U[0], col->r, idrs->diagonal));
+    else PetscCall(VecCopy(col->r, col->U[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it */
+PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCombine_Private(ksp, front));
+  if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
+  for (PetscInt i = 0; i < front->count; i++) {
+    if (!idrs->preconditioned) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
+    front->column[i]->rec.stage = KSPIDRS_HAVE_U;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it */
-PetscErrorCode KSPIDRSMatvec_Private(KSP ksp)
+PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt k    = idrs->rec.k;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  Vec       u[IDRS_MAX_WIDTH], x[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (idrs->fused) idrs->counts.matvecs++;
-  else if (k < idrs->set.s) PetscCall(KSPIDRSMatMult_Private(ksp, idrs->U[k], idrs->G[k], idrs->t));
-  else PetscCall(KSPIDRSMatMult_Private(ksp, idrs->p, idrs->t, idrs->v));
+  for (PetscInt i = 0; i < front->count; i++) {
+    const KSPIDRSColumn *col   = front->column[i];
+    const PetscInt       k     = col->rec.k;
+    const PetscBool      omega = (PetscBool)(k == idrs->set.s);
+
+    u[i] = omega ? col->p : col->U[k];
+    x[i] = omega ? col->t : col->G[k];
+    w[i] = omega ? col->v : col->t;
+  }
+  if (idrs->fused) idrs->counts.matvecs += front->count;
+  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether the convergence test may end the solve with the norm of the present iteration */
 static PetscBool KSPIDRSTestsNorm(KSP ksp)
 {
-  const PetscInt its = ((KSP_IDRS *)ksp->data)->rec.its;
+  const PetscInt its = ((KSP_IDRS *)ksp->data)->col->rec.its;
 
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
 }
@@ -117,7 +181,7 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp)
 static IDRSBounds KSPIDRSGetBounds(KSP ksp)
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
-  IDRSBounds      bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->trust.anchornorm), .cosine = idrs->set.cosine};
+  IDRSBounds      bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->col->trust.anchornorm), .cosine = idrs->set.cosine};
 
   if (KSPIDRSTestsNorm(ksp)) {
     bounds.low  = ksp->ttol;
@@ -127,18 +191,28 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp)
 }
 
 /*
-   KSPIDRSLaunch_Private - Launches the projection of the step. Those of an r that has been replaced are left to the host
+   KSPIDRSLaunch_Private - Launches the projections of the step, those that a device continues with, and the others. Those of an r that has been replaced are left to the host
 */
-PetscErrorCode KSPIDRSLaunch_Private(KSP ksp)
+PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &idrs->rec;
-  const IDRSStep     step   = KSPIDRSGetStep(idrs);
-  const IDRSBounds   bounds = KSPIDRSGetBounds(ksp);
+  KSP_IDRS   *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSPass ahead = {.group.count = 0}, lockstep = {.group.count = 0};
+  IDRSBounds  bounds[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(idrs->work, &step, idrs->depth && rec->residual == KSPIDRS_RECURRED && !rec->again ? &bounds : NULL));
-  rec->stage = KSPIDRS_PROJECTED;
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col  = front->column[i];
+    const IDRSStep step = KSPIDRSGetStep(idrs, col);
+
+    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && !col->rec.again) {
+      PetscCall(KSPIDRSSelect_Private(ksp, col));
+      bounds[ahead.group.count] = KSPIDRSGetBounds(ksp);
+      KSPIDRSPassAdd(&ahead, col, &step);
+    } else KSPIDRSPassAdd(&lockstep, col, &step);
+    col->rec.stage = KSPIDRS_PROJECTED;
+  }
+  if (ahead.group.count) PetscCall(IDRSQueueLaunch(&ahead.group, ahead.step, bounds));
+  if (lockstep.group.count) PetscCall(IDRSQueueLaunch(&lockstep.group, lockstep.step, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,11 +223,11 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp)
 PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
+  KSPIDRSRecurrence *rec  = &idrs->col->rec;
   const IDRSStep    *step = &outcome->step;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueCollect(idrs->work, outcome));
+  PetscCall(IDRSQueueCollect(idrs->col->work, outcome));
   if (outcome->stopped) {
     rec->k          = step->k;
     rec->columns    = step->k;
@@ -174,7 +248,7 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
 PetscBool KSPIDRSCanBeWhole(KSP ksp)
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
-  const KSPIDRSRecurrence *rec  = &idrs->rec;
+  const KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->failure && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
@@ -186,13 +260,13 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
 PetscErrorCode KSPIDRSWhole_Private(KSP ksp, PetscInt *completed, const PetscReal *norms[], IDRSOutcome *outcome)
 {
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &idrs->rec;
-  const IDRSStep     step   = KSPIDRSGetStep(idrs);
-  const IDRSLimits   limits = {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->trust.anchornorm, .peak = idrs->trust.peak};
+  KSPIDRSRecurrence *rec    = &idrs->col->rec;
+  const IDRSStep     step   = KSPIDRSGetStep(idrs, idrs->col);
+  const IDRSLimits   limits = {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->col->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->col->trust.anchornorm, .peak = idrs->col->trust.peak};
 
   PetscFunctionBegin;
   PetscAssert(rec->stage == KSPIDRS_HAVE_U, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
-  PetscCall(IDRSQueueWhole(idrs->work, &step, &limits, completed, norms, outcome));
+  PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, completed, norms, outcome));
   idrs->counts.wholes++;
   idrs->counts.wholematvecs += *completed + 1;
   idrs->counts.matvecs += *completed + 1;
@@ -214,9 +288,9 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, IDRSOutcome *outcome)
   PetscReal      rr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(idrs->work, &step, NULL));
-  PetscCall(IDRSQueueCollect(idrs->work, outcome));
-  if (outcome->verdict == IDRS_CONTINUE) PetscCall(IDRSQueueContinue(idrs->work, &step, idrs->set.cosine, &rr, &outcome->verdict));
+  PetscCall(IDRSQueueLaunch(IDRSAlone(idrs->col->work), &step, NULL));
+  PetscCall(IDRSQueueCollect(idrs->col->work, outcome));
+  if (outcome->verdict == IDRS_CONTINUE) PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, &rr, &outcome->verdict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,26 +300,62 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, IDRSOutcome *outcome)
 */
 static PetscBool KSPIDRSIsSharp(const KSP_IDRS *idrs, PetscReal rr)
 {
-  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->scalars->sums[IDRS_SUM_YY(idrs->set.s)]));
+  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->col->scalars->sums[IDRS_SUM_YY(idrs->set.s)]));
 }
 
 /* alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the start */
 static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
 {
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec     = &idrs->rec;
-  const IDRSScalars *scalars = idrs->scalars;
+  KSPIDRSRecurrence *rec     = &idrs->col->rec;
+  const IDRSScalars *scalars = idrs->col->scalars;
   const PetscInt     s = idrs->set.s, k = rec->k;
-  const IDRSStep     step = KSPIDRSGetStep(idrs);
+  const IDRSStep     step = KSPIDRSGetStep(idrs, idrs->col);
   IDRSVerdict        verdict;
 
   PetscFunctionBegin;
-  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->U, idrs->G)); /* r = r - G c, before beta becomes beta + c */
-  PetscCall(IDRSQueueContinue(idrs->work, &step, idrs->set.cosine, rr, &verdict));
+  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->col->U, idrs->col->G)); /* r = r - G c, before beta becomes beta + c */
+  PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, rr, &verdict));
   if (verdict == IDRS_PIVOT) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
   if (verdict == IDRS_NO_OMEGA) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
   if (verdict != IDRS_GOES_ON) rec->failure = KSPIDRS_BREAKDOWN;
-  else if (rec->residual != KSPIDRS_RECURRED) idrs->scalars->beta[k] = 0.0;
+  else if (rec->residual != KSPIDRS_RECURRED) idrs->col->scalars->beta[k] = 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pass that finishes a step */
+static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool due)
+{
+  const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec  = &col->rec;
+  const PetscInt           s = idrs->set.s, k = rec->k;
+  const PetscBool          last = (PetscBool)(rec->its + 1 >= ksp->max_it);
+  IDRSStep                 step = KSPIDRSGetStep(idrs, col);
+
+  if (k < s) {
+    step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
+    step.wantu = (PetscBool)(step.wantv && k + 1 < s && !idrs->preconditioned);
+  } else {
+    step.wantv = (PetscBool)(!last && !due);
+    step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
+  }
+  return step;
+}
+
+/* Before the pass: the smoothed iterate takes a step of the start with G_k as it was, and an omega step with p and t. Whether r will be due to be computed afresh */
+static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, PetscReal rr, PetscBool *due)
+{
+  KSP_IDRS                *idrs     = (KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec      = &idrs->col->rec;
+  const PetscBool          lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work);
+  const PetscInt           k        = rec->k;
+
+  PetscFunctionBegin;
+  *due = PETSC_FALSE;
+  if (k == idrs->set.s) {
+    *due = (PetscBool)((lockstep && !KSPIDRSIsSharp(idrs, rr)) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->col->trust.rnorm));
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->omega, &idrs->col->p, &idrs->col->t));
+  } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,59 +365,55 @@ static KSPIDRSStage KSPIDRSStageAfter(const IDRSStep *step)
   return step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
 }
 
-/* G_k, U_k and r after step k, and v or U_{k+1} */
-static PetscErrorCode KSPIDRSFinishInner_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
+/* After the pass of step k: G_k, U_k and r are there, and v or U_{k+1} */
+static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
-  const PetscInt     s = idrs->set.s, k = rec->k;
-  const PetscBool    recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work);
-  const PetscBool    last = (PetscBool)(rec->its + 1 >= ksp->max_it);
-  const PetscScalar *beta = idrs->scalars->beta + k;
-  IDRSStep           step = KSPIDRSGetStep(idrs);
+  KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec      = &idrs->col->rec;
+  const PetscInt     k        = rec->k;
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work), last = (PetscBool)(rec->its >= ksp->max_it);
 
   PetscFunctionBegin;
-  rec->its++;
-  step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && recurred && !last);
-  step.wantu = (PetscBool)(step.wantv && k + 1 < s && !idrs->preconditioned);
-  if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
-  PetscCall(IDRSUpdate(idrs->work, &step));
-  if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, beta, idrs->U + k, idrs->G + k));
-  PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  rec->k          = k + 1;
-  rec->stage      = KSPIDRSStageAfter(&step);
-  rec->unreported = PETSC_TRUE;
-  if (!recurred) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
+  rec->k = k + 1;
+  if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
-  if (last || !idrs->lagged || (rec->start && rec->k == s && lockstep)) *norm = rec->start && lockstep && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr) ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+  if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep)) *norm = rec->start && lockstep && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr) ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z and r after the omega step, and v or U_0 */
-static PetscErrorCode KSPIDRSFinishOmega_Private(KSP ksp, PetscReal rr, KSPIDRSNorm *norm)
+/* After the pass of the omega step: z and r are there, and v or U_0 */
+static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec      = &idrs->rec;
-  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->work), sharp = (PetscBool)(lockstep && KSPIDRSIsSharp(idrs, rr));
-  const PetscBool    due  = (PetscBool)((lockstep && !sharp) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->trust.rnorm));
-  IDRSStep           step = KSPIDRSGetStep(idrs);
+  KSPIDRSRecurrence *rec      = &idrs->col->rec;
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work), sharp = (PetscBool)(lockstep && KSPIDRSIsSharp(idrs, rr));
 
   PetscFunctionBegin;
-  rec->its++;
-  step.wantv = (PetscBool)(rec->its < ksp->max_it && !due);
-  step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
-  PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->scalars->omega, &idrs->p, &idrs->t));
-  PetscCall(IDRSAdvance(idrs->work, &step));
-  PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->k          = 0;
-  rec->stage      = KSPIDRSStageAfter(&step);
-  rec->unreported = PETSC_TRUE;
   rec->columns    = 0;
   rec->start      = PETSC_FALSE;
   rec->projectedr = PETSC_FALSE;
   rec->again      = PETSC_FALSE;
-  if (!step.wantv || (lockstep && !(idrs->lagged && idrs->d))) *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+  if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d))) *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The algebra of a step whose sums have been collected, or are left to the device, and whether vectors follow */
+static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *follows)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->col->rec;
+
+  PetscFunctionBegin;
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->failure, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
+  *rr        = 0.0;
+  *follows   = PETSC_FALSE;
+  rec->stage = KSPIDRS_NOTHING;
+  if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!IDRSQueueOnDevice(idrs->col->work)) PetscCall(KSPIDRSContinue_Private(ksp, rr));
+  *follows = (PetscBool)!rec->failure;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -315,27 +421,52 @@ static PetscErrorCode KSPIDRSFinishOmega_Private(KSP ksp, PetscReal rr, KSPIDRSN
    KSPIDRSFinish_Private - The rest of a step whose sums have been collected, or are left to the device: algebra and vectors
 
    Output Parameters:
-+  norm  - how the norm of the new r comes
++  norm  - for each column, how the norm of the new r comes
 -  rnorm - the norm, if it is known
 
    It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other steps have overwritten U_k
    and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
 */
-PetscErrorCode KSPIDRSFinish_Private(KSP ksp, KSPIDRSNorm *norm, PetscReal *rnorm)
+PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRSNorm norm[], PetscReal rnorm[])
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
-  PetscReal          rr   = 0.0;
+  KSP_IDRS   *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSPass pass  = {.group.count = 0};
+  PetscBool   omega = PETSC_FALSE, follows[IDRS_MAX_WIDTH];
+  PetscReal   rr[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->failure, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
-  *norm      = KSPIDRS_NORM_LATER;
-  rec->stage = KSPIDRS_NOTHING;
-  if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!IDRSQueueOnDevice(idrs->work)) PetscCall(KSPIDRSContinue_Private(ksp, &rr));
-  if (rec->failure) PetscFunctionReturn(PETSC_SUCCESS);
-  if (rec->k < idrs->set.s) PetscCall(KSPIDRSFinishInner_Private(ksp, rr, norm));
-  else PetscCall(KSPIDRSFinishOmega_Private(ksp, rr, norm));
-  if (*norm == KSPIDRS_NORM_KNOWN) *rnorm = PetscSqrtReal(rr); /* else rr may be negative */
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col = front->column[i];
+
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    norm[i] = KSPIDRS_NORM_LATER;
+    omega   = (PetscBool)(col->rec.k == idrs->set.s);
+    PetscCall(KSPIDRSAlgebra_Private(ksp, &rr[i], &follows[i]));
+    if (follows[i]) {
+      PetscBool due;
+      IDRSStep  step;
+
+      PetscCall(KSPIDRSBeforeFinish_Private(ksp, rr[i], &due));
+      step = KSPIDRSGetFinish(ksp, col, due);
+      KSPIDRSPassAdd(&pass, col, &step);
+    }
+  }
+  if (pass.group.count && omega) PetscCall(IDRSAdvance(&pass.group, pass.step));
+  else if (pass.group.count) PetscCall(IDRSUpdate(&pass.group, pass.step));
+  for (PetscInt i = 0, done = 0; i < front->count; i++) {
+    KSPIDRSColumn  *col  = front->column[i];
+    const IDRSStep *step = &pass.step[done];
+
+    if (!follows[i]) continue;
+    done++;
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    col->rec.its++;
+    col->rec.stage      = KSPIDRSStageAfter(step);
+    col->rec.unreported = PETSC_TRUE;
+    if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, step, rr[i], &norm[i]));
+    else PetscCall(KSPIDRSAfterInner_Private(ksp, step, rr[i], &norm[i]));
+    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    if (norm[i] == KSPIDRS_NORM_KNOWN) rnorm[i] = PetscSqrtReal(rr[i]); /* else rr may be negative */
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

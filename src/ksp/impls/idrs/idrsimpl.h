@@ -1,7 +1,7 @@
 /*
    The data of KSPIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     idrs.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   { idrsops.h, idrsproduct.h }
+     idrs.c   idrscolumns.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c   idrsslots.c   { idrsops.h, idrsproduct.h }
 
    idrs.c also calls idrsplacement.c, idrsview.c and idrsset.c; idrsview.c calls idrsset.c
 */
@@ -35,6 +35,7 @@ typedef struct {
   KSPIDRSCommunication  communication;  /* of the reductions */
   KSPIDRSProduct        product;        /* what computes the matvecs */
   KSPIDRSRun            run;            /* what runs the recurrence */
+  PetscInt              width;          /* right-hand sides that KSPMatSolve() solves at the same time */
   PetscBool             smoothing;      /* of the residual */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 } KSPIDRSSettings;
@@ -99,7 +100,52 @@ typedef struct {
   PetscInt  stagnations; /* replacements since then */
   PetscReal restartnorm; /* smallest norm of b - A x at a restart, or at the beginning */
   PetscInt  noprogress;  /* restarts in a row that did not halve it */
+  PetscInt  restarts;    /* of this right-hand side: each has a shadow space of its own */
 } KSPIDRSTrust;
+
+/*
+   What the KSP has of a right-hand side. While KSPMatSolve() is at another one it is kept here, see KSPIDRSSelect_Private()
+*/
+typedef struct {
+  Vec                rhs, sol;
+  PetscInt           its;
+  PetscReal          rnorm, rnorm0, ttol;
+  KSPConvergedReason reason;
+  PetscReal         *history;
+  PetscInt64         historymax, historylen;
+} KSPIDRSOfKSP;
+
+/* A right-hand side with the vectors of its recurrence. KSPSolve() has one; those of KSPMatSolve() that are solved at the same time are in slots, which the next ones take over */
+typedef struct {
+  IDRSWork          work;    /* the panels G and U with their back end */
+  IDRSScalars      *scalars; /* of work, on the host */
+  Vec               r;       /* residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
+  Vec               z;       /* iterate since the last reliable update */
+  Vec               v, t;    /* direction, or preconditioned residual; matvec, or preconditioned direction */
+  Vec               p;       /* B^{-1}r in the omega step: v with a preconditioner, else r itself */
+  Vec               anchor;  /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
+  Vec              *G, *U;   /* columns of the panels */
+  KSPIDRSRecurrence rec;
+  KSPIDRSTrust      trust;
+  KSPIDRSOfKSP      ofksp;
+  PetscInt          index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
+  PetscBool         copied; /* the solution is a copy of the column of X */
+} KSPIDRSColumn;
+
+/* Columns that make a step together: all are in the same k */
+typedef struct {
+  PetscInt       count;
+  KSPIDRSColumn *column[IDRS_MAX_WIDTH];
+} KSPIDRSFront;
+
+/* What became of the right-hand sides of the last KSPMatSolve() */
+typedef struct {
+  PetscInt            count;
+  KSPConvergedReason *reasons;
+  PetscInt           *its;
+  PetscReal          *norms;
+  PetscBool           latest; /* the last solve was this one */
+} KSPIDRSResults;
 
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
 typedef struct {
@@ -114,24 +160,24 @@ typedef struct _KSPIDRSRunOps KSPIDRSRunOps;
 typedef struct {
   KSPIDRSSettings set;
 
-  /* Work space, from KSPSetUp_IDRS() until reset */
-  IDRSWork     work;     /* the panels G and U with their back end */
-  IDRSScalars *scalars;  /* of work, on the host */
-  PetscBool    exact;    /* the operator is not known to be inexact, so b - A x can be trusted */
-  IDRSProduct  product;  /* y = A x */
-  PetscBool    fused;    /* the projection of a step computes its matvec */
-  PetscInt     nvecs;    /* length of vecs, the following but for columns and solution */
-  Vec         *vecs, r;  /* r: residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
-  Vec          z;        /* iterate since the last reliable update */
-  Vec          v, t;     /* direction, or preconditioned residual; matvec, or preconditioned direction */
-  Vec          p;        /* B^{-1}r in the omega step: v with a preconditioner, else r itself */
-  Vec         *inverse;  /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
-  Vec          diagonal; /* that vector, where the passes apply the preconditioner of this solve, else NULL */
-  Vec          anchor;   /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
-  Vec          d, e, q;  /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
-  Vec         *G, *U;    /* columns of the panels */
-  Vec          solution; /* for KSPBuildSolution() without a vector, created then */
-  KSPIDRSWhere where;
+  /* Work space, from KSPSetUp_IDRS() until reset. The first slot is that of KSPSolve(); KSPMatSolve() makes the others */
+  KSPIDRSColumn  slot[IDRS_MAX_WIDTH];
+  KSPIDRSColumn *col;      /* the slot whose right-hand side the KSP is at */
+  PetscInt       slots;    /* that have vectors */
+  PetscInt       nvecs;    /* length of vecs */
+  Vec           *vecs;     /* work vectors of the first slot, and of the smoothed iterate */
+  Vec           *slotvecs; /* of the other slots, as many for each as `slotlength` says */
+  void          *slotmemory;
+  PetscInt       slotlength;
+  IDRSProduct    product;     /* y = A x */
+  PetscBool      exact;       /* the operator is not known to be inexact, so b - A x can be trusted */
+  PetscBool      fused;       /* the projection of a step computes its matvec */
+  Vec           *inverse;     /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
+  Vec            diagonal;    /* that vector, where the passes apply the preconditioner of this solve, else NULL */
+  Vec            d, e, q;     /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
+  Mat            pcin, pcout; /* blocks of vectors for PCMatApply(); NULL until a solve needed them */
+  Vec            solution;    /* for KSPBuildSolution() without a vector, created then */
+  KSPIDRSWhere   where;
 
   /* Of this solve */
   PetscBool            solving;        /* between the beginning and the end of KSPSolve_IDRS(); after an error, too */
@@ -145,9 +191,11 @@ typedef struct {
   const char          *slowerrun;      /* why nothing faster does, or NULL */
   PetscScalar          sigma;          /* of the smoothed iterate */
   PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
-  KSPIDRSRecurrence    rec;
-  KSPIDRSTrust         trust;
+  PetscInt             active;         /* slots that take part in this solve */
+  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply() */
   KSPIDRSCounts        counts;
+  KSPIDRSResults       results;
+  const char          *apart; /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */
 } KSP_IDRS;
 
 /* What runs the recurrence until something has to be decided, or ksp->reason is set: step by step, or a whole solve at once */
@@ -157,10 +205,16 @@ struct _KSPIDRSRunOps {
   PetscErrorCode (*run)(KSP);
 };
 
+/* At the begin of a solve no norm is known */
+static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
+{
+  return (KSPIDRSTrust){.floor = PETSC_MAX_REAL, .restartnorm = PETSC_MAX_REAL};
+}
+
 /* Whether r has fallen so far, to this norm, that it is to be computed from z again */
 static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
 {
-  return (PetscBool)(idrs->anchor && rnorm < idrs->set.updatetol * idrs->trust.peak && rnorm < idrs->trust.anchornorm);
+  return (PetscBool)(idrs->col->anchor && rnorm < idrs->set.updatetol * idrs->col->trust.peak && rnorm < idrs->col->trust.anchornorm);
 }
 
 /*
@@ -175,8 +229,8 @@ static inline PetscReal KSPIDRSGrowthLimit(const KSP_IDRS *idrs, PetscReal begin
 /* The norm of the r that the recurrence starts from, where none was computed before, with KSP_NORM_NONE */
 static inline void KSPIDRSSetStartNorm(KSP_IDRS *idrs, PetscReal rnorm)
 {
-  if (idrs->trust.anchornorm < PETSC_MAX_REAL) return;
-  idrs->trust.rnorm = idrs->trust.anchornorm = idrs->trust.peak = rnorm;
+  if (idrs->col->trust.anchornorm < PETSC_MAX_REAL) return;
+  idrs->col->trust.rnorm = idrs->col->trust.anchornorm = idrs->col->trust.peak = rnorm;
 }
 
 /* idrs.c */
@@ -194,12 +248,32 @@ PETSC_INTERN PetscErrorCode KSPIDRSCreateVecs_Private(KSP, PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode KSPIDRSPlace_Private(KSP, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
 
+/* idrsslots.c */
+PETSC_INTERN PetscErrorCode KSPIDRSMakeSlots_Private(KSP, PetscInt);
+PETSC_INTERN PetscErrorCode KSPIDRSDestroySlots_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *, IDRSWork, Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSSelect_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSExchange_Private(KSP, const KSPIDRSOfKSP *, KSPIDRSOfKSP *);
+PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
+
+/* idrscolumns.c */
+PETSC_INTERN PetscErrorCode KSPIDRSOpenBlock_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSSolveApart_Private(KSP, PetscBool, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
+
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSFront *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);
+
+/* idrspc.c */
+PETSC_INTERN PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP, PetscInt, Vec[], Vec[]);
 
 /* idrssmooth.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
@@ -211,13 +285,13 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothTake_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothReturn_Private(KSP, Vec);
 
 /* idrscycle.c */
-PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSP, IDRSOutcome *);
 PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, PetscInt *, const PetscReal *[], IDRSOutcome *);
 PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, KSPIDRSNorm *, PetscReal *);
+PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSFront *, KSPIDRSNorm[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, IDRSOutcome *);
 
 /* idrstrust.c */
@@ -232,3 +306,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP);
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSReachCycle_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP);
+PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

@@ -1,5 +1,5 @@
 /*
-   Applying A and B, counted and timed: the leaf that the cycle, smoothing and trust call
+   Applying A, counted and timed: the leaf that the cycle, smoothing and trust call
 */
 #include "idrsimpl.h"
 
@@ -13,12 +13,11 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
   if (!info.device) alone = "the vector operations do not run on a GPU";
   else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
-  idrs->fused = idrs->product->backend ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(IDRSWorkSetProduct(idrs->work, idrs->fused ? idrs->product : NULL));
+  idrs->fused = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -52,26 +51,37 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
   PetscFunctionBegin;
   idrs->counts.matvecs++;
   idrs->counts.matvecseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->work));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
   else PetscCall(IDRSProductApply(idrs->product, x, y));
-  PetscCall(IDRSStreamJoin(idrs->work));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
   idrs->counts.matvecseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApply_Private - y = B^{-1}x */
-PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
+/*
+   KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from the left is between. One that is left alone is multiplied twice, the
+   second time into the t of a slot that is not in this step: a product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
+*/
+PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front, Vec x[], Vec y[], Vec w[])
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = front->count;
 
   PetscFunctionBegin;
-  idrs->counts.preconditions++;
-  idrs->counts.pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->work));
-  PetscCall(KSP_PCApply(ksp, x, y));
-  PetscCall(IDRSStreamJoin(idrs->work));
-  idrs->counts.pcseconds += IDRSGpuSeconds();
+  if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
+    for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSMatMult_Private(ksp, x[i], y[i], w[i]));
+  } else {
+    Vec both[] = {x[0], x[0]}, into[] = {y[0], idrs->slot[front->column[0] == idrs->slot ? 1 : 0].t};
+
+    idrs->counts.matvecs += count;
+    idrs->counts.matvecseconds -= IDRSGpuSeconds();
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    if (count == 1) PetscCall(IDRSProductApplyColumns(idrs->product, 2, both, into));
+    else PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    idrs->counts.matvecseconds += IDRSGpuSeconds();
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,7 +92,7 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
 PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, PetscBool zero, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec       t = idrs->t, x = ksp->vec_sol, b = ksp->vec_rhs;
+  Vec       t = idrs->col->t, x = ksp->vec_sol, b = ksp->vec_rhs;
   PetscBool samex, sameb;
 
   PetscFunctionBegin;
@@ -94,9 +104,9 @@ PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, PetscBool zero, Vec y)
       PetscCall(VecCopy(x, y));
       x = y;
     }
-    PetscCall(IDRSStreamJoin(idrs->work));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
     PetscCall(IDRSProductApply(idrs->product, x, t));
-    PetscCall(IDRSStreamJoin(idrs->work));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
     if (!sameb) {
       PetscCall(VecCopy(b, y));
       b = y;

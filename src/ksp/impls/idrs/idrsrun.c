@@ -17,7 +17,7 @@
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSTrust      *trust = &idrs->trust;
+  KSPIDRSTrust      *trust = &idrs->col->trust;
   KSPConvergedReason reason;
   PetscInt64         length;
 
@@ -41,9 +41,9 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rno
   trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
   PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
   ksp->reason = reason;
-  if (!ksp->reason && idrs->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rnorm : trust->anchornorm)) {
+  if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rnorm : trust->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
-    idrs->rec.failure = KSPIDRS_GROWTH;
+    idrs->col->rec.failure = KSPIDRS_GROWTH;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -56,7 +56,7 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, const IDRSOutcome *o
   PetscFunctionBegin;
   if (outcome->verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
   if (outcome->step.unreported) {
-    if (outcome->verdict != IDRS_GOES_ON) idrs->rec.unreported = PETSC_FALSE;
+    if (outcome->verdict != IDRS_GOES_ON) idrs->col->rec.unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, outcome->rnorm));
   } else if (outcome->step.start) KSPIDRSSetStartNorm(idrs, outcome->rnorm);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -69,7 +69,7 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, Pet
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  while (!ksp->reason && IDRSQueueInFlight(idrs->work) > inflight) {
+  while (!ksp->reason && IDRSQueueInFlight(idrs->col->work) > inflight) {
     PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
     if (stopped) *stopped = outcome.stopped;
     PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
@@ -89,17 +89,18 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, KSPIDRSNorm norm, PetscR
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCollectUpTo_Private(ksp, 0, &stopped));
-  PetscCall(IDRSQueueEnd(idrs->work));
+  PetscCall(IDRSQueueEnd(idrs->col->work));
   if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  if (norm == KSPIDRS_NORM_NOW && off) rnorm = idrs->trust.rnorm;
-  else if (norm == KSPIDRS_NORM_NOW) PetscCall(IDRSNorm(idrs->work, &rnorm));
-  idrs->rec.unreported = PETSC_FALSE;
-  PetscCall(KSPIDRSReport_Private(ksp, idrs->rec.its, rnorm));
+  if (norm == KSPIDRS_NORM_NOW && off) rnorm = idrs->col->trust.rnorm;
+  else if (norm == KSPIDRS_NORM_NOW) PetscCall(IDRSNorm(idrs->col->work, &rnorm));
+  idrs->col->rec.unreported = PETSC_FALSE;
+  PetscCall(KSPIDRSReport_Private(ksp, idrs->col->rec.its, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSStep_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has stopped
+   KSPIDRSStepTogether_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has stopped. The columns of the front make it
+   together; those that have come to an end, or are to be decided about, leave the front
 
      step k                                                     omega step, k = s
      U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c            p = B^{-1}r
@@ -109,32 +110,62 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, KSPIDRSNorm norm, PetscR
      alpha, M_k, beta_k, f                                      omega, f
      G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k    z += omega p + U beta, r -= omega t
 */
-static PetscErrorCode KSPIDRSStep_Private(KSP ksp)
+static PetscErrorCode KSPIDRSStepTogether_Private(KSP ksp, KSPIDRSFront *front)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
-  KSPIDRSNorm        norm;
-  PetscReal          rnorm = 0.0;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSNorm norm[IDRS_MAX_WIDTH];
+  PetscReal   rnorm[IDRS_MAX_WIDTH];
+  PetscInt    k = front->column[0]->rec.k, left = 0;
 
   PetscFunctionBegin;
-  if (rec->stage != KSPIDRS_PROJECTED) {
-    PetscCall(KSPIDRSDirection_Private(ksp));
-    PetscCall(KSPIDRSMatvec_Private(ksp));
-    PetscCall(KSPIDRSLaunch_Private(ksp));
-    PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(idrs->work) ? idrs->depth : 0, NULL));
+  if (front->column[0]->rec.stage != KSPIDRS_PROJECTED) {
+    PetscCall(KSPIDRSDirection_Private(ksp, front));
+    PetscCall(KSPIDRSMatvec_Private(ksp, front));
+    PetscCall(KSPIDRSLaunch_Private(ksp, front));
   }
-  if (ksp->reason || rec->failure || rec->stage != KSPIDRS_PROJECTED) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSFinish_Private(ksp, &norm, &rnorm));
-  if (norm != KSPIDRS_NORM_LATER) PetscCall(KSPIDRSReportNow_Private(ksp, norm, rnorm));
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col = front->column[i];
+
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
+    /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
+    if (!ksp->reason && !col->rec.failure && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k)) front->column[left++] = col;
+  }
+  front->count = left;
+  if (!left) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSFinish_Private(ksp, front, norm, rnorm));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    if (norm[i] != KSPIDRS_NORM_LATER) PetscCall(KSPIDRSReportNow_Private(ksp, norm[i], rnorm[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The right-hand side that the KSP is at, by itself */
+static KSPIDRSFront KSPIDRSAlone(KSP ksp)
+{
+  KSPIDRSFront front = {.count = 1};
+
+  front.column[0] = ((KSP_IDRS *)ksp->data)->col;
+  return front;
+}
+
+/* A step of it */
+static PetscErrorCode KSPIDRSStep_Private(KSP ksp)
+{
+  KSPIDRSFront front = KSPIDRSAlone(ksp);
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSStepTogether_Private(ksp, &front));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether a cycle has ended so that r is to be computed from z again */
 static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs)
 {
-  const KSPIDRSRecurrence *rec = &idrs->rec;
+  const KSPIDRSRecurrence *rec = &idrs->col->rec;
 
-  return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED && KSPIDRSUpdateDue(idrs, idrs->trust.rnorm));
+  return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED && KSPIDRSUpdateDue(idrs, idrs->col->trust.rnorm));
 }
 
 /* Runs: "steps", one after another */
@@ -151,7 +182,7 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
 
   PetscFunctionBegin;
   do PetscCall(KSPIDRSStep_Private(ksp));
-  while (!ksp->reason && !idrs->rec.failure && idrs->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+  while (!ksp->reason && !idrs->col->rec.failure && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -164,33 +195,34 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   IDRSWorkInfo info;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
   *why = NULL;
   if (!info.device) *why = "the vector operations do not run on a GPU";
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
   else if (idrs->preconditioned || ksp->pc_side == PC_LEFT) *why = "the preconditioner is not PCNONE or PCJACOBI from the right";
   else if (idrs->set.run == KSP_IDRS_RUN_AUTO && info.n > IDRS_WHOLE_ROWS) *why = "with so many rows it would not be faster";
-  else PetscCall(IDRSQueueWholeRuns(idrs->work, why));
+  else PetscCall(IDRSQueueWholeRuns(idrs->col->work, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Steps in one kernel, the norms of their iterations, and the step in which the host continues; those that no kernel can begin with, one by one */
 static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
 {
-  const KSP_IDRS  *idrs = (const KSP_IDRS *)ksp->data;
-  const PetscReal *norms;
-  PetscInt         completed;
-  IDRSOutcome      outcome;
+  const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  const PetscReal   *norms;
+  PetscInt           completed;
+  IDRSOutcome        outcome;
 
   PetscFunctionBegin;
   do {
     if (KSPIDRSCanBeWhole(ksp)) {
       IDRSOutcome passed = {
-        .step = {.start = idrs->rec.start, .unreported = idrs->rec.unreported}
+        .step = {.start = idrs->col->rec.start, .unreported = idrs->col->rec.unreported}
       };
 
-      PetscCall(KSPIDRSDirection_Private(ksp));
+      PetscCall(KSPIDRSDirection_Private(ksp, &alone));
       PetscCall(KSPIDRSWhole_Private(ksp, &completed, &norms, &outcome));
       for (PetscInt i = 0; i < completed && !ksp->reason; i++) {
         passed.rnorm = norms[i];
@@ -200,7 +232,7 @@ static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
       if (!ksp->reason) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
     }
     if (!ksp->reason) PetscCall(KSPIDRSStep_Private(ksp));
-  } while (!ksp->reason && !idrs->rec.failure && idrs->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+  } while (!ksp->reason && !idrs->col->rec.failure && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,6 +261,15 @@ static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, Pe
   return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
 }
 
+/* KSPIDRSMonitorsNorms - Whether no monitor may ask for the solution */
+PetscBool KSPIDRSMonitorsNorms(KSP ksp)
+{
+  for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
+    if (!KSPIDRSMonitorsNorm(ksp->monitor[i])) return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
+}
+
 /*
    KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for a device: none where
    something may ask for the solution of every iteration
@@ -239,22 +280,20 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   IDRSWorkInfo info;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
   idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
   idrs->lockstep = NULL;
   idrs->depth    = 0;
   if (info.device) {
-    for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
-      if (!KSPIDRSMonitorsNorm(ksp->monitor[i])) idrs->lockstep = "a monitor may ask for the solution";
-    }
+    if (!KSPIDRSMonitorsNorms(ksp)) idrs->lockstep = "a monitor may ask for the solution";
     if (idrs->d) idrs->lockstep = "residual smoothing";
     if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user may ask for the solution";
     if (info.throughhost) idrs->lockstep = info.throughhost;
     if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
     else idrs->depth = info.depth;
   }
-  idrs->run       = NULL;
-  idrs->slowerrun = NULL;
+  idrs->run       = idrs->active > 1 ? &KSPIDRSRun_Stepwise : NULL;
+  idrs->slowerrun = idrs->active > 1 ? "many right-hand sides are solved at the same time" : NULL;
   for (size_t i = 0; !idrs->run; i++) {
     const char *why;
 
@@ -272,8 +311,8 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 static PetscErrorCode KSPIDRSProjectReplaced_Private(KSP ksp)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec      = &idrs->rec;
-  KSPIDRSTrust      *trust    = &idrs->trust;
+  KSPIDRSRecurrence *rec      = &idrs->col->rec;
+  KSPIDRSTrust      *trust    = &idrs->col->trust;
   const PetscBool    updated  = (PetscBool)(rec->residual == KSPIDRS_RELIABLE_UPDATE);
   const PetscReal    promised = trust->rnorm;
   IDRSOutcome        outcome;
@@ -300,7 +339,7 @@ static PetscErrorCode KSPIDRSProjectReplaced_Private(KSP ksp)
 static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
 {
   const KSP_IDRS          *idrs     = (const KSP_IDRS *)ksp->data;
-  const KSPIDRSRecurrence *rec      = &idrs->rec;
+  const KSPIDRSRecurrence *rec      = &idrs->col->rec;
   const PetscBool          recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->k == idrs->set.s);
 
   PetscFunctionBegin;
@@ -309,45 +348,110 @@ static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
   PetscAssert(!rec->projectedr || (rec->start && omega), PETSC_COMM_SELF, PETSC_ERR_PLIB, "r has been projected outside of the omega step that ends the start");
   PetscAssert(!rec->again || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
   PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->failure || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
-  PetscAssert(!IDRSQueueOnDevice(idrs->work) || (recurred && !rec->failure), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
+  PetscAssert(!IDRSQueueOnDevice(idrs->col->work) || (recurred && !rec->failure), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSIterate_Private - From the first residual to the solution */
-PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
+/* KSPIDRSBegin_Private - From the right-hand side and the guess to the first residual, which is reported */
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
-  PCFailedReason     failed;
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PCFailedReason failed;
 
   PetscFunctionBegin;
-  PetscCall(VecSet(idrs->z, 0.0));
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, ksp->guess_zero, idrs->r));
+  PetscCall(VecSet(idrs->col->z, 0.0));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, ksp->guess_zero, idrs->col->r));
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  IDRSVecFlag(idrs->r, failed);
+  IDRSVecFlag(idrs->col->r, failed);
   ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
-  PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->trust.rnorm));
+  PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->col->trust.rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  while (!ksp->reason) {
-    PetscCall(KSPIDRSAssertState_Private(ksp));
-    if (rec->failure) PetscCall(KSPIDRSRestart_Private(ksp));
-    else if (KSPIDRSAtUpdate(idrs)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
-    if (!ksp->reason && rec->residual != KSPIDRS_RECURRED) {
-      if (rec->start) PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
-      else if (rec->stage == KSPIDRS_NOTHING) PetscCall(KSPIDRSProjectReplaced_Private(ksp)); /* else a step is to be finished first */
-    }
-    if (!ksp->reason) PetscCall((*idrs->run->run)(ksp));
+/* What is to be decided between two runs: after it the recurrence goes on, or ksp->reason is set */
+static PetscErrorCode KSPIDRSDecide_Private(KSP ksp)
+{
+  KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec  = &idrs->col->rec;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSAssertState_Private(ksp));
+  if (rec->failure) PetscCall(KSPIDRSRestart_Private(ksp));
+  else if (KSPIDRSAtUpdate(idrs)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
+  if (!ksp->reason && rec->residual != KSPIDRS_RECURRED) {
+    if (rec->start) PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
+    else if (rec->stage == KSPIDRS_NOTHING) PetscCall(KSPIDRSProjectReplaced_Private(ksp)); /* else a step is to be finished first */
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  PetscCall(IDRSQueueEnd(idrs->work));
-  if (idrs->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
+/* KSPIDRSEnd_Private - From the last iteration to the solution */
+PetscErrorCode KSPIDRSEnd_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSQueueEnd(idrs->col->work));
+  if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
   /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
   if (ksp->reason != KSP_DIVERGED_NANORINF) {
     PetscCall(KSPIDRSAddIterate_Private(ksp));
     PetscCall(KSPIDRSSmoothTake_Private(ksp));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSIterate_Private - One right-hand side, from the first residual to the solution */
+PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSBegin_Private(ksp));
+  while (!ksp->reason) {
+    PetscCall(KSPIDRSDecide_Private(ksp));
+    if (!ksp->reason) PetscCall((*idrs->run->run)(ksp));
+  }
+  PetscCall(KSPIDRSEnd_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSReachCycle_Private - Brings the right-hand side that the KSP is at to the begin of a cycle, unless ksp->reason is set. Where a device has stopped in the midst of a cycle, it is
+   ended by this right-hand side alone
+*/
+PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp)
+{
+  const KSPIDRSRecurrence *rec = &((const KSP_IDRS *)ksp->data)->col->rec;
+
+  PetscFunctionBegin;
+  while (!ksp->reason) {
+    PetscCall(KSPIDRSDecide_Private(ksp));
+    if (ksp->reason || (rec->k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED && !rec->failure)) break;
+    PetscCall(KSPIDRSStep_Private(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSCycle_Private - One cycle of several right-hand sides; one about which something is to be decided leaves the front, and the others go on */
+PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSFront *front)
+{
+  PetscFunctionBegin;
+  do {
+    PetscInt left = 0;
+
+    PetscCall(KSPIDRSStepTogether_Private(ksp, front));
+    for (PetscInt i = 0; i < front->count; i++) {
+      KSPIDRSColumn           *col = front->column[i];
+      const KSPIDRSRecurrence *rec = &col->rec;
+
+      PetscCall(KSPIDRSSelect_Private(ksp, col));
+      if (!ksp->reason && !rec->failure && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED) front->column[left++] = col;
+    }
+    front->count = left;
+  } while (front->count);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

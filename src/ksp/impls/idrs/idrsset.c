@@ -104,6 +104,34 @@ static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Slots that are no longer needed are given back with the next set-up, or with more */
+static PetscErrorCode KSPIDRSSetWidth_IDRS(KSP ksp, PetscInt width)
+{
+  PetscFunctionBegin;
+  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", KSPIDRSPrefix_Private(ksp), width, IDRS_MAX_WIDTH);
+  ((KSP_IDRS *)ksp->data)->set.width = width;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetWidth_IDRS(KSP ksp, PetscInt *width)
+{
+  PetscFunctionBegin;
+  *width = ((KSP_IDRS *)ksp->data)->set.width;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPIDRSGetColumnResults_IDRS(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+{
+  const KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
+
+  PetscFunctionBegin;
+  if (n) *n = results->count;
+  if (reasons) *reasons = results->reasons;
+  if (its) *its = results->its;
+  if (norms) *norms = results->norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPIDRSGetMaxRestarts_IDRS(KSP ksp, PetscInt *restarts)
 {
   PetscFunctionBegin;
@@ -199,8 +227,8 @@ PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 
   PetscFunctionBegin;
   *reductions = 0;
-  if (!idrs->G) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  if (!idrs->col->G) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   *reductions = (PetscInt)(info.reductions - idrs->counts.before + idrs->counts.norms);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -231,6 +259,9 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(KSPIDRSGetMinimumCosine);
   IDRSCompose(KSPIDRSSetUpdateTolerance);
   IDRSCompose(KSPIDRSGetUpdateTolerance);
+  IDRSCompose(KSPIDRSSetWidth);
+  IDRSCompose(KSPIDRSGetWidth);
+  IDRSCompose(KSPIDRSGetColumnResults);
   IDRSCompose(KSPIDRSSetMaxRestarts);
   IDRSCompose(KSPIDRSGetMaxRestarts);
   IDRSCompose(KSPIDRSSetSmoothing);
@@ -868,5 +899,93 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *), (ksp, matvecs, reductions, updates, restarts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSSetWidth - Sets how many right-hand sides `KSPMatSolve()` solves at the same time with `KSPIDRS`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp   - the Krylov solver context
+- width - number of right-hand sides, 1 to 16 (default 16)
+
+  Options Database Key:
+. -ksp_idrs_width width - right-hand sides at the same time
+
+  Level: intermediate
+
+  Notes:
+  Each right-hand side has a recurrence, tolerance and restarts of its own, and needs 2s+5 vectors. Those solved at the same time share the products with the operator, which read it once, the
+  reductions, and on a GPU the kernels. One that is done makes room for the next. The memory is taken by the first `KSPMatSolve()`, for as many right-hand sides as there are, but not more than the width,
+  and given back by `KSPReset()`.
+
+  With a width of 1 the right-hand sides are solved one after another, each as by `KSPSolve()`. So they are where something may ask for the iterate of one of them: with a convergence test other than
+  `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor`, residual smoothing, `KSPGuess`, functions to be called before and after each solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
+@*/
+PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveInt(ksp, width, 2);
+  PetscTryMethod(ksp, "KSPIDRSSetWidth_C", (KSP, PetscInt), (ksp, width));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetWidth - Gets how many right-hand sides `KSPMatSolve()` solves at the same time with `KSPIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. width - number of right-hand sides
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetWidth()`
+@*/
+PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetWidth_C", (KSP, PetscInt *), (ksp, width));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  KSPIDRSGetColumnResults - Gets what became of each right-hand side of the last `KSPMatSolve()` with `KSPIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameters:
++ n       - number of right-hand sides, 0 if there was no `KSPMatSolve()`, or `NULL`
+. reasons - for each, why its solve ended, or `NULL`
+. its     - for each, its number of iterations, or `NULL`
+- norms   - for each, the residual norm that was reported last, or `NULL`
+
+  Level: intermediate
+
+  Notes:
+  `KSPGetConvergedReason()` gives the worst of the reasons, `KSPGetIterationNumber()` the largest number of iterations, and `KSPGetResidualNorm()` the largest norm. With
+  `KSPSetMatSolveBatchSize()` all of these are those of the last batch.
+
+  The arrays belong to the solver, and are valid until the next solve.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetWidth()`, `KSPMatSolve()`, `KSPGetConvergedReason()`
+@*/
+PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscUseMethod(ksp, "KSPIDRSGetColumnResults_C", (KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]), (ksp, n, reasons, its, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -32,8 +32,8 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, idrs->r));
-  PetscCall(IDRSDeferDots(idrs->work, idrs->e, idrs->q));
+  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, idrs->col->r));
+  PetscCall(IDRSDeferDots(idrs->col->work, idrs->e, idrs->q));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -49,7 +49,7 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
 
   PetscFunctionBegin;
   if (!idrs->d || PetscIsInfOrNanReal(*rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetDots(idrs->work, &dots));
+  PetscCall(IDRSGetDots(idrs->col->work, &dots));
   ee          = PetscRealPart(dots[IDRS_DOT_XX]);
   qq          = PetscRealPart(dots[IDRS_DOT_YY]);
   idrs->sigma = 1.0;
@@ -96,12 +96,12 @@ PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (!idrs->d) PetscCall(VecCopy(y, idrs->r));
+  if (!idrs->d) PetscCall(VecCopy(y, idrs->col->r));
   else {
     PetscCall(VecScale(idrs->d, idrs->addedsigma));
     PetscCall(VecAXPY(ksp->vec_sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, idrs->r));
-    PetscCall(VecWAXPY(idrs->e, -1.0, idrs->r, y));
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, idrs->col->r));
+    PetscCall(VecWAXPY(idrs->e, -1.0, idrs->col->r, y));
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -21,9 +21,9 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSAddIterate(idrs->work, idrs->rec.columns, ksp->vec_sol));
-  PetscCall(VecSet(idrs->z, 0.0));
-  idrs->rec.columns = 0;
+  PetscCall(IDRSAddIterate(idrs->col->work, idrs->col->rec.columns, ksp->vec_sol));
+  PetscCall(VecSet(idrs->col->z, 0.0));
+  idrs->col->rec.columns = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -33,7 +33,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(!idrs->solving || !IDRSQueueOnDevice(idrs->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
+  PetscCheck(!idrs->solving || !IDRSQueueOnDevice(idrs->col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
   if (!v) {
     if (!idrs->solution) {
       PetscCall(VecDuplicate(ksp->vec_sol, &v));
@@ -43,7 +43,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   }
   PetscCall(VecCopy(ksp->vec_sol, v));
   if (idrs->solving) {
-    PetscCall(IDRSAddIterate(idrs->work, idrs->rec.columns, v));
+    PetscCall(IDRSAddIterate(idrs->col->work, idrs->col->rec.columns, v));
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
@@ -68,10 +68,10 @@ static PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
   idrs->counts.norms++;
   if (largest > 0.0) {
     PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
-    PetscCall(VecCopy(v, idrs->t));
-    PetscCall(PetscObjectStateIncrease((PetscObject)idrs->t)); /* the norm that was copied with the vector is not to be scaled */
-    PetscCall(VecScale(idrs->t, 1.0 / largest));
-    PetscCall(VecNorm(idrs->t, NORM_2, norm));
+    PetscCall(VecCopy(v, idrs->col->t));
+    PetscCall(PetscObjectStateIncrease((PetscObject)idrs->col->t)); /* the norm that was copied with the vector is not to be scaled */
+    PetscCall(VecScale(idrs->col->t, 1.0 / largest));
+    PetscCall(VecNorm(idrs->col->t, NORM_2, norm));
     idrs->counts.norms++;
     *norm *= largest;
   }
@@ -84,9 +84,9 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp, KSPIDRSResidual residual)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (idrs->anchor) PetscCall(VecCopy(idrs->r, idrs->anchor));
+  if (idrs->col->anchor) PetscCall(VecCopy(idrs->col->r, idrs->col->anchor));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  idrs->rec.residual = residual;
+  idrs->col->rec.residual = residual;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -99,24 +99,24 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp, KSPIDRSResidual residual)
 PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->rec;
+  KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkSetSeed(idrs->work, (uint64_t)idrs->set.seed + (uint64_t)idrs->counts.restarts + ((uint64_t)idrs->nesting << 32)));
-  IDRSScalarsReset(idrs->scalars);
+  PetscCall(IDRSWorkSetSeed(idrs->col->work, (uint64_t)idrs->set.seed + (uint64_t)idrs->col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
+  IDRSScalarsReset(idrs->col->scalars);
   PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RECURRED));
-  rec->start        = PETSC_TRUE;
-  rec->k            = 0;
-  rec->stage        = KSPIDRS_NOTHING;
-  rec->failure      = KSPIDRS_NO_FAILURE;
-  rec->projectedr   = PETSC_FALSE;
-  rec->again        = PETSC_FALSE;
-  idrs->trust.rnorm = idrs->trust.peak = 0.0;
-  idrs->trust.anchornorm               = PETSC_MAX_REAL;
+  rec->start             = PETSC_TRUE;
+  rec->k                 = 0;
+  rec->stage             = KSPIDRS_NOTHING;
+  rec->failure           = KSPIDRS_NO_FAILURE;
+  rec->projectedr        = PETSC_FALSE;
+  rec->again             = PETSC_FALSE;
+  idrs->col->trust.rnorm = idrs->col->trust.peak = 0.0;
+  idrs->col->trust.anchornorm                    = PETSC_MAX_REAL;
   if (ksp->normtype != KSP_NORM_NONE) {
     PetscReal rnorm;
 
-    PetscCall(KSPIDRSNorm_Private(ksp, idrs->r, &rnorm));
+    PetscCall(KSPIDRSNorm_Private(ksp, idrs->col->r, &rnorm));
     KSPIDRSSetStartNorm(idrs, rnorm);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -139,7 +139,7 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
 */
 PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight)
 {
-  KSPIDRSTrust *trust = &((KSP_IDRS *)ksp->data)->trust;
+  KSPIDRSTrust *trust = &((KSP_IDRS *)ksp->data)->col->trust;
 
   PetscFunctionBegin;
   if (rnorm <= 0.5 * trust->floor) {
@@ -170,7 +170,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
 
   PetscFunctionBegin;
   idrs->counts.verifications++;
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->col->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
   if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n", (double)ksp->rnorm, (double)rnorm));
@@ -178,8 +178,8 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->v));
-  if (idrs->rec.stage == KSPIDRS_HAVE_V) idrs->rec.stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
+  PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->col->v));
+  if (idrs->col->rec.stage == KSPIDRS_HAVE_V) idrs->col->rec.stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
   PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_REPLACED));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -190,8 +190,8 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSMatMult_Private(ksp, idrs->z, idrs->t, idrs->v));
-  PetscCall(VecWAXPY(idrs->r, -1.0, idrs->t, idrs->anchor));
+  PetscCall(KSPIDRSMatMult_Private(ksp, idrs->col->z, idrs->col->t, idrs->col->v));
+  PetscCall(VecWAXPY(idrs->col->r, -1.0, idrs->col->t, idrs->col->anchor));
   PetscCall(KSPIDRSAddIterate_Private(ksp));
   PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RELIABLE_UPDATE));
   idrs->counts.updates++;
@@ -205,13 +205,13 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
 {
   KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
-  IDRSScalars   *scalars = idrs->scalars;
-  const PetscInt k       = idrs->rec.k;
+  IDRSScalars   *scalars = idrs->col->scalars;
+  const PetscInt k       = idrs->col->rec.k;
 
   PetscFunctionBegin;
   if (k < idrs->set.s) {
     IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, idrs->U, idrs->G));
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, idrs->col->U, idrs->col->G));
   }
   IDRSScalarsEndStart(scalars, k);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -223,7 +223,7 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < idrs->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->scalars->c[j], idrs->U[j]));
+  for (PetscInt j = 0; j < idrs->col->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j], idrs->col->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, y, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -237,8 +237,8 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
 {
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &idrs->rec;
-  KSPIDRSTrust      *trust  = &idrs->trust;
+  KSPIDRSRecurrence *rec    = &idrs->col->rec;
+  KSPIDRSTrust      *trust  = &idrs->col->trust;
   const PetscBool    growth = (PetscBool)(rec->failure == KSPIDRS_GROWTH);
   PetscReal          rnorm;
 
@@ -247,14 +247,14 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
-      PetscCall(IDRSAddIterate(idrs->work, rec->columns, idrs->d));
+      PetscCall(IDRSAddIterate(idrs->col->work, rec->columns, idrs->d));
       idrs->sigma = 1.0;
     }
-    PetscCall(VecSet(idrs->z, 0.0));
+    PetscCall(VecSet(idrs->col->z, 0.0));
     rec->columns = 0;
   }
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->v, &rnorm));
-  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, idrs->v, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->col->v, &rnorm));
+  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, idrs->col->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
@@ -267,17 +267,18 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
     if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
     if (!ksp->reason) {
-      PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", idrs->counts.restarts));
+      PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", trust->restarts));
       ksp->reason = KSP_DIVERGED_BREAKDOWN;
     }
   }
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.restarts++;
+  trust->restarts++;
   if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
-    PetscCall(VecCopy(idrs->v, idrs->r));
+    PetscCall(VecCopy(idrs->col->v, idrs->col->r));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  } else PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->v));
+  } else PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->col->v));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

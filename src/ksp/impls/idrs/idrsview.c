@@ -62,6 +62,21 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What computes the products with several columns, once there was one */
+static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
+  const IDRSProduct product = idrs->product->transpose && idrs->product->transposed ? idrs->product->transposed : idrs->product;
+
+  PetscFunctionBegin;
+  if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n", product->wide ? product->wide->name : "a MatMult() each", product->wide && product->byrows ? ", through a block by rows" : "", product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
+  if (product->wide && product->blocksize > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
+  if (product->wide && product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
+  if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What runs the iterations, with passes on a device */
 static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer)
 {
@@ -92,6 +107,26 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What has become of the right-hand sides of KSPMatSolve() */
+static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
+  const KSPIDRSResults *results = &idrs->results;
+  PetscInt             *its, failed = 0;
+
+  PetscFunctionBegin;
+  if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->apart) PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one: %s\n", results->count, idrs->apart));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n", results->count, idrs->active));
+  PetscCall(PetscMalloc1(results->count, &its));
+  PetscCall(PetscArraycpy(its, results->its, results->count));
+  PetscCall(PetscSortInt(results->count, its));
+  for (PetscInt j = 0; j < results->count; j++) failed += results->reasons[j] < 0 ? 1 : 0;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    iterations: smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT " right-hand sides have not converged\n", its[0], its[results->count / 2], its[results->count - 1], failed));
+  PetscCall(PetscFree(its));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -115,17 +150,19 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
   if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (!idrs->G) {
+  if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
+  if (!idrs->col->G) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(IDRSWorkGetInfo(idrs->work, &info));
+  PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes, idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
   if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
   if (counts->matvecs) {
     if (idrs->diagonal) PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
+    PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
     if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -135,7 +172,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", counts->matvecs, reductions,
                                      counts->updates, counts->verifications, counts->restarts));
     if (!info.composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
-    if (idrs->trust.stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
+    if (!idrs->results.latest && idrs->col->trust.stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

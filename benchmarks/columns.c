@@ -1,0 +1,204 @@
+static char help[] = "Times products with several columns, Y = A X, that read A once: microseconds a column, beside MatMult() of each column and MatMatMult() with a dense matrix.\n\
+  -n n           3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
+  -irregular n   instead about n rows of 3 to 60 entries, 22 in the mean, at random places within 8192 columns of the diagonal\n\
+  -bs bs         whose rows and columns come in blocks of this size (default 1)\n\
+  -columns 2,8   numbers of columns (default 1,2,4,8,16)\n\
+  -product auto  what computes them: auto, mat, csr or sliced\n\
+  -transpose 0   Y = A^T X\n\
+  -matmatmult 1  time MatMatMult(), too\n\
+  -repeat 9      runs, of which the median is taken\n\n";
+
+#include <petscdevice.h>
+#include <petsctime.h>
+#include <petscidrs/private/idrsproduct.h>
+#include "matrices.h"
+
+typedef struct {
+  PetscInt    k, repeat;
+  PetscBool   transpose;
+  Mat         A, B, product; /* product = A B or A^T B, dense, NULL if it is not timed */
+  IDRSProduct columns;
+  Vec        *X, *Y;
+} Benchmark;
+
+static PetscErrorCode ByColumns(Benchmark *bench)
+{
+  PetscFunctionBeginUser;
+  PetscCall(IDRSProductApplyColumns(bench->columns, bench->k, bench->X, bench->Y));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode ByMatMult(Benchmark *bench)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < bench->k; j++) {
+    if (bench->transpose) PetscCall(MatMultTranspose(bench->A, bench->X[j], bench->Y[j]));
+    else PetscCall(MatMult(bench->A, bench->X[j], bench->Y[j]));
+  }
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode ByMatMatMult(Benchmark *bench)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatProductNumeric(bench->product));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode Synchronize(Mat A)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscCall(PetscBarrier((PetscObject)A));
+  PetscFunctionReturn(0);
+}
+
+/* Microseconds a column: of so many products one after the other that a run takes some milliseconds; median of the runs */
+static PetscErrorCode Time(Benchmark *bench, PetscErrorCode (*product)(Benchmark *), PetscReal *median)
+{
+  PetscReal     *times, first;
+  PetscLogDouble begin, end;
+  PetscInt       count = 1;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(bench->repeat, &times));
+  PetscCall((*product)(bench)); /* what is set up once does not count */
+  for (PetscInt i = -1; i < bench->repeat; i++) {
+    PetscCall(Synchronize(bench->A));
+    PetscCall(PetscTime(&begin));
+    for (PetscInt l = 0; l < count; l++) PetscCall((*product)(bench));
+    PetscCall(Synchronize(bench->A));
+    PetscCall(PetscTime(&end));
+    first = (PetscReal)(end - begin);
+    if (i >= 0) times[i] = 1e6 * first / (PetscReal)(count * bench->k);
+    else count = (PetscInt)PetscMin(PetscMax(5e-3 / first, 2.0), 500.0);
+    PetscCallMPI(MPI_Bcast(&count, 1, MPIU_INT, 0, PETSC_COMM_WORLD));
+  }
+  PetscCall(PetscSortReal(bench->repeat, times));
+  *median = times[bench->repeat / 2];
+  PetscCall(PetscFree(times));
+  PetscFunctionReturn(0);
+}
+
+/* The largest difference from MatMult(), over the largest entry */
+static PetscErrorCode Difference(Benchmark *bench, PetscReal *difference)
+{
+  Vec       y;
+  PetscReal norm, size;
+
+  PetscFunctionBeginUser;
+  *difference = 0.0;
+  PetscCall(ByColumns(bench));
+  PetscCall(VecDuplicate(bench->Y[0], &y));
+  for (PetscInt j = 0; j < bench->k; j++) {
+    if (bench->transpose) PetscCall(MatMultTranspose(bench->A, bench->X[j], y));
+    else PetscCall(MatMult(bench->A, bench->X[j], y));
+    PetscCall(VecNorm(y, NORM_INFINITY, &size));
+    PetscCall(VecAXPY(y, -1.0, bench->Y[j]));
+    PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+    *difference = PetscMax(*difference, norm / size);
+  }
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(0);
+}
+
+/* A dense matrix of k columns, and its product as PETSc makes it */
+static PetscErrorCode ProductCreate(Benchmark *bench, PetscBool gpu)
+{
+  PetscInt m, n;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(bench->A, &m, &n));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)bench->A), &bench->B));
+  PetscCall(MatSetSizes(bench->B, bench->transpose ? m : n, PETSC_DECIDE, PETSC_DETERMINE, bench->k));
+  PetscCall(MatSetType(bench->B, gpu ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(bench->B));
+  PetscCall(MatSetRandom(bench->B, NULL));
+  PetscCall(MatProductCreate(bench->A, bench->B, NULL, &bench->product));
+  PetscCall(MatProductSetType(bench->product, bench->transpose ? MATPRODUCT_AtB : MATPRODUCT_AB));
+  PetscCall(MatProductSetFromOptions(bench->product));
+  PetscCall(MatProductSymbolic(bench->product));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode Measure(Benchmark *bench, PetscBool gpu, PetscBool matmatmult)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)bench->A);
+  PetscReal      difference, columns, alone, dense = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(Difference(bench, &difference));
+  PetscCall(Time(bench, ByMatMult, &alone));
+  PetscCall(Time(bench, ByColumns, &columns));
+  if (matmatmult) {
+    PetscCall(ProductCreate(bench, gpu));
+    PetscCall(Time(bench, ByMatMatMult, &dense));
+    PetscCall(MatDestroy(&bench->product));
+    PetscCall(MatDestroy(&bench->B));
+  }
+  PetscCall(PetscPrintf(comm, "%7" PetscInt_FMT " %10.2f %10.2f %8.3f", bench->k, (double)alone, (double)columns, (double)(columns / alone)));
+  if (matmatmult) PetscCall(PetscPrintf(comm, " %10.2f %8.3f", (double)dense, (double)(dense / alone)));
+  PetscCall(PetscPrintf(comm, "   %8.1e\n", (double)difference));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt    columns[IDRS_MAX_WIDTH] = {1, 2, 4, 8, 16}, count = IDRS_MAX_WIDTH, n = 100, irregular = 0, bs = 1;
+  PetscBool   set, gpu, matmatmult = PETSC_TRUE;
+  PetscEnum   kind  = (PetscEnum)KSP_IDRS_PRODUCT_AUTO;
+  Benchmark   bench = {.repeat = 9};
+  PetscInt    N;
+  Vec         x, y;
+  MatInfo     info;
+  IDRSProduct used;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
+  if (!set) count = 5;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-irregular", &irregular, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &bench.repeat, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &bench.transpose, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-matmatmult", &matmatmult, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-product", KSPIDRSProducts, &kind, NULL));
+  PetscCheck(n > 0 && irregular >= 0 && bs > 0 && bench.repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT ", -irregular %" PetscInt_FMT ", -bs %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", n, irregular, bs,
+             bench.repeat);
+  if (irregular) PetscCall(Irregular(PETSC_COMM_WORLD, irregular, bs, &bench.A));
+  else PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, n, n, 0.5, &bench.A));
+  PetscCall(MatCreateVecs(bench.A, &x, &y));
+  PetscCall(VecDuplicateVecs(bench.transpose ? y : x, IDRS_MAX_WIDTH, &bench.X));
+  PetscCall(VecDuplicateVecs(bench.transpose ? x : y, IDRS_MAX_WIDTH, &bench.Y));
+  for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) PetscCall(VecSetRandom(bench.X[j], NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &gpu, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(IDRSProductCreate(&bench.columns));
+  PetscCall(IDRSProductSetMat(bench.columns, bench.A, bench.transpose, (KSPIDRSProduct)kind, NULL));
+  bench.k = 2;
+  PetscCall(ByColumns(&bench));
+  used = bench.columns->transposed ? bench.columns->transposed : bench.columns;
+  PetscCall(MatGetSize(bench.A, &N, NULL));
+  PetscCall(MatGetInfo(bench.A, MAT_GLOBAL_SUM, &info));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row%s, %s: %s%s", N, info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "", gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat", used->byrows ? " through a block by rows" : ""));
+  if (used->blocksize > 1) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->blocksize));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  if (used->bycolumn) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a MatMult() each: %s\n", used->bycolumn));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n", matmatmult ? " MatMatMult    ratio" : ""));
+  for (PetscInt i = 0; i < count; i++) {
+    bench.k = columns[i];
+    PetscCheck(bench.k > 0 && bench.k <= IDRS_MAX_WIDTH, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT " must be 1 to %d", bench.k, IDRS_MAX_WIDTH);
+    PetscCall(Measure(&bench, gpu, matmatmult));
+  }
+  PetscCall(IDRSProductDestroy(&bench.columns));
+  PetscCall(VecDestroyVecs(IDRS_MAX_WIDTH, &bench.X));
+  PetscCall(VecDestroyVecs(IDRS_MAX_WIDTH, &bench.Y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&bench.A));
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -1,0 +1,161 @@
+static char help[] = "Times KSPMatSolve() of idrs with several right-hand sides: microseconds per matvec and right-hand side, beside KSPSolve() for one after another, with\n\
+MatMult() and with the product that idrs takes by itself, and beside KSPMatSolve() of PETSc's idr.\n\
+  -n n1,n2,..  3-D convection-diffusion, 7 points, on n x n x n grids (default 24,64)\n\
+  -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
+  -columns k   right-hand sides, which are solved for at the same time (default 8)\n\
+  -matvecs m   matvecs for each in a timed run (default 90)\n\
+  -repeat r    timed runs; the median is shown (default 5)\n\n";
+
+#include <petscksp.h>
+#include <petsctime.h>
+#include "matrices.h"
+
+#define MAX_LIST   16
+#define MAX_REPEAT 64
+
+/* What is timed: solver, how it takes the right-hand sides, and what computes its products */
+static const struct {
+  const char *type, *product;
+  PetscBool   together;
+} ways[] = {
+  {"idrs", "auto", PETSC_TRUE },
+  {"idrs", "mat",  PETSC_FALSE},
+  {"idrs", "auto", PETSC_FALSE},
+  {"idr",  NULL,   PETSC_TRUE }
+};
+
+/* One run, from x = 0 */
+static PetscErrorCode Solve(KSP ksp, Mat B, Mat X, PetscBool together)
+{
+  PetscInt columns;
+
+  PetscFunctionBeginUser;
+  if (together) {
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscFunctionReturn(0);
+  }
+  PetscCall(MatGetSize(B, NULL, &columns));
+  for (PetscInt j = 0; j < columns; j++) {
+    Vec b, x;
+
+    PetscCall(MatDenseGetColumnVecRead(B, j, &b));
+    PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(MatDenseRestoreColumnVecWrite(X, j, &x));
+    PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* Seconds per matvec and right-hand side, with a fixed number of iterations, each of which is a matvec, and no test; the norm is computed. Median of the runs */
+static PetscErrorCode Time(Mat A, Mat B, Mat X, size_t way, PetscInt s, PetscInt matvecs, PetscInt repeat, PetscReal *seconds)
+{
+  KSP            ksp;
+  PC             pc;
+  char           value[16];
+  PetscReal      all[MAX_REPEAT];
+  PetscLogDouble start, end;
+  PetscInt       its, columns;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, s));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_s", value));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idr_s", value));
+  if (ways[way].product) PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_product", ways[way].product));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, ways[way].type));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e30, matvecs));
+  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(MatGetSize(B, NULL, &columns));
+  for (PetscInt i = -1; i < repeat; i++) { /* the first is a warm-up */
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&start));
+    PetscCall(Solve(ksp, B, X, ways[way].together));
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&end));
+    all[PetscMax(i, 0)] = (PetscReal)(end - start);
+  }
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCheck(its == matvecs, PetscObjectComm((PetscObject)A), PETSC_ERR_PLIB, "%s has made %" PetscInt_FMT " iterations, not %" PetscInt_FMT, ways[way].type, its, matvecs);
+  PetscCall(PetscSortReal(repeat, all));
+  *seconds = all[repeat / 2] / (PetscReal)(matvecs * columns);
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode Block(Mat A, PetscInt columns, Mat *B)
+{
+  Vec       x;
+  PetscInt  n;
+  PetscBool gpu;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &gpu, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(*B, gpu ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(*B));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, matvecs = 90, repeat = 5;
+  PetscBool set, idr;
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-n", sizes, &nsizes, &set));
+  if (!set) nsizes = 2;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-s", spaces, &nspaces, &set));
+  if (!set) nspaces = 3;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-matvecs", &matvecs, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
+  PetscCheck(columns > 1 && matvecs > 0 && repeat > 0 && repeat <= MAX_REPEAT, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT ", -matvecs %" PetscInt_FMT ", -repeat %" PetscInt_FMT ": at least 2 right-hand sides, a matvec, and 1 to %d runs", columns, matvecs, repeat, MAX_REPEAT);
+  PetscCall(KSPInitializePackage());
+  PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
+  idr = create ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " right-hand sides, us per matvec and right-hand side\n", columns));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10s %3s %12s %12s %8s %12s %8s %12s %8s\n", "rows", "s", "KSPMatSolve", "KSPSolve mat", "ratio", "KSPSolve", "ratio", "idr", "ratio"));
+  for (PetscInt i = 0; i < nsizes; i++) {
+    Mat         A, B, X;
+    PetscInt    rows;
+    PetscRandom random;
+
+    PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, sizes[i], sizes[i], 0.5, &A));
+    PetscCall(MatGetSize(A, &rows, NULL));
+    PetscCall(Block(A, columns, &B));
+    PetscCall(Block(A, columns, &X));
+    PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, &random));
+    PetscCall(MatSetRandom(B, random));
+    PetscCall(PetscRandomDestroy(&random));
+    for (PetscInt j = 0; j < nspaces; j++) {
+      PetscReal seconds[PETSC_STATIC_ARRAY_LENGTH(ways)];
+
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10" PetscInt_FMT " %3" PetscInt_FMT, rows, spaces[j]));
+      for (size_t way = 0; way < PETSC_STATIC_ARRAY_LENGTH(ways); way++) {
+        if (way == 3 && !idr) continue;
+        PetscCall(Time(A, B, X, way, spaces[j], matvecs, repeat, &seconds[way]));
+        PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12.2f", (double)(1e6 * seconds[way])));
+        if (way) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %8.3f", (double)(seconds[0] / seconds[way])));
+      }
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+    }
+    PetscCall(MatDestroy(&X));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&A));
+  }
+  if (!idr) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "No comparison with idr: KSPIDR needs PETSc 3.26\n"));
+  PetscCall(PetscFinalize());
+  return 0;
+}

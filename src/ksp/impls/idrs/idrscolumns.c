@@ -1,0 +1,339 @@
+/*
+   KSPMatSolve(): many right-hand sides. As many as the width says are solved at the same time, each with a recurrence of its own, in lockstep: they make the same step k together, with one
+   product that reads A once, and one reduction. They begin cycles together:
+
+     until all right-hand sides are done
+       each slot      what is to be decided about its right-hand side: restart, reliable update, verification
+                      one that is done leaves, and the next one enters
+       all slots      a cycle; one about which something is to be decided leaves the cycle, and waits for the others
+
+   What needs the iterate of one right-hand side at a time goes one by one, through KSPSolve().
+*/
+#include "idrsimpl.h"
+#include <petsc/private/pcimpl.h>
+
+/* The right-hand sides and solutions of this solve, and what becomes of them */
+typedef struct {
+  Mat          B, X;
+  KSPIDRSOfKSP outer;     /* the KSP's own */
+  PetscReal  **histories; /* of right-hand sides that are done, or NULL */
+  PetscInt64  *lengths;
+  PetscInt     total; /* iterations of all */
+} KSPIDRSBlock;
+
+/* Why the right-hand sides are to be taken one by one; NULL if they need not */
+static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const char *why[])
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool differences;
+  Mat       A;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
+  if (count == 1) *why = "there is only one";
+  else if (idrs->set.width == 1) *why = "-ksp_idrs_width 1";
+  else if (idrs->set.run == KSP_IDRS_RUN_WHOLE) *why = "-ksp_idrs_run whole";
+  else if (idrs->set.smoothing) *why = "residual smoothing";
+  else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) *why = "a convergence test of the user may ask for the solution";
+  else if (!KSPIDRSMonitorsNorms(ksp)) *why = "a monitor may ask for the solution";
+  else if (ksp->guess || ksp->guess_knoll) *why = "an initial guess is computed for each";
+  else if (differences) *why = "the operator is of type " MATMFFD;
+  else if (ksp->presolve || ksp->postsolve || ksp->pc->ops->presolve || ksp->pc->ops->postsolve) *why = "something is to be done before and after each solve";
+  else if (IDRSHasDiagonalScale(ksp)) *why = "the system is scaled for each solve";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows of B and X: those of the operator, which KSPMatSolve() does not look at */
+static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char name[])
+{
+  PetscInt m, n, M;
+  Mat      A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetLocalSize(block, &m, NULL));
+  PetscCall(MatGetSize(block, &M, NULL));
+  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT, name, m, M, n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for what becomes of so many right-hand sides */
+static PetscErrorCode KSPIDRSCreateResults_Private(KSP ksp, PetscInt count)
+{
+  KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSResetResults_Private(ksp));
+  PetscCall(PetscCalloc3(count, &results->reasons, count, &results->its, count, &results->norms));
+  results->count = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
+{
+  KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree3(results->reasons, results->its, results->norms));
+  results->count = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What has become of the right-hand side that the KSP is at */
+static void KSPIDRSNoteResult(KSP ksp, PetscInt index)
+{
+  KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
+
+  results->reasons[index] = ksp->reason;
+  results->its[index]     = ksp->its;
+  results->norms[index]   = ksp->rnorm;
+}
+
+/* The outcome of all: the worst reason, and the largest number of iterations and norm */
+PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
+{
+  KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
+  const KSPIDRSResults *results = &idrs->results;
+  PetscInt              worst   = 0, level;
+
+  PetscFunctionBegin;
+  ksp->its    = 0;
+  ksp->rnorm  = 0.0;
+  ksp->reason = KSP_CONVERGED_ATOL; /* without right-hand sides */
+  for (PetscInt j = 0; j < results->count; j++) {
+    if (results->reasons[j] < results->reasons[worst]) worst = j;
+    ksp->its   = PetscMax(ksp->its, results->its[j]);
+    ksp->rnorm = results->norms[j] > ksp->rnorm || PetscIsInfOrNanReal(results->norms[j]) ? results->norms[j] : ksp->rnorm;
+  }
+  if (results->count) ksp->reason = results->reasons[worst];
+  idrs->results.latest = PETSC_TRUE;
+  PetscCall(IDRSGetNestLevel(ksp, &level));
+  /* as KSPSolve() does; KSPMatSolve() looks at the last batch only, and not at all before 3.26 */
+  PetscCheck(!ksp->errorifnotconverged || ksp->reason >= 0 || (ksp->reason == KSP_DIVERGED_ITS && level > 0), PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "KSPMatSolve() has not converged: right-hand side %" PetscInt_FMT ", reason %s", worst,
+             KSPConvergedReasons[ksp->reason]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One right-hand side after another, each by KSPSolve(), which prints and views what it is asked to; -ksp_view is left to KSPMatSolve() */
+PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
+{
+  const PetscInt  count = ((KSP_IDRS *)ksp->data)->results.count;
+  const PetscBool view  = ksp->view;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < count; j++) {
+    PetscErrorCode ierr;
+    Vec            b, x;
+
+    PetscCall(MatDenseGetColumnVecRead(B, j, &b));
+    if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
+    else PetscCall(MatDenseGetColumnVec(X, j, &x));
+    ksp->view = PETSC_FALSE;
+    ierr      = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
+    ksp->view = view;
+    if (ksp->guess_zero) PetscCall(MatDenseRestoreColumnVecWrite(X, j, &x));
+    else PetscCall(MatDenseRestoreColumnVec(X, j, &x));
+    PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
+    PetscCall(ierr);
+    KSPIDRSNoteResult(ksp, j);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A vector of a slot for a column of B or X: on the array of the column, if it is like the work vectors, else a copy like them, for a block on the host beside a matrix on the
+   device, or the reverse
+*/
+static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, PetscBool *copied)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSVecOnArray(idrs->slot[0].r, column, v));
+  *copied = *v ? PETSC_FALSE : PETSC_TRUE;
+  if (*copied) {
+    PetscCall(VecDuplicate(idrs->slot[0].r, v));
+    PetscCall(VecCopy(column, *v));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The right-hand side without what is not in the range of the operator, where its null space is known */
+static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
+{
+  Mat          A;
+  MatNullSpace space;
+  Vec          projected;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  if (ksp->transpose_solve) PetscCall(MatGetNullSpace(A, &space));
+  else PetscCall(MatGetTransposeNullSpace(A, &space));
+  if (!space) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDuplicate(*b, &projected));
+  PetscCall(VecCopy(*b, projected));
+  PetscCall(VecDestroy(b));
+  *b = projected;
+  PetscCall(MatNullSpaceRemove(space, projected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A right-hand side enters a slot, up to its first residual */
+static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
+{
+  KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING}, before;
+  PetscBool    copied;
+  Vec          column;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSSelect_Private(ksp, col));
+  PetscCall(MatDenseGetColumnVecRead(block->B, index, &column));
+  PetscCall(KSPIDRSColumnVec_Private(ksp, column, &fresh.rhs, &copied));
+  PetscCall(MatDenseRestoreColumnVecRead(block->B, index, &column));
+  PetscCall(KSPIDRSProjectRHS_Private(ksp, &fresh.rhs));
+  PetscCall(MatDenseGetColumnVec(block->X, index, &column));
+  PetscCall(KSPIDRSColumnVec_Private(ksp, column, &fresh.sol, &col->copied));
+  PetscCall(MatDenseRestoreColumnVec(block->X, index, &column));
+  if (block->outer.history) {
+    fresh.historymax = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
+    PetscCall(PetscMalloc1(fresh.historymax, &fresh.history));
+  }
+  PetscCall(KSPIDRSExchange_Private(ksp, &fresh, &before));
+  PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
+  col->trust = KSPIDRSFreshTrust();
+  col->index = index;
+  PetscCall(KSPIDRSBegin_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A right-hand side that is done leaves its slot, which the KSP is at */
+static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col)
+{
+  const PetscInt index = col->index;
+  KSPIDRSOfKSP   none  = {0}, last;
+  Vec            column;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSEnd_Private(ksp));
+  KSPIDRSNoteResult(ksp, index);
+  block->total += ksp->its;
+  PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
+  col->index = -1;
+  if (last.history) {
+    PetscCall(PetscMalloc1(last.historylen, &block->histories[index]));
+    PetscCall(PetscArraycpy(block->histories[index], last.history, last.historylen));
+    PetscCall(PetscFree(last.history));
+    block->lengths[index] = last.historylen;
+  }
+  PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
+  if (col->copied) PetscCall(VecCopy(last.sol, column));
+  PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
+  PetscCall(VecDestroy(&last.rhs));
+  PetscCall(VecDestroy(&last.sol));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycles, until all right-hand sides are done */
+static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
+{
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = idrs->results.count;
+  PetscInt       next  = 0;
+  KSPIDRSFront   front;
+
+  PetscFunctionBegin;
+  for (;;) {
+    front.count = 0;
+    for (PetscInt i = 0; i < idrs->active; i++) {
+      KSPIDRSColumn *col = &idrs->slot[i];
+
+      PetscCall(KSPIDRSSelect_Private(ksp, col));
+      while (col->index >= 0 || next < count) {
+        if (col->index < 0) PetscCall(KSPIDRSEnter_Private(ksp, block, col, next++));
+        PetscCall(KSPIDRSReachCycle_Private(ksp));
+        if (!ksp->reason) break;
+        PetscCall(KSPIDRSLeave_Private(ksp, block, col));
+      }
+      if (col->index >= 0) front.column[front.count++] = col;
+    }
+    if (!front.count) break; /* as none has entered, none is left */
+    PetscCall(KSPIDRSCycle_Private(ksp, &front));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The histories of all right-hand sides, one after another, as KSPSolve() for each would leave them: where it is to be reset, that of the last one */
+static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *block)
+{
+  const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
+
+  PetscFunctionBegin;
+  if (!ksp->res_hist) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt j = 0; j < count; j++) {
+    if (ksp->res_hist_reset) ksp->res_hist_len = 0;
+    for (PetscInt64 i = 0; i < block->lengths[j]; i++) PetscCall(KSPLogResidualHistory(ksp, block->histories[j][i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the KSP back what is its own, and frees what right-hand sides have that an error has left in their slots */
+static PetscErrorCode KSPIDRSCloseBlock_Private(KSP ksp, KSPIDRSBlock *block)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSOfKSP none = {0};
+  KSPIDRSOfKSP       left;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[i]));
+    PetscCall(KSPIDRSExchange_Private(ksp, &none, &left));
+    PetscCall(VecDestroy(&left.rhs));
+    PetscCall(VecDestroy(&left.sol));
+    PetscCall(PetscFree(left.history));
+  }
+  PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[0]));
+  PetscCall(KSPIDRSExchange_Private(ksp, &block->outer, &left));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSIterateColumns_Private - Solves for all right-hand sides, in the slots that have been made ready */
+PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
+{
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt     count = idrs->results.count;
+  const KSPIDRSOfKSP none  = {0};
+  KSPIDRSBlock       block = {.B = B, .X = X};
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc2(count, &block.histories, count, &block.lengths));
+  for (PetscInt i = 0; i < idrs->active; i++) idrs->slot[i].index = -1;
+  PetscCall(KSPIDRSExchange_Private(ksp, &none, &block.outer));
+  ierr = KSPIDRSCycles_Private(ksp, &block);
+  PetscCall(KSPIDRSCloseBlock_Private(ksp, &block));
+  if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &block));
+  for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(block.histories[j]));
+  PetscCall(PetscFree2(block.histories, block.lengths));
+  PetscCall(ierr);
+  ksp->totalits += block.total;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSOpenBlock_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be taken one by one */
+PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt  count;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCheckBlock_Private(ksp, B, "the block of right-hand sides"));
+  PetscCall(KSPIDRSCheckBlock_Private(ksp, X, "the block of solutions"));
+  PetscCall(MatGetSize(B, NULL, &count));
+  PetscCall(KSPIDRSCreateResults_Private(ksp, count));
+  PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
+  if (idrs->apart) PetscCall(PetscInfo(ksp, "The right-hand sides are taken one by one: %s\n", idrs->apart));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,131 @@
+/*
+   The preconditioner: where it is applied, and its applications to one vector or to several, counted and timed
+*/
+#include "idrsimpl.h"
+#include <petsc/private/pcimpl.h>
+
+/* KSPIDRSPCApply_Private - y = B^{-1}x */
+PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  idrs->counts.preconditions++;
+  idrs->counts.pcseconds -= IDRSGpuSeconds();
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(KSP_PCApply(ksp, x, y));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors to a block of them, or back */
+static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec x[], PetscBool back)
+{
+  Vec column;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    if (back) {
+      PetscCall(MatDenseGetColumnVecRead(block, i, &column));
+      PetscCall(VecCopy(column, x[i]));
+      PetscCall(MatDenseRestoreColumnVecRead(block, i, &column));
+    } else {
+      PetscCall(MatDenseGetColumnVecWrite(block, i, &column));
+      PetscCall(VecCopy(x[i], column));
+      PetscCall(MatDenseRestoreColumnVecWrite(block, i, &column));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve */
+PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  Mat       X, Y;
+
+  PetscFunctionBegin;
+  if (count == 1 || !idrs->matapply) {
+    for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  idrs->counts.preconditions += count;
+  idrs->counts.pcseconds -= IDRSGpuSeconds();
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
+  PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
+  PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
+  PetscCall(PCMatApply(ksp->pc, X, Y));
+  PetscCall(KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE));
+  PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y));
+  PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which pays where it reads its data once for all of them. That of PCASM and
+   PCGASM makes blocks in the memory of the host, and those of types that have none apply the preconditioner to one vector after another
+*/
+static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    overlapping, host, device;
+  MatNullSpace space;
+  PetscInt     n, N;
+  Mat          A;
+
+  PetscFunctionBegin;
+  idrs->matapply = PETSC_FALSE;
+  if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &space));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &device, VECSEQCUDA, VECMPICUDA, ""));
+  if (overlapping || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
+  idrs->matapply = PETSC_TRUE;
+  if (idrs->pcin) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(idrs->col->r, &n));
+  PetscCall(VecGetSize(idrs->col->r, &N));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)ksp), &idrs->pcin));
+  PetscCall(MatSetSizes(idrs->pcin, n, PETSC_DECIDE, N, idrs->slots));
+  PetscCall(MatSetType(idrs->pcin, host ? MATDENSE : MATDENSECUDA));
+  PetscCall(MatSetUp(idrs->pcin));
+  PetscCall(MatAssemblyBegin(idrs->pcin, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(idrs->pcin, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDuplicate(idrs->pcin, MAT_DO_NOT_COPY_VALUES, &idrs->pcout));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the right: its diagonal is what it
+   makes of a vector of ones. Where a null space is removed after each application, it is applied by itself
+*/
+PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    none, jacobi;
+  MatNullSpace space, transposed;
+  Mat          A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &space));
+  PetscCall(MatGetTransposeNullSpace(A, &transposed));
+  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !space && !transposed);
+  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
+  idrs->diagonal       = NULL;
+  if (jacobi) {
+    if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
+    PetscCall(VecSet(idrs->col->v, 1.0));
+    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->col->v, idrs->inverse[0]));
+    idrs->diagonal = idrs->inverse[0];
+  }
+  PetscCall(KSPIDRSSetMatApply_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,128 @@
+/*
+   Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time, and which of them the KSP is at. What decides about a right-hand side reads and sets
+   members of the KSP, such as its iteration number and its history, and is written for one: a right-hand side is selected before it
+*/
+#include "idrsimpl.h"
+
+/* What the KSP has of the present right-hand side */
+static KSPIDRSOfKSP KSPIDRSKeep(KSP ksp)
+{
+  return (KSPIDRSOfKSP){.rhs        = ksp->vec_rhs,
+                        .sol        = ksp->vec_sol,
+                        .its        = ksp->its,
+                        .rnorm      = ksp->rnorm,
+                        .rnorm0     = ksp->rnorm0,
+                        .ttol       = ksp->ttol,
+                        .reason     = ksp->reason,
+                        .history    = ksp->res_hist,
+                        .historymax = (PetscInt64)ksp->res_hist_max,
+                        .historylen = (PetscInt64)ksp->res_hist_len};
+}
+
+/* KSPIDRSExchange_Private - Gives the KSP another right-hand side, and returns what it had of the one before */
+PetscErrorCode KSPIDRSExchange_Private(KSP ksp, const KSPIDRSOfKSP *next, KSPIDRSOfKSP *before)
+{
+  const KSPIDRSOfKSP given = *next; /* the same one, perhaps */
+
+  PetscFunctionBegin;
+  *before           = KSPIDRSKeep(ksp);
+  ksp->vec_rhs      = given.rhs;
+  ksp->vec_sol      = given.sol;
+  ksp->its          = given.its;
+  ksp->rnorm        = given.rnorm;
+  ksp->rnorm0       = given.rnorm0;
+  ksp->ttol         = given.ttol;
+  ksp->reason       = given.reason;
+  ksp->res_hist     = given.history;
+  ksp->res_hist_max = given.historymax;
+  ksp->res_hist_len = given.historylen;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSSelect_Private - Turns the KSP to the right-hand side of this slot */
+PetscErrorCode KSPIDRSSelect_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (idrs->col == col) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSExchange_Private(ksp, &col->ofksp, &idrs->col->ofksp));
+  idrs->col = col;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSSetSlot_Private - The vectors of a slot, four or five of them with the anchor, and its work */
+PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vecs[])
+{
+  PetscFunctionBegin;
+  col->work = work;
+  col->r    = vecs[0];
+  col->z    = vecs[1];
+  col->v    = vecs[2];
+  col->t    = vecs[3];
+  PetscCall(IDRSWorkSetVecs(work, col->r, col->z, col->v, col->t));
+  PetscCall(IDRSWorkGetColumns(work, &col->G, &col->U));
+  PetscCall(IDRSWorkGetScalars(work, &col->scalars));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSMakeSlots_Private - Makes vectors and panels for so many right-hand sides at the same time, where there are fewer: 2s + 5 vectors each. Those of the first slot are there */
+PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
+{
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  const PetscInt length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
+  IDRSWorkInfo   info;
+  IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+
+  PetscFunctionBegin;
+  if (count <= idrs->slots) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSDestroySlots_Private(ksp));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, (info.composed && !idrs->set.P ? 3 : 2) * idrs->set.s + length, more));
+  PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
+  idrs->slotlength = length * more;
+  PetscCall(IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works));
+  for (PetscInt i = 1; i < count; i++) PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[i], works[i - 1], idrs->slotvecs + length * (i - 1)));
+  idrs->slots = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSDestroySlots_Private - Frees all slots but the first */
+PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
+{
+  KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
+
+  PetscFunctionBegin;
+  for (PetscInt i = 1; i < IDRS_MAX_WIDTH; i++) {
+    works[i - 1] = idrs->slot[i].work;
+    PetscCall(PetscMemzero(&idrs->slot[i], sizeof(idrs->slot[i])));
+  }
+  PetscCall(IDRSWorkDestroy(IDRS_MAX_WIDTH - 1, works));
+  if (idrs->slotvecs) PetscCall(IDRSVecsDestroy(idrs->slotlength, &idrs->slotvecs, &idrs->slotmemory));
+  PetscCall(MatDestroy(&idrs->pcin));
+  PetscCall(MatDestroy(&idrs->pcout));
+  idrs->slots = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSGetWorkInfo_Private - What the passes of the last solve have moved, and its reductions, for all right-hand sides that were solved at the same time */
+PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP ksp, IDRSWorkInfo *info)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, info));
+  for (PetscInt i = 1; i < idrs->active; i++) {
+    IDRSWorkInfo other;
+
+    PetscCall(IDRSWorkGetInfo(idrs->slot[i].work, &other));
+    info->reductions += other.reductions;
+    for (PetscInt j = 0; j < IDRS_PASSES; j++) {
+      info->traffic[j].calls += other.traffic[j].calls;
+      info->traffic[j].vectors += other.traffic[j].vectors;
+      info->traffic[j].seconds += other.traffic[j].seconds;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

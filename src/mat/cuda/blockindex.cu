@@ -1,0 +1,86 @@
+/*
+   Finds out whether a matrix has the dense blocks that its block size promises, and indexes them
+*/
+#include <petscdevice_cuda.h>
+#include "../../vec/cuda/rows.cuh"
+#include "blockindex.h"
+
+/* Block sizes that kernels are compiled for. A matrix with blocks of another size also has blocks of its divisors */
+static const int IDRSBlockSizes[] = {8, 7, 6, 5, 4, 3, 2};
+
+/* The largest of these sizes that divides bs, or 1 */
+static int IDRSBlockSize(PetscInt bs)
+{
+  for (int size : IDRSBlockSizes) {
+    if (bs % size == 0) return size;
+  }
+  return 1;
+}
+
+/* By a thread, for a row: whether it has the columns of the first row of its block, and these come in blocks. Reads i and j */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockCheckKernel(IDRSCSR A, int bs, unsigned int *wrong)
+{
+  const PetscInt row = (PetscInt)IDRSFirstRow<1>(), head = row - row % bs;
+  PetscInt       begin, begin0, count;
+
+  if (row >= A.n) return;
+  begin  = A.i[row];
+  begin0 = A.i[head];
+  count  = A.i[row + 1] - begin;
+  if (count != A.i[head + 1] - begin0 || count % bs) {
+    *wrong = 1;
+    return;
+  }
+  for (PetscInt q = 0; q < count; q++) {
+    const PetscInt first = A.j[begin0 + q - q % bs];
+
+    if (first % bs || A.j[begin + q] != first + q % bs) *wrong = 1;
+  }
+}
+
+/* By a thread, for a row of blocks */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockIndexKernel(IDRSCSR A, int bs, PetscInt *j)
+{
+  const PetscInt row = (PetscInt)IDRSFirstRow<1>() * bs;
+
+  if (row >= A.n) return;
+  for (PetscInt p = A.i[row]; p < A.i[row + 1]; p += bs) j[A.i[row] / (bs * bs) + (p - A.i[row]) / bs] = A.j[p] / bs;
+}
+
+/* IDRSBlockIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits */
+PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBlockIndex *blocks, cudaStream_t stream, const char *why[])
+{
+  const int     bs   = IDRSBlockSize(blocksize);
+  unsigned int *flag = NULL, wrong = 0;
+  IDRSMatIndex  entries = 0;
+
+  PetscFunctionBegin;
+  *why       = NULL;
+  blocks->bs = 1;
+  if (bs == 1 || !A->n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (A->n % bs) *why = "the rows of a process are no multiple of the block size";
+  else PetscCall(IDRSMalloc_CUDA(sizeof(*flag), &flag, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), stream));
+  IDRSBlockCheckKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, flag);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(cudaMemcpyAsync(&wrong, flag, sizeof(wrong), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(&entries, A->i + A->n, sizeof(entries), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCallCUDA(cudaFree(flag));
+  if (wrong) *why = "the pattern has no dense blocks of the block size";
+  else PetscCall(IDRSMalloc_CUDA((size_t)entries / (bs * bs) * sizeof(*blocks->j), &blocks->j, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSBlockIndexKernel<<<(unsigned int)((A->n / bs + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, blocks->j);
+  PetscCallCUDA(cudaGetLastError());
+  blocks->bs = bs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockIndexDestroy(IDRSBlockIndex *blocks)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaFree(blocks->j));
+  *blocks = {};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,14 @@
+/*
+   One column index for each block of a matrix whose rows and columns come in dense blocks: 4 / bs^2 bytes an entry instead of 4
+*/
+#pragma once
+
+#include "csr.h"
+
+typedef struct {
+  int       bs; /* 1: no blocks; 0: nobody has looked for them */
+  PetscInt *j;  /* block q of rows r to r + bs - 1 begins in column bs j[i[r] / bs^2 + q] */
+} IDRSBlockIndex;
+
+PETSC_INTERN PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *, PetscInt, IDRSBlockIndex *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSBlockIndexDestroy(IDRSBlockIndex *);

@@ -1,0 +1,79 @@
+/*
+   What the kernels for several columns have in common
+*/
+#pragma once
+
+#include "../../vec/cuda/launch.cuh"
+#include "columns.h"
+#include "rowsum.cuh"
+
+/* Registers are for sums, and for the entries of X that a thread has on their way */
+template <int K>
+struct IDRSColumnsShape {
+  static constexpr int bytes  = K * (int)sizeof(PetscScalar);
+  static constexpr int atonce = bytes > 64 ? 1 : (bytes > 32 ? 2 : (bytes > 16 ? 4 : 8)); /* entries of a row of A */
+  static constexpr int blocks = bytes > 128 ? 1 : (bytes > 64 ? 2 : 3);                   /* that a multiprocessor is to hold */
+};
+
+/* Calls launch with the number of columns as a type */
+template <int K = 1, typename L>
+static void IDRSDispatchColumns(PetscInt k, L &&launch)
+{
+  if (k == K) launch(IDRSInt<K>());
+  else if constexpr (K < IDRS_MAX_WIDTH) IDRSDispatchColumns<K + 1>(k, launch);
+}
+
+/* The arrays in shared memory, where which one is taken may depend on the thread. By all threads, before the first use */
+static __device__ __forceinline__ const IDRSColumnArrays &IDRSShareArrays(const IDRSColumnArrays &arrays)
+{
+  __shared__ IDRSColumnArrays shared;
+
+  if (threadIdx.x == 0) shared = arrays;
+  __syncthreads();
+  return shared;
+}
+
+/* sums += the part of this lane of (A X)_row, as IDRSRowPart() adds it up for one column */
+template <int ATONCE, int K>
+static __device__ __forceinline__ void IDRSRowParts(const IDRSCSR &A, const IDRSColumnArrays &arrays, IDRSIndex row, int lane, int lanes, PetscScalar sums[K])
+{
+  const IDRSIndex begin = A.i[row], end = A.i[row + 1];
+
+  for (IDRSIndex p = begin + lane; p < end; p += ATONCE * lanes) {
+    PetscInt    column[ATONCE];
+    PetscScalar value[ATONCE], entry[ATONCE][K];
+
+#pragma unroll
+    for (int l = 0; l < ATONCE; l++) {
+      const IDRSIndex q = p + l * lanes;
+
+      column[l] = q < end ? A.j[q] : -1;
+      value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
+    }
+#pragma unroll
+    for (int l = 0; l < ATONCE; l++) {
+#pragma unroll
+      for (int c = 0; c < K; c++) entry[l][c] = column[l] >= 0 ? IDRSLoadConstant(arrays.x[c] + column[l]) : (PetscScalar)0.0;
+    }
+#pragma unroll
+    for (int l = 0; l < ATONCE; l++) {
+      if (column[l] < 0) continue;
+#pragma unroll
+      for (int c = 0; c < K; c++) sums[c] += value[l] * entry[l][c];
+    }
+  }
+}
+
+template <int K>
+static __device__ __forceinline__ void IDRSClearSums(PetscScalar sums[K])
+{
+#pragma unroll
+  for (int c = 0; c < K; c++) sums[c] = 0.0;
+}
+
+template <int K>
+static __device__ __forceinline__ void IDRSStoreSums(const IDRSColumnArrays &arrays, size_t row, const PetscScalar sums[K])
+{
+#pragma unroll
+  for (int c = 0; c < K; c++) arrays.y[c][row] = sums[c];
+}

@@ -1,0 +1,35 @@
+/*
+   Products with several columns on a device: the arrays of the columns, and what lies between them and the kernels of the back ends
+*/
+#pragma once
+
+#include "blockindex.h"
+
+typedef struct {
+  const PetscScalar *x[IDRS_MAX_WIDTH];
+  PetscScalar       *y[IDRS_MAX_WIDTH];
+} IDRSColumnArrays;
+
+/* One product */
+typedef struct {
+  PetscInt         k;
+  IDRSColumnArrays arrays;
+  cudaStream_t     stream;
+  int              multiprocessors;
+} IDRSColumnsLaunch;
+
+/* Memory of the device, which is kept from one product to the next */
+typedef struct _n_IDRSColumns {
+  PetscInt      *rows;          /* those that travel, as in IDRSRowScatter */
+  PetscScalar   *sent, *ghosts; /* by rows, for so many columns: */
+  PetscInt       width;
+  PetscScalar   *byrows; /* X by rows, and its size in bytes */
+  size_t         bytes;
+  IDRSBlockIndex blocks; /* of the diagonal block, where X goes by rows */
+} *IDRSColumns;
+
+PETSC_INTERN PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct, PetscInt, Vec[], Vec[], IDRSColumnsLaunch *);
+PETSC_INTERN PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct, Vec[], Vec[], IDRSColumnsLaunch *);
+PETSC_INTERN PetscErrorCode IDRSColumnsReset_CUDA(IDRSColumns *);
+PETSC_INTERN PetscErrorCode IDRSColumnsScratch_CUDA(IDRSProduct, size_t, PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct, const IDRSColumnsLaunch *, Mat, const IDRSCSR *, PetscBool);

@@ -1,0 +1,151 @@
+/*
+   Y = A X from the arrays of MATSEQAIJCUSPARSE as they are. Sums have the order of the columns of A, by one thread each, whatever other columns of X there are.
+
+   Short rows: a thread a row, and all columns of X as they are. Their entries in the same place of neighbouring rows are neighbours, too. Reads A, and X but for what
+   no cache holds until its next use; writes Y.
+
+   Long rows, whose places are anywhere: first X is copied to a block by rows, so that the entries of a row of X are read together, at a cost of little more than
+   those of one column. Then some lanes share a row, each for a pack of columns, and write Y by columns.
+*/
+#include "columns.cuh"
+
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks) IDRSCSRColumnsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays arrays)
+{
+  constexpr int atonce = IDRSColumnsShape<K>::atonce > 1 ? IDRSColumnsShape<K>::atonce : 2;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>(); row < (size_t)A.n; row += IDRSRowStride<1>()) {
+    PetscScalar sums[K];
+
+    IDRSClearSums<K>(sums);
+    IDRSRowParts<atonce, K>(A, arrays, (IDRSIndex)row, 0, 1, sums);
+    IDRSStoreSums<K>(arrays, row, sums);
+  }
+}
+
+/* How a row of a block by rows is shared: K scalars a row, a power of 2, of which k are columns; a pack for each lane */
+template <int K>
+struct IDRSRowShare {
+  static constexpr int width = K < IDRS_PACK ? K : IDRS_PACK, lanes = K / width;
+};
+
+/* byrows = X, with zeros behind its columns. A thread a pack: reads X once; writes byrows */
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSToRowsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, size_t n, int k, PetscScalar *byrows)
+{
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes;
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+  const int               first  = threadIdx.x % lanes * width;
+
+  overlap.Begin();
+  for (size_t g = IDRSFirstRow<1>(); g < n * lanes; g += IDRSRowStride<1>()) {
+    IDRSPack<width> pack;
+
+#pragma unroll
+    for (int l = 0; l < width; l++) pack.v[l] = first + l < k ? arrays.x[first + l][g / lanes] : (PetscScalar)0.0;
+    *reinterpret_cast<IDRSPack<width> *>(byrows + g * width) = pack;
+  }
+}
+
+/*
+   Y = A X, with X by rows. A lane takes some entries of a row of A at a time: any of them, or with BS > 1 those of a block, which lie in rows of X one after the
+   other and have one column index for all BS rows of the block
+*/
+template <int K, int BS>
+static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscScalar) > 8 ? 3 : 4) IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *blocks, IDRSColumnArrays given, int k, const PetscScalar *byrows)
+{
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = BS > 1 ? BS : 4;
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+  const int               first  = threadIdx.x % lanes * width;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>() / lanes; row < (size_t)A.n; row += IDRSRowStride<1>() / lanes) {
+    const IDRSIndex end   = A.i[row + 1];
+    const PetscInt *block = BS > 1 ? blocks + A.i[row - row % BS] / (BS * BS) : blocks;
+    IDRSPack<width> sums  = IDRSZero<width>();
+
+    for (IDRSIndex p = A.i[row]; p < end; p += atonce) {
+      const size_t    begin = BS > 1 ? (size_t)*block++ * BS : 0;
+      PetscScalar     value[atonce];
+      IDRSPack<width> entry[atonce];
+
+#pragma unroll
+      for (int l = 0; l < atonce; l++) {
+        const bool   there  = BS > 1 || p + l < end;
+        const size_t column = BS > 1 ? begin + l : (there ? A.j[p + l] : 0);
+
+        value[l] = there ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
+        entry[l] = *reinterpret_cast<const IDRSPack<width> *>(byrows + column * K + first);
+      }
+#pragma unroll
+      for (int l = 0; l < atonce; l++) {
+        if (BS > 1 || p + l < end) IDRSAdd(sums, value[l], entry[l]);
+      }
+    }
+#pragma unroll
+    for (int l = 0; l < width; l++) {
+      if (first + l < k) arrays.y[first + l][row] = sums.v[l];
+    }
+  }
+}
+
+/* Calls launch with the block size as a type */
+template <int BS = 8, typename L>
+static void IDRSDispatchBlocks(int bs, L &&launch)
+{
+  if constexpr (BS == 1) launch(IDRSInt<1>());
+  else if (bs == BS) launch(IDRSInt<BS>());
+  else IDRSDispatchBlocks<BS - 1>(bs, launch);
+}
+
+template <int K>
+static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns, PetscBool once)
+{
+  const IDRSBlockIndex *blocks = &product->columns->blocks;
+  const size_t          packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
+  PetscScalar          *byrows = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSColumnsScratch_CUDA(product, (size_t)columns * K * sizeof(PetscScalar), &byrows));
+  (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, launch->arrays, (size_t)columns, (int)launch->k, byrows);
+  IDRSDispatchBlocks(blocks->bs, [&](auto BS) {
+    (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K, BS>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *A, (const PetscInt *)blocks->j, launch->arrays, (int)launch->k, (const PetscScalar *)byrows);
+  });
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Looks for the blocks of a matrix with a block size, once for a pattern */
+static PetscErrorCode IDRSColumnsBlocks(IDRSProduct product, Mat A, const IDRSCSR *csr, cudaStream_t stream)
+{
+  IDRSBlockIndex *blocks = &product->columns->blocks;
+  PetscInt        bs;
+
+  PetscFunctionBegin;
+  if (blocks->bs) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCall(IDRSBlockIndexCreate(csr, bs, blocks, stream, &product->noblocks));
+  product->blocksize = blocks->bs;
+  if (product->noblocks) PetscCall(PetscInfo(A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSColumnsCSR_CUDA - By rows, or by columns as they are. once: A is not read again before it has left the L2 cache */
+PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch, Mat A, const IDRSCSR *csr, PetscBool once)
+{
+  PetscInt columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, NULL, &columns));
+  if (product->byrows) PetscCall(IDRSColumnsBlocks(product, A, csr, launch->stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (!product->byrows) {
+    IDRSDispatchColumns(launch->k, [&](auto K) { (void)IDRSLaunchResident<IDRSCSRColumnsKernel<K>>(launch->multiprocessors, ((size_t)csr->n + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *csr, launch->arrays); });
+  } else if (launch->k > 8) PetscCall(IDRSColumnsByRows<16>(product, launch, csr, columns, once));
+  else if (launch->k > 4) PetscCall(IDRSColumnsByRows<8>(product, launch, csr, columns, once));
+  else if (launch->k > 2) PetscCall(IDRSColumnsByRows<4>(product, launch, csr, columns, once));
+  else PetscCall(IDRSColumnsByRows<2>(product, launch, csr, columns, once));
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

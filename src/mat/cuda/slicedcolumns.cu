@@ -1,0 +1,99 @@
+/*
+   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Where rows are
+   long in the mean, csrcolumns.cu multiplies by rows instead. Sums are those of one column, bit for bit.
+
+   Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y.
+*/
+#include "columns.cuh"
+#include "ring.cuh"
+#include "slicedcopy.h"
+
+typedef IDRSRing<IDRSProductForm, 2> IDRSColumnsRing;
+
+/* sums += what the slots of a chunk contribute to the row of this lane; as IDRSChunkAdd() for each column */
+template <int K>
+static __device__ __forceinline__ void IDRSChunkAddColumns(const unsigned char *chunk, uint32_t slots, const IDRSColumnArrays &arrays, PetscScalar sums[K])
+{
+  constexpr int      atonce  = IDRSColumnsShape<K>::atonce;
+  const uint32_t    *bases   = (const uint32_t *)chunk;
+  const PetscScalar *values  = (const PetscScalar *)(chunk + IDRS_BASES_BYTES) + threadIdx.x % IDRS_WARP;
+  const uint16_t    *columns = (const uint16_t *)(chunk + IDRS_BASES_BYTES + slots * IDRS_WARP * sizeof(PetscScalar)) + threadIdx.x % IDRS_WARP;
+
+  for (uint32_t j = 0; j < slots; j += atonce) {
+    PetscScalar entry[atonce][K];
+
+#pragma unroll
+    for (int l = 0; l < atonce; l++) {
+#pragma unroll
+      for (int c = 0; c < K; c++) entry[l][c] = j + l < slots ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[(j + l) * IDRS_WARP]) : (PetscScalar)0.0;
+    }
+#pragma unroll
+    for (int l = 0; l < atonce; l++) {
+      if (j + l >= slots) continue;
+#pragma unroll
+      for (int c = 0; c < K; c++) sums[c] += values[(j + l) * IDRS_WARP] * entry[l][c];
+    }
+  }
+}
+
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks) IDRSSlicedColumnsKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSColumnArrays arrays)
+{
+  extern __shared__ __align__(128) unsigned char rings[];
+  const int                                      lane   = threadIdx.x % IDRS_WARP;
+  constexpr int                                  atonce = IDRSColumnsShape<K>::atonce;
+  uint32_t                                       row    = 0;
+  PetscScalar                                    sums[K];
+  IDRSColumnsRing                                ring;
+
+  ring.Begin(A, rings, once);
+  overlap.Begin();
+  while (ring.slots) {
+    if (ring.first) {
+      row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
+      IDRSClearSums<K>(sums);
+    }
+    IDRSChunkAddColumns<K>(ring.Await(), ring.slots, arrays, sums);
+    ring.Next(A);
+    if (ring.first && row < A.n) IDRSStoreSums<K>(arrays, row, sums);
+  }
+  for (uint32_t k = IDRSFirstLongRow(); k < (uint32_t)A.longrows.n; k += gridDim.x * IDRS_WARPS) {
+    IDRSClearSums<K>(sums);
+    IDRSRowParts<atonce, K>(A.longrows, arrays, k, lane, IDRS_WARP, sums);
+#pragma unroll
+    for (int c = 0; c < K; c++) sums[c] = IDRSWarpSum<IDRS_WARP>(sums[c]);
+    if (lane == 0) IDRSStoreSums<K>(arrays, (size_t)A.longindices[k], sums);
+  }
+}
+
+/* Of the diagonal block */
+static PetscErrorCode IDRSSlicedColumns(const IDRSSlicedCopy *copy, const IDRSColumnsLaunch *launch)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogGpuTimeBegin());
+  IDRSDispatchColumns(launch->k, [&](auto K) { (void)IDRSLaunchResident<IDRSSlicedColumnsKernel<K>>(launch->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSColumnsRing::bytes, !copy->once, launch->stream, copy->A, (bool)copy->once, launch->arrays); });
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  const IDRSSlicedCopy *copy  = (const IDRSSlicedCopy *)product->data;
+  int                   lanes = 1;
+  Mat                   block = NULL;
+  IDRSColumnsLaunch     launch;
+  IDRSCSR               csr;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
+  PetscCall(IDRSGetRowLanes(block, &lanes));
+  product->byrows = (PetscBool)(lanes > 1 && !copy->longrows.A.n); /* very long rows are by a warp each, in the kernel for short ones */
+  PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
+  if (product->byrows) {
+    PetscCall(IDRSGetCSR(block, &csr));
+    PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr, copy->once));
+  } else PetscCall(IDRSSlicedColumns(copy, &launch));
+  PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

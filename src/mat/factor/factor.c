@@ -1,0 +1,344 @@
+/*
+   The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them, and what happens at small pivots
+*/
+#include "factorimpl.h"
+#include "factor.h"
+
+static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *type)
+{
+  PetscFunctionBegin;
+  *type = MATSOLVERPETSCIDRS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of the factors are in the memory of the back end that solves */
+static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
+{
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (factor->solves == &IDRSFactorBackEnds_CUDA && !factor->ondevice) PetscCall(IDRSFactorToDevice_CUDA(factor));
+  if (factor->solves == &IDRSFactorBackEnds_Host && !factor->onhost) PetscCall(IDRSFactorToHost_CUDA(factor));
+#else
+  (void)factor;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSFactorSolve(Mat B, IDRSFactorDirection direction, Vec b, Vec x)
+{
+  IDRSFactor factor = (IDRSFactor)B->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorPlaceValues(factor));
+  PetscCall(factor->solves->solve(factor, direction, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSolve_PETScIDRS(Mat B, Vec b, Vec x)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorSolve(B, IDRS_FACTOR_FORWARD, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSolveTranspose_PETScIDRS(Mat B, Vec b, Vec x)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorSolve(B, IDRS_FACTOR_TRANSPOSED, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSFactorCheckDense(Mat B, const char what[])
+{
+  PetscBool dense;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)B, MATSEQDENSE, &dense));
+  PetscCheck(dense, PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONG, "%s: the matrix of %s is of type %s, and must be a sequential dense one", MATSOLVERPETSCIDRS, what, ((PetscObject)B)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSFactorMatSolve(Mat F, IDRSFactorDirection direction, Mat B, Mat X)
+{
+  IDRSFactor factor = (IDRSFactor)F->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorCheckDense(B, "right-hand sides"));
+  PetscCall(IDRSFactorCheckDense(X, "solutions"));
+  PetscCall(IDRSFactorPlaceValues(factor));
+  PetscCall(factor->solves->matsolve(factor, direction, B, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMatSolve_PETScIDRS(Mat F, Mat B, Mat X)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorMatSolve(F, IDRS_FACTOR_FORWARD, B, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorMatSolve(F, IDRS_FACTOR_TRANSPOSED, B, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The range of shifts with MAT_SHIFT_POSITIVE_DEFINITE, as in PETSc's own factorisations: up to what makes all rows diagonally dominant */
+static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, FactorShiftCtx *shifts)
+{
+  IDRSRows rows;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(shifts, sizeof(*shifts)));
+  if ((MatFactorShiftType)(int)info->shifttype != MAT_SHIFT_POSITIVE_DEFINITE) PetscFunctionReturn(PETSC_SUCCESS);
+  shifts->shift_top  = info->zeropivot;
+  shifts->nshift_max = 5;
+  shifts->shift_hi   = 1.0;
+  PetscCall(IDRSRowsGet(A, &rows));
+  for (PetscInt i = 0; i < rows.n; i++) {
+    PetscReal sum = 0.0;
+
+    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) sum += rows.j[p] == i ? -PetscRealPart(rows.a[p]) : PetscAbsScalar(rows.a[p]);
+    shifts->shift_top = PetscMax(shifts->shift_top, sum);
+  }
+  shifts->shift_top *= 1.1;
+  PetscCall(IDRSRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots have been changed. Then the shift may be refined */
+static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *info, const IDRSPivotRule *rule, const IDRSSmallPivots *small, FactorShiftCtx *shifts)
+{
+  const PetscInt reported = rule->type == MAT_SHIFT_NONE ? PetscMin(small->count, 2) : PetscMin(small->count, 1); /* the last error stays */
+
+  PetscFunctionBegin;
+  shifts->newshift = PETSC_FALSE;
+  if (rule->type == MAT_SHIFT_INBLOCKS) shifts->nshift = small->count;
+  else {
+    for (PetscInt l = 0; l < reported; l++) {
+      shifts->pv = small->pivot[l];
+      shifts->rs = small->sum[l];
+      PetscCall(MatPivotCheck(B, A, info, shifts, small->row[l]));
+    }
+  }
+  if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE && !shifts->newshift && shifts->shift_fraction > 0.0 && shifts->nshift < shifts->nshift_max) {
+    shifts->shift_hi       = shifts->shift_fraction;
+    shifts->shift_fraction = (shifts->shift_hi + shifts->shift_lo) / 2.0;
+    shifts->shift_amount   = shifts->shift_fraction * shifts->shift_top;
+    shifts->newshift       = PETSC_TRUE;
+    shifts->nshift++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactorInfo *info)
+{
+  IDRSFactor     factor = (IDRSFactor)B->data;
+  IDRSPivotRule  rule   = {(MatFactorShiftType)(int)info->shifttype, info->zeropivot, 0.0, info->shiftamount};
+  FactorShiftCtx shifts;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorCheckPattern_Private(factor, A));
+  if (IDRSPivotNeedsSum(&rule) && factor->pattern.bs > 1) PetscCall(IDRSFactorSymbolic_Private(factor, A, PETSC_TRUE)); /* the type of the shift has been changed */
+  PetscCall(MatFactorClearError(B));
+  PetscCall(IDRSFactorShiftSetUp(A, info, &shifts));
+  do {
+    IDRSSmallPivots small = {0};
+
+    rule.shift = shifts.shift_amount;
+    PetscCall(factor->factors->numeric(factor, A, &rule, &small));
+    PetscCall(IDRSFactorCheckPivots(B, A, info, &rule, &small, &shifts));
+  } while (shifts.newshift);
+  factor->onhost   = (PetscBool)(factor->factors == &IDRSFactorBackEnds_Host);
+  factor->ondevice = (PetscBool)!factor->onhost;
+  factor->shifts   = shifts.nshift;
+  factor->shift    = rule.type == MAT_SHIFT_INBLOCKS ? rule.inblocks : rule.shift;
+  if (factor->shifts) PetscCall(PetscInfo(A, "%s: %" PetscInt_FMT " shifts of type %s, the last one by %g\n", MATSOLVERPETSCIDRS, factor->shifts, MatFactorShiftTypes[rule.type], (double)factor->shift));
+
+  B->ops->solve             = MatSolve_PETScIDRS;
+  B->ops->solvetranspose    = MatSolveTranspose_PETScIDRS;
+  B->ops->matsolve          = MatMatSolve_PETScIDRS;
+  B->ops->matsolvetranspose = MatMatSolveTranspose_PETScIDRS;
+  B->assembled              = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A permutation that is kept, or NULL for the natural one */
+static PetscErrorCode IDRSFactorKeepPermutation(IS permutation, IS *kept)
+{
+  PetscBool identity = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (permutation) PetscCall(ISIdentity(permutation, &identity));
+  if (!identity) PetscCall(PetscObjectReference((PetscObject)permutation));
+  PetscCall(ISDestroy(kept));
+  *kept = identity ? NULL : permutation;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* levels < 0: complete */
+static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const MatFactorInfo *info, PetscReal levels)
+{
+  IDRSFactor    factor = (IDRSFactor)B->data;
+  IDRSPivotRule rule   = {(MatFactorShiftType)(int)info->shifttype, info->zeropivot, 0.0, info->shiftamount};
+
+  PetscFunctionBegin;
+  PetscCheck(info->usedt == 0.0, PETSC_COMM_SELF, PETSC_ERR_SUP, "-pc_factor_mat_solver_type %s has no drop tolerance (%g is asked for): set levels of fill", MATSOLVERPETSCIDRS, (double)info->dt);
+  factor->info        = *info;
+  factor->info.levels = levels;
+  factor->factors = factor->solves = &IDRSFactorBackEnds_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (factor->gpu && !IDRSFactorOnHost(info)) factor->factors = &IDRSFactorBackEnds_CUDA;
+  if (factor->gpu && !IDRSSolveOnHost(info)) factor->solves = &IDRSFactorBackEnds_CUDA;
+#endif
+  PetscCall(IDRSFactorKeepPermutation(row, &factor->row));
+  PetscCall(IDRSFactorKeepPermutation(col, &factor->col));
+  PetscCall(IDRSFactorSymbolic_Private(factor, A, (PetscBool)IDRSPivotNeedsSum(&rule)));
+  B->ops->lufactornumeric   = MatLUFactorNumeric_PETScIDRS;
+  B->info.factor_mallocs    = (PetscLogDouble)factor->growths;
+  B->info.fill_ratio_given  = info->fill;
+  B->info.fill_ratio_needed = factor->nonzeros ? (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs / (PetscLogDouble)factor->nonzeros : 0.0;
+  PetscCall(PetscInfo(A, "%s: fill ratio given %g, needed %g\n", MATSOLVERPETSCIDRS, (double)info->fill, B->info.fill_ratio_needed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatLUFactorSymbolic_PETScIDRS(Mat B, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorSymbolic(B, A, row, col, info, -1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatILUFactorSymbolic_PETScIDRS(Mat B, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorSymbolic(B, A, row, col, info, info->levels));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetInfo_PETScIDRS(Mat B, MatInfoType type, MatInfo *info)
+{
+  const IDRSFactor factor = (IDRSFactor)B->data;
+
+  PetscFunctionBegin;
+  *info            = B->info;
+  info->block_size = 1.0;
+  if (factor->pattern.i) info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatView_PETScIDRS(Mat B, PetscViewer viewer)
+{
+  const IDRSFactor factor = (IDRSFactor)B->data;
+  PetscBool        ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii || !factor->pattern.i) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "blocks of %" PetscInt_FMT " rows%s%s\n", factor->pattern.bs, factor->unblocked ? ": " : "", factor->unblocked ? factor->unblocked : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "numeric phase %s, solves %s\n", factor->factors->name, factor->solves->name));
+  if (factor->shifts) PetscCall(PetscViewerASCIIPrintf(viewer, "shifts: %" PetscInt_FMT ", the last one by %g\n", factor->shifts, (double)factor->shift));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
+{
+  IDRSFactor factor = (IDRSFactor)B->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorResetPattern_Private(factor));
+  PetscCall(ISDestroy(&factor->row));
+  PetscCall(ISDestroy(&factor->col));
+  PetscCall(PetscFree(B->data));
+  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatFactorGetSolverType_C", NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  MATSOLVERPETSCIDRS = "petscidrs" - LU and incomplete LU factorisations of `MATSEQAIJ` and `MATSEQAIJCUSPARSE`, on the host and on a GPU, with solves for many right-hand sides at once
+
+  Options Database Keys:
++ -pc_factor_mat_solver_type petscidrs    - use this package, with `PCLU` or `PCILU`
+. -pc_factor_levels k                     - levels of fill of `PCILU` (default 0)
+. -pc_factor_mat_ordering_type ordering   - ordering of the rows (default nd for `PCLU`, natural for `PCILU`)
+. -pc_factor_shift_type type              - what happens at zero pivots, with -pc_factor_shift_amount and -pc_factor_zeropivot (default none)
+. -pc_factor_mat_factor_on_host (true|false) - compute the factors of a `MATSEQAIJCUSPARSE` on the host (default false; with PETSc 3.22 or newer)
+- -pc_factor_mat_solve_on_host (true|false)  - solve with them on the host (default false; with PETSc 3.22 or newer)
+
+  Level: beginner
+
+  Notes:
+  The package comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It is for `PCLU` and `PCILU` on one process, and as the solver
+  of the blocks of `PCBJACOBI` and `PCASM`, with prefix sub_.
+
+  The factors have the pattern of `MATSOLVERPETSC`, so that solves agree with it to rounding, and options of `PCFactor` mean the same: levels, orderings, -pc_factor_diagonal_fill,
+  -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
+
+  Where the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors consist of such blocks: a row of
+  blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. With a shift of type nonzero or positive_definite rows stand by
+  themselves, as their pivots are compared with the sums of single rows. `-ksp_view` tells the size of the blocks.
+
+  With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU, each in one kernel in which a row begins as soon as the rows before it have ended. The host waits
+  after a numeric phase, for zero pivots, and not after a solve. Results are the same bits run after run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves
+  for 16 columns at a time, 4 on the host, which share the rows of the factors. Right-hand sides in the memory of the host are copied. The GPU holds the factors twice, and three times after a transposed solve.
+
+  A kernel whose rows wait for each other for some ten seconds, which only a debugger can bring about, gives up with NaN, and the next call reports an error.
+
+.seealso: [](sec_factorization), `MatSolverType`, `PCFactorSetMatSolverType()`, `PCLU`, `PCILU`, `MatGetFactor()`, `MATSOLVERPETSC`, `MATSOLVERCUSPARSE`, `KSPIDRSRegister()`
+M*/
+static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, Mat *F)
+{
+  Mat        B;
+  IDRSFactor factor;
+  PetscBool  bound;
+  VecType    vectype;
+
+  PetscFunctionBegin;
+  PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s needs a square matrix, and this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", MATSOLVERPETSCIDRS, A->rmap->n, A->cmap->n);
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
+  PetscCall(MatSetSizes(B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSOLVERPETSCIDRS));
+  PetscCall(MatSetUp(B));
+  PetscCall(MatSetBlockSizesFromMats(B, A, A));
+  PetscCall(MatGetVecType(A, &vectype));
+  PetscCall(MatSetVecType(B, vectype));
+  PetscCall(PetscNew(&factor));
+  B->data = factor;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &factor->gpu));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (bound) factor->gpu = PETSC_FALSE;
+#else
+  (void)bound;
+#endif
+
+  B->factortype             = type;
+  B->canuseordering         = PETSC_TRUE;
+  B->ops->destroy           = MatDestroy_PETScIDRS;
+  B->ops->view              = MatView_PETScIDRS;
+  B->ops->getinfo           = MatGetInfo_PETScIDRS;
+  B->ops->lufactorsymbolic  = type == MAT_FACTOR_LU ? MatLUFactorSymbolic_PETScIDRS : NULL;
+  B->ops->ilufactorsymbolic = type == MAT_FACTOR_ILU ? MatILUFactorSymbolic_PETScIDRS : NULL;
+  PetscCall(PetscStrallocpy(MATORDERINGND, (char **)&B->preferredordering[MAT_FACTOR_LU]));
+  PetscCall(PetscStrallocpy(MATORDERINGNATURAL, (char **)&B->preferredordering[MAT_FACTOR_ILU]));
+  PetscCall(PetscFree(B->solvertype));
+  PetscCall(PetscStrallocpy(MATSOLVERPETSCIDRS, &B->solvertype));
+  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatFactorGetSolverType_C", MatFactorGetSolverType_PETScIDRS));
+  *F = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatSolverTypeRegister_PETScIDRS - Registers the package, for the longer type first: PETSc takes the first whose name the type begins with */
+PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
+{
+  PetscFunctionBegin;
+  PetscCall(MatInitializePackage()); /* else the first package that is registered takes the place of PETSc's */
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJCUSPARSE, MAT_FACTOR_LU, MatGetFactor_seqaij_petscidrs));
+  PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJCUSPARSE, MAT_FACTOR_ILU, MatGetFactor_seqaij_petscidrs));
+#endif
+  PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJ, MAT_FACTOR_LU, MatGetFactor_seqaij_petscidrs));
+  PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJ, MAT_FACTOR_ILU, MatGetFactor_seqaij_petscidrs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

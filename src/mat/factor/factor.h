@@ -1,0 +1,8 @@
+/*
+   What registers the factorisation package MATSOLVERPETSCIDRS
+*/
+#pragma once
+
+#include <petscmat.h>
+
+PETSC_INTERN PetscErrorCode MatSolverTypeRegister_PETScIDRS(void);

@@ -1,0 +1,548 @@
+/*
+   Numeric phase and solves on a GPU: memory, what is copied, and launches
+*/
+#include "factorlevels.h"
+#include "numeric.cuh"
+#include "triangles.cuh"
+#include "../cuda/csr.h"
+#include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/stream.h"
+#include <petscdevice_cuda.h>
+
+#define IDRS_COPY_THREADS 256
+
+/* A direction of a solve: two triangles. What the kernel is given, and which entries of the pattern the values are */
+typedef struct {
+  PetscBool ready, current; /* it is there, and has the values of the last numeric phase */
+  PetscInt  entries[2], chunks[2];
+  IDRSStage stage[2];
+  PetscInt *from[2];
+} IDRSSweep;
+
+/* Memory on the device that grows */
+typedef struct {
+  size_t       count;
+  PetscScalar *memory;
+} IDRSVectors;
+
+struct _n_IDRSFactorDevice {
+  int               multiprocessors;
+  IDRSFactorPattern pattern; /* its arrays on the device */
+  PetscInt         *place, *row, *col;
+  PetscScalar      *values;
+  IDRSSweep         sweep[2];
+  IDRSNumeric       numeric; /* what remains from phase to phase */
+  IDRSVectors       work;    /* right-hand sides, and entries of both triangles */
+  IDRSVectors       staged;  /* what comes from the host or goes there */
+  int              *lost;    /* whether a solve has given up; on the host */
+};
+
+/* A copy on the device; no data: memory without a value */
+template <typename T>
+static PetscErrorCode IDRSUpload(size_t count, const T *data, T **copy)
+{
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count ? count : 1, copy));
+  if (data && count) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaMemcpyAsync(*copy, data, count * sizeof(T), cudaMemcpyHostToDevice, stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSUploadPermutation(IS permutation, PetscInt n, PetscInt **copy)
+{
+  const PetscInt *indices;
+
+  PetscFunctionBegin;
+  if (!permutation) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ISGetIndices(permutation, &indices));
+  PetscCall(IDRSUpload(n, indices, copy));
+  PetscCall(ISRestoreIndices(permutation, &indices));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What both phases need */
+static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
+{
+  const IDRSFactorPattern *F = &factor->pattern;
+  IDRSFactorDevice         device;
+  int                      which, cooperative;
+
+  PetscFunctionBegin;
+  if (factor->device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaGetDevice(&which));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
+  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
+  PetscCall(PetscNew(&device));
+  factor->device = device;
+  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
+  device->pattern.n  = F->n;
+  device->pattern.bs = F->bs;
+  PetscCall(IDRSUpload(F->n + 1, F->i, &device->pattern.i));
+  PetscCall(IDRSUpload(F->i[F->n], F->j, &device->pattern.j));
+  PetscCall(IDRSUpload(F->n, F->right, &device->pattern.right));
+  PetscCall(IDRSUpload((size_t)IDRSFactorBlocks(F) * F->bs * F->bs, (const PetscScalar *)NULL, &device->values));
+  PetscCall(IDRSUploadPermutation(factor->row, factor->rows, &device->row));
+  PetscCall(IDRSUploadPermutation(factor->col, factor->rows, &device->col));
+  PetscCallCUDA(cudaMallocHost(&device->lost, sizeof(*device->lost)));
+  *device->lost = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSSweepDestroy(IDRSSweep *sweep)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  for (int t = 0; t < 2; t++) {
+    IDRSStage *stage = &sweep->stage[t];
+
+    PetscCall(PetscDeviceFree(dctx, stage->order));
+    PetscCall(PetscDeviceFree(dctx, stage->i));
+    PetscCall(PetscDeviceFree(dctx, stage->j));
+    PetscCall(PetscDeviceFree(dctx, stage->chunks));
+    PetscCall(PetscDeviceFree(dctx, stage->rhs));
+    PetscCall(PetscDeviceFree(dctx, stage->a));
+    PetscCall(PetscDeviceFree(dctx, sweep->from[t]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *device)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  for (int d = 0; d < 2; d++) PetscCall(IDRSSweepDestroy(&(*device)->sweep[d]));
+  PetscCall(PetscDeviceFree(dctx, (*device)->pattern.i));
+  PetscCall(PetscDeviceFree(dctx, (*device)->pattern.j));
+  PetscCall(PetscDeviceFree(dctx, (*device)->pattern.right));
+  PetscCall(PetscDeviceFree(dctx, (*device)->place));
+  PetscCall(PetscDeviceFree(dctx, (*device)->row));
+  PetscCall(PetscDeviceFree(dctx, (*device)->col));
+  PetscCall(PetscDeviceFree(dctx, (*device)->values));
+  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.pivots));
+  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.sums));
+  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.done));
+  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.counts));
+  PetscCall(PetscDeviceFree(dctx, (*device)->work.memory));
+  PetscCall(PetscDeviceFree(dctx, (*device)->staged.memory));
+  if ((*device)->lost) PetscCallCUDA(cudaFreeHost((*device)->lost));
+  PetscCall(PetscFree(*device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks of threads for so many warps, no more than are resident at once; atonce: on a multiprocessor, at most */
+template <typename Kernel>
+static PetscErrorCode IDRSResidentBlocks(const IDRSFactorDevice device, Kernel kernel, int threads, int atonce, PetscInt warps, unsigned int *blocks)
+{
+  int resident;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, 0));
+  *blocks = (unsigned int)PetscMax(PetscMin((PetscInt64)device->multiprocessors * PetscMin(resident, atonce), ((PetscInt64)warps * IDRS_WARP + threads - 1) / threads), 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline unsigned int IDRSCopyBlocks(size_t count)
+{
+  return (unsigned int)PetscMax(PetscMin((count + IDRS_COPY_THREADS - 1) / IDRS_COPY_THREADS, (size_t)4096), (size_t)1);
+}
+
+/* Numbers from first to count - 1 for this thread */
+#define IDRSForEach(t, count) for (size_t t = blockIdx.x * (size_t)IDRS_COPY_THREADS + threadIdx.x; t < (count); t += gridDim.x * (size_t)IDRS_COPY_THREADS)
+
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSPlaceKernel(size_t count, const PetscInt *place, const PetscScalar *a, PetscScalar *values)
+{
+  IDRSForEach(p, count) values[place[p]] = a[p];
+}
+
+/* The blocks of a triangle, transposed or not */
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSGatherKernel(size_t count, int bs, bool transposed, const PetscInt *from, const PetscScalar *values, PetscScalar *a)
+{
+  IDRSForEach(t, count)
+  {
+    const int r = (int)(t % (bs * bs)) / bs, c = (int)(t % bs);
+
+    a[t] = values[(size_t)from[t / (bs * bs)] * bs * bs + (transposed ? c * bs + r : r * bs + c)];
+  }
+}
+
+/* A triangle on the device, without vectors. other: the first triangle, if this one is the second */
+static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle, const IDRSTriangle *other, IDRSSweep *sweep)
+{
+  const int  t     = other ? 1 : 0;
+  IDRSStage *stage = &sweep->stage[t];
+  PetscInt  *rhs;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSTriangleCreate(F, kind, triangle));
+  sweep->entries[t] = triangle->i[F->n];
+  sweep->chunks[t]  = triangle->nchunks;
+  PetscCall(IDRSUpload(F->n, triangle->order, &stage->order));
+  PetscCall(IDRSUpload(F->n + 1, triangle->i, &stage->i));
+  PetscCall(IDRSUpload(sweep->entries[t], triangle->j, &stage->j));
+  PetscCall(IDRSUpload(triangle->nchunks + 1, triangle->chunks, &stage->chunks));
+  PetscCall(IDRSUpload(sweep->entries[t], triangle->from, &sweep->from[t]));
+  PetscCall(IDRSUpload((size_t)sweep->entries[t] * F->bs * F->bs, (const PetscScalar *)NULL, &stage->a));
+  if (!other) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(F->n, &rhs));
+  for (PetscInt place = 0; place < F->n; place++) rhs[place] = other->places[triangle->order[place]];
+  PetscCall(IDRSUpload(F->n, rhs, &stage->rhs));
+  PetscCall(PetscFree(rhs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSSweepSetUp(IDRSFactor factor, IDRSFactorDirection direction)
+{
+  const bool   transposed = direction == IDRS_FACTOR_TRANSPOSED;
+  IDRSSweep   *sweep      = &factor->device->sweep[direction];
+  IDRSTriangle first, second;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  if (sweep->ready) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL, sweep));
+  PetscCall(IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second, &first, sweep));
+  PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS, transposed ? ", transposed" : "", first.levels, second.levels));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream)); /* the copies have been made */
+  PetscCall(IDRSTriangleDestroy(&first));
+  PetscCall(IDRSTriangleDestroy(&second));
+  sweep->ready = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of the last numeric phase */
+static PetscErrorCode IDRSSweepUpdate(IDRSFactor factor, IDRSFactorDirection direction)
+{
+  const int    bs    = (int)factor->pattern.bs;
+  IDRSSweep   *sweep = &factor->device->sweep[direction];
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSSweepSetUp(factor, direction));
+  if (sweep->current) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStream_CUDA(&stream));
+  for (int t = 0; t < 2; t++) {
+    const size_t count = (size_t)sweep->entries[t] * bs * bs;
+
+    IDRSGatherKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, direction == IDRS_FACTOR_TRANSPOSED, sweep->from[t], factor->device->values, sweep->stage[t].a);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  sweep->current = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void IDRSValuesChanged(IDRSFactorDevice device)
+{
+  for (int d = 0; d < 2; d++) device->sweep[d].current = PETSC_FALSE;
+}
+
+PetscErrorCode IDRSFactorToDevice_CUDA(IDRSFactor factor)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorDeviceSetUp(factor));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(factor->device->values, factor->values, (size_t)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  IDRSValuesChanged(factor->device);
+  factor->ondevice = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
+{
+  const size_t count = (size_t)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  if (!factor->values) PetscCall(PetscMalloc1(count, &factor->values));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  factor->onhost = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a numeric phase needs besides the pattern */
+static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
+{
+  IDRSFactorDevice   device  = factor->device;
+  IDRSNumeric       *numeric = &device->numeric;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSSweepSetUp(factor, IDRS_FACTOR_FORWARD));
+  PetscCall(IDRSUpload(factor->nonzeros, factor->place, &device->place));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
+  numeric->n     = device->pattern.n;
+  numeric->bs    = device->pattern.bs;
+  numeric->i     = device->pattern.i;
+  numeric->j     = device->pattern.j;
+  numeric->right = device->pattern.right;
+  numeric->a     = device->values;
+  numeric->order = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first and the last small pivot */
+static PetscErrorCode IDRSTakePivots(const IDRSNumeric *numeric, const IDRSPivotCounts *counts, IDRSSmallPivots *small)
+{
+  const PetscInt row[2] = {(PetscInt)counts->first, (PetscInt)counts->last};
+
+  PetscFunctionBegin;
+  for (int l = 0; l < 2; l++) {
+    PetscScalar pivot;
+    PetscReal   sum = 0.0;
+
+    PetscCallCUDA(cudaMemcpy(&pivot, numeric->pivots + row[l], sizeof(pivot), cudaMemcpyDeviceToHost));
+    if (IDRSPivotNeedsSum(&numeric->rule)) PetscCallCUDA(cudaMemcpy(&sum, numeric->sums + row[l], sizeof(sum), cudaMemcpyDeviceToHost));
+    small->row[l]   = row[l];
+    small->pivot[l] = pivot;
+    small->sum[l]   = sum;
+  }
+  small->count = (PetscInt)counts->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host waits, as it must know of small pivots */
+static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
+{
+  const size_t    blocks = (size_t)IDRSFactorBlocks(&factor->pattern);
+  IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0};
+  IDRSNumeric    *numeric;
+  IDRSCSR         csr;
+  cudaStream_t    stream;
+  unsigned int    grid;
+  const auto      kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
+
+  PetscFunctionBegin;
+  if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSFactorDeviceSetUp(factor));
+  PetscCall(IDRSNumericSetUp(factor));
+  numeric       = &factor->device->numeric;
+  numeric->rule = *rule;
+  PetscCall(IDRSStream_CUDA(&stream));
+  if (!++numeric->phase) { /* numbers begin again, and no row is to bear one of them */
+    PetscCallCUDA(cudaMemsetAsync(numeric->done, 0, numeric->n * sizeof(*numeric->done), stream));
+    numeric->phase = 1;
+  }
+  PetscCall(IDRSGetCSR(A, &csr));
+  PetscCallCUDA(cudaMemsetAsync(numeric->a, 0, blocks * numeric->bs * numeric->bs * sizeof(PetscScalar), stream));
+  PetscCallCUDA(cudaMemcpyAsync(numeric->counts, &counts, sizeof(counts), cudaMemcpyHostToDevice, stream));
+  PetscCall(IDRSResidentBlocks(factor->device, kernel, IDRS_NUMERIC_THREADS, 4, numeric->n, &grid));
+  PetscCall(PetscLogGpuTimeBegin());
+  IDRSPlaceKernel<<<IDRSCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros, factor->device->place, csr.a, numeric->a);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_NUMERIC_THREADS, stream, *numeric));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCheck(!counts.lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a factorisation of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  if (counts.count) PetscCall(IDRSTakePivots(numeric, &counts, small));
+  IDRSValuesChanged(factor->device);
+  PetscCall(PetscLogGpuFlops(factor->flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By places of the first triangle: c = D^{-1} b or b, and nothing has come yet. Columns that fill up are zero */
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSBeginKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse, const PetscScalar *b, PetscInt ldb, PetscScalar *c, IDRSParcel *x, IDRSParcel *y)
+{
+  IDRSForEach(t, n * bs * width)
+  {
+    const int      column = (int)(t % width), r = (int)(t / width % bs);
+    const PetscInt i   = order[t / width / bs];
+    PetscScalar    sum = 0.0;
+
+    if (column < columns) {
+      for (int s = inverse ? 0 : r; s < (inverse ? bs : r + 1); s++) {
+        const PetscInt    entry = i * bs + s;
+        const PetscScalar value = b[(rows ? rows[entry] : entry) + (size_t)column * ldb];
+
+        sum += inverse ? inverse[((size_t)i * bs + r) * bs + s] * value : value;
+      }
+    }
+    c[t] = sum;
+    IDRSParcelClear(x + t);
+    IDRSParcelClear(y + t);
+  }
+}
+
+/* By places of the second triangle: x = D^{-T} v */
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSEndKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse, const IDRSParcel *v, PetscScalar *x, PetscInt ldx)
+{
+  IDRSForEach(t, n * bs * width)
+  {
+    const int      column = (int)(t % width), r = (int)(t / width % bs);
+    const size_t   place = t / width / bs;
+    const PetscInt i = order[place], entry = i * bs + r;
+    PetscScalar    sum = 0.0;
+
+    if (column >= columns) continue;
+    for (int s = 0; s < bs; s++) sum += inverse[((size_t)i * bs + s) * bs + r] * IDRSParcelScalar(v[(place * bs + s) * width + column]);
+    x[(rows ? rows[entry] : entry) + (size_t)column * ldx] = sum;
+  }
+}
+
+/* Room for so many numbers, more than before if it must be */
+static PetscErrorCode IDRSGrowVectors(size_t needed, IDRSVectors *vectors)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (needed <= vectors->count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, vectors->memory));
+  vectors->memory = NULL;
+  vectors->count  = 0;
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, &vectors->memory));
+  vectors->count = needed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* So many lanes of a warp have a row of a triangle, a power of 2, that each waits for its entries about once */
+static int IDRSRowLanes(PetscInt entries, PetscInt n, PetscInt bs, int width)
+{
+  int lanes = 1;
+
+  while (lanes * width < IDRS_WARP && (double)lanes * IDRS_TRIANGLE_ATONCE * n < (double)entries * bs) lanes *= 2;
+  return lanes;
+}
+
+/* Columns of b and x on the device, no more than IDRS_FACTOR_COLUMNS. All of b is read before x is written */
+static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
+{
+  const bool         transposed = direction == IDRS_FACTOR_TRANSPOSED;
+  const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
+  IDRSFactorDevice   device  = factor->device;
+  const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs;
+  const auto         kernel  = bs > 1 ? IDRSTrianglesKernel<true> : IDRSTrianglesKernel<false>;
+  IDRSSweep         *sweep   = &device->sweep[direction];
+  IDRSTriangles      triangles;
+  size_t             count;
+  int                width = 1;
+  unsigned int       grid;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  while (width < columns) width *= 2;
+  count = (size_t)factor->rows * width;
+  PetscCall(IDRSGrowVectors(3 * count, &device->work));
+  for (int t = 0; t < 2; t++) {
+    triangles.stage[t]       = sweep->stage[t];
+    triangles.stage[t].x     = (IDRSParcel *)(device->work.memory + (t + 1) * count);
+    triangles.stage[t].lanes = IDRSRowLanes(sweep->entries[t], n, bs, width);
+    triangles.stage[t].units = sweep->chunks[t] * width * triangles.stage[t].lanes;
+  }
+  triangles.b       = device->work.memory;
+  triangles.out     = transposed ? NULL : x;
+  triangles.rows    = device->col;
+  triangles.ld      = ldx;
+  triangles.bs      = (int)bs;
+  triangles.columns = (int)columns;
+  triangles.width   = width;
+  triangles.lost    = device->lost;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
+  PetscCall(PetscLogGpuTimeBegin());
+  IDRSBeginKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[0].order, transposed ? device->col : device->row, transposed ? NULL : inverse, b, ldb, device->work.memory, triangles.stage[0].x,
+                                                                           triangles.stage[1].x);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_TRIANGLE_THREADS, stream, triangles));
+  if (transposed) {
+    IDRSEndKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[1].order, device->row, inverse, triangles.stage[1].x, x, ldx);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(columns * IDRSFactorSolveFlops(&factor->pattern)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same with b and x where they are: those in the memory of the host are copied */
+static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscMemType bmem, PetscScalar x[], PetscInt ldx, PetscMemType xmem)
+{
+  const PetscInt rows  = factor->rows;
+  const bool     bhost = PetscMemTypeHost(bmem), xhost = PetscMemTypeHost(xmem);
+  PetscScalar   *staged;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(!*factor->device->lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  PetscCall(IDRSSweepUpdate(factor, direction));
+  if (bhost || xhost) PetscCall(IDRSGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
+  staged = factor->device->staged.memory;
+  PetscCall(IDRSStream_CUDA(&stream));
+  for (PetscInt c = 0; c < columns; c += IDRS_FACTOR_COLUMNS) {
+    const PetscInt     m   = PetscMin(columns - c, IDRS_FACTOR_COLUMNS);
+    const PetscScalar *bc  = b + (size_t)c * ldb;
+    PetscScalar       *xc  = x + (size_t)c * ldx;
+    const size_t       row = rows * sizeof(PetscScalar);
+
+    if (bhost) PetscCallCUDA(cudaMemcpy2DAsync(staged, row, bc, ldb * sizeof(PetscScalar), row, m, cudaMemcpyHostToDevice, stream));
+    PetscCall(IDRSFactorSolveColumns(factor, direction, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc, xhost ? rows : ldx));
+    if (xhost) PetscCallCUDA(cudaMemcpy2DAsync(xc, ldx * sizeof(PetscScalar), staged, row, row, m, cudaMemcpyDeviceToHost, stream));
+  }
+  if (xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, Vec b, Vec x)
+{
+  const PetscScalar *from;
+  PetscScalar       *to;
+  PetscMemType       bmem, xmem;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayReadAndMemType(b, &from, &bmem));
+  PetscCall(VecGetArrayWriteAndMemType(x, &to, &xmem));
+  PetscCall(IDRSFactorSolveAnywhere(factor, direction, 1, from, factor->rows, bmem, to, factor->rows, xmem));
+  PetscCall(VecRestoreArrayWriteAndMemType(x, &to));
+  PetscCall(VecRestoreArrayReadAndMemType(b, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSFactorMatSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, Mat B, Mat X)
+{
+  const PetscScalar *from;
+  PetscScalar       *to;
+  PetscMemType       bmem, xmem;
+  PetscInt           columns, ldb, ldx;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(B, NULL, &columns));
+  PetscCall(MatDenseGetLDA(B, &ldb));
+  PetscCall(MatDenseGetLDA(X, &ldx));
+  PetscCall(MatDenseGetArrayReadAndMemType(B, &from, &bmem));
+  PetscCall(MatDenseGetArrayWriteAndMemType(X, &to, &xmem));
+  if (PetscMemTypeHost(bmem) || PetscMemTypeHost(xmem)) PetscCall(PetscInfo(X, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
+  PetscCall(IDRSFactorSolveAnywhere(factor, direction, columns, from, ldb, bmem, to, ldx, xmem));
+  PetscCall(MatDenseRestoreArrayWriteAndMemType(X, &to));
+  PetscCall(MatDenseRestoreArrayReadAndMemType(B, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const IDRSFactorOps IDRSFactorBackEnds_CUDA = {
+  PetscDesignatedInitializer(name, "on the GPU"),
+  PetscDesignatedInitializer(numeric, IDRSFactorNumeric_CUDA),
+  PetscDesignatedInitializer(solve, IDRSFactorSolve_CUDA),
+  PetscDesignatedInitializer(matsolve, IDRSFactorMatSolve_CUDA),
+};
+// clang-format on

@@ -1,0 +1,110 @@
+/*
+   The data of a factor of MATSOLVERPETSCIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
+
+     factor.c   { factorpattern.c, factorhost.c, { factorcuda.cu   factorlevels.c } }
+
+   The matrix with permuted rows and columns is, on the pattern of the factors,
+
+     A = D (I + L) (I + U)        D block diagonal, L and U strictly lower and upper
+
+   For row i, with A' = D L and U as they are computed from left to right:
+
+     A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
+
+   So both triangles have a unit diagonal, and a block row of a solve takes no more than the block row, whatever the size of the blocks:
+
+     x = (I + U)^{-1} (I + L)^{-1} D^{-1} b      transposed: x = D^{-T} (I + L)^{-T} (I + U)^{-T} b
+*/
+#pragma once
+
+#include <petsc/private/matimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsrows.h>
+#include "factorpivot.h"
+
+/* Block rows of L and U without their diagonals, columns ascending */
+typedef struct {
+  PetscInt  n, bs; /* block rows, and rows of each */
+  PetscInt *i, *j;
+  PetscInt *right; /* first entry of a row behind the diagonal */
+} IDRSFactorPattern;
+
+/* Pivots that are too small: the first and the last row of the permuted matrix with one, and how many there are */
+typedef struct {
+  PetscInt    count, row[2];
+  PetscScalar pivot[2];
+  PetscReal   sum[2];
+} IDRSSmallPivots;
+
+/* Two directions of a solve */
+typedef enum {
+  IDRS_FACTOR_FORWARD,
+  IDRS_FACTOR_TRANSPOSED
+} IDRSFactorDirection;
+
+typedef struct _n_IDRSFactor *IDRSFactor;
+
+/* Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its memory */
+typedef struct {
+  const char *name; /* where it computes */
+  PetscErrorCode (*numeric)(IDRSFactor, Mat, const IDRSPivotRule *, IDRSSmallPivots *);
+  PetscErrorCode (*solve)(IDRSFactor, IDRSFactorDirection, Vec, Vec);
+  PetscErrorCode (*matsolve)(IDRSFactor, IDRSFactorDirection, Mat, Mat);
+} IDRSFactorOps;
+
+/* What the back end for GPUs keeps */
+typedef struct _n_IDRSFactorDevice *IDRSFactorDevice;
+
+struct _n_IDRSFactor {
+  const IDRSFactorOps *factors, *solves;
+  PetscBool            gpu; /* matrix and vectors are on a GPU */
+
+  /* of the symbolic phase */
+  MatFactorInfo     info;
+  IS                row, col;           /* or NULL: natural */
+  PetscInt          rows;               /* of the matrix */
+  PetscInt          nonzeros, capacity; /* of the matrix, and of pattern.j */
+  uint64_t          hash;               /* of its pattern */
+  PetscObjectId     id;                 /* of the matrix whose pattern has been seen to be this one, */
+  PetscObjectState  state;              /* in this state */
+  const char       *unblocked;          /* why rows stand by themselves, or NULL */
+  IDRSFactorPattern pattern;
+  PetscInt         *place; /* of each entry of the matrix among the values */
+  PetscInt          growths;
+  PetscLogDouble    flops;
+
+  /* of the numeric phase: bs x bs blocks by rows, those of the pattern and then D^{-1}. The values change in one memory, and are copied to the other when they are needed there */
+  PetscScalar     *values;
+  PetscBool        onhost, ondevice;
+  PetscInt         shifts;
+  PetscReal        shift;
+  PetscScalar     *work; /* of solves on the host */
+  IDRSFactorDevice device;
+};
+
+static inline PetscInt IDRSFactorBlocks(const IDRSFactorPattern *pattern)
+{
+  return pattern->i[pattern->n] + pattern->n;
+}
+
+/* Of a solve for one column, as PETSc counts them */
+static inline PetscLogDouble IDRSFactorSolveFlops(const IDRSFactorPattern *pattern)
+{
+  return 2.0 * pattern->bs * pattern->bs * IDRSFactorBlocks(pattern) - (PetscLogDouble)pattern->n * pattern->bs;
+}
+
+/* factorpattern.c */
+PETSC_INTERN PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor, Mat, PetscBool);
+PETSC_INTERN PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor, Mat);
+PETSC_INTERN PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor);
+
+/* factorhost.c */
+PETSC_INTERN const IDRSFactorOps IDRSFactorBackEnds_Host;
+PETSC_INTERN void                IDRSReportPivot(IDRSSmallPivots *, PetscInt, PetscScalar, PetscReal);
+
+/* factorcuda.cu, where CUDA is compiled in */
+PETSC_INTERN const IDRSFactorOps IDRSFactorBackEnds_CUDA;
+PETSC_INTERN PetscErrorCode      IDRSFactorToHost_CUDA(IDRSFactor);
+PETSC_INTERN PetscErrorCode      IDRSFactorToDevice_CUDA(IDRSFactor);
+PETSC_INTERN PetscErrorCode      IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *);

@@ -1,0 +1,28 @@
+/*
+   A triangle of the factors, or its transpose, as the back end for GPUs solves with it: block rows in the order of their levels. A row of level l needs rows of smaller levels only
+*/
+#pragma once
+
+#include "factorimpl.h"
+
+/* Rows of the matrix in a chunk, at most: a warp */
+#define IDRS_CHUNK_ROWS 32
+
+typedef enum {
+  IDRS_TRIANGLE_LOWER,
+  IDRS_TRIANGLE_UPPER,
+  IDRS_TRIANGLE_LOWER_TRANSPOSED,
+  IDRS_TRIANGLE_UPPER_TRANSPOSED
+} IDRSTriangleKind;
+
+typedef struct {
+  PetscInt  levels, nchunks;
+  PetscInt *order;  /* block row at each place */
+  PetscInt *places; /* of each block row */
+  PetscInt *i, *j;  /* by places, and columns as places */
+  PetscInt *from;   /* entry of the pattern that each entry is */
+  PetscInt *chunks; /* first places of the chunks: neighbours of one level */
+} IDRSTriangle;
+
+PETSC_INTERN PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *, IDRSTriangleKind, IDRSTriangle *);
+PETSC_INTERN PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *);

@@ -1,0 +1,306 @@
+/*
+   The symbolic phase: the pattern that PETSc's own gives, which no public function tells, by blocks where all blocks of the matrix are full
+*/
+#include "factorimpl.h"
+
+/* The matrix in its permuted order: row i is row rows[i], and column j stands in column columns[j]; NULL: natural */
+typedef struct {
+  PetscInt        n;
+  const PetscInt *i, *j, *rows, *columns;
+} IDRSPermuted;
+
+#define IDRSPermute(permutation, i) ((permutation) ? (permutation)[i] : (i))
+
+/*
+   Sorted block columns of a block row, for blocks of bs x bs. Tells whether all its blocks are full; counts has a zero for each block column, and list room for all
+   of the row
+*/
+static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt block, PetscInt counts[], PetscInt list[], PetscInt *length, PetscBool *full)
+{
+  PetscFunctionBegin;
+  *length = 0;
+  *full   = PETSC_TRUE;
+  for (PetscInt r = 0; r < bs; r++) {
+    const PetscInt row = IDRSPermute(A->rows, block * bs + r);
+
+    for (PetscInt p = A->i[row]; p < A->i[row + 1]; p++) {
+      const PetscInt J = IDRSPermute(A->columns, A->j[p]) / bs;
+
+      if (!counts[J]++) list[(*length)++] = J;
+    }
+  }
+  for (PetscInt l = 0; l < *length; l++) {
+    if (counts[list[l]] != bs * bs) *full = PETSC_FALSE;
+    counts[list[l]] = 0;
+  }
+  PetscCall(PetscSortInt(*length, list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The size of the blocks, and why it is 1 where the matrix has another one, or NULL */
+static PetscErrorCode IDRSFindBlocks(Mat A, const IDRSPermuted *permuted, PetscBool sums, PetscInt *bs, const char *why[])
+{
+  PetscInt rbs, cbs, *counts, *list;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
+  *bs = rbs == cbs ? rbs : 1;
+  if (*bs > IDRS_FACTOR_BLOCK) { /* full blocks consist of smaller full blocks */
+    PetscInt divisor = IDRS_FACTOR_BLOCK;
+
+    while (*bs % divisor) divisor--;
+    *bs = divisor;
+  }
+  if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (sums) *why = "the type of the shift compares the pivots with the sums of single rows";
+  else {
+    PetscBool full = PETSC_TRUE;
+    PetscInt  length;
+
+    PetscCall(PetscCalloc1(permuted->n / *bs, &counts));
+    PetscCall(PetscMalloc1(permuted->n / *bs, &list));
+    for (PetscInt block = 0; full && block < permuted->n / *bs; block++) PetscCall(IDRSBlockRow(permuted, *bs, block, counts, list, &length, &full));
+    PetscCall(PetscFree(list));
+    PetscCall(PetscFree(counts));
+    if (!full) *why = "not all blocks of the permuted matrix are full";
+  }
+  if (*why) *bs = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for so many entries of the pattern, and of a second array of the same length */
+static PetscErrorCode IDRSGrowPattern(IDRSFactor factor, PetscInt needed, PetscInt **second)
+{
+  PetscFunctionBegin;
+  if (needed <= factor->capacity) PetscFunctionReturn(PETSC_SUCCESS);
+  if (factor->capacity) factor->growths++;
+  factor->capacity = needed <= PETSC_MAX_INT / 2 ? PetscMax(needed, 2 * factor->capacity) : needed;
+  PetscCall(PetscRealloc((size_t)factor->capacity * sizeof(PetscInt), &factor->pattern.j));
+  PetscCall(PetscRealloc((size_t)factor->capacity * sizeof(PetscInt), second));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A sorted list of columns with their levels of fill: next[n] is the first of them, and n ends it. Levels of columns that are not in it are negative */
+typedef struct {
+  PetscInt n, *next, *level;
+} IDRSFillRow;
+
+/* Puts a column into the list, behind *at, which is in it and becomes this column */
+static inline void IDRSFillInsert(IDRSFillRow *row, PetscInt *at, PetscInt column, PetscInt level)
+{
+  if (row->level[column] < 0) {
+    while (row->next[*at] < column) *at = row->next[*at];
+    row->next[column]  = row->next[*at];
+    row->next[*at]     = column;
+    row->level[column] = level;
+  } else row->level[column] = PetscMin(row->level[column], level);
+  *at = column;
+}
+
+/*
+   Fill: an entry (i, j) has the level min over k < min(i, j) of level (i, k) + level (k, j) + 1, those of the matrix have level 0, and those of a higher one than levels
+   are left out. A complete factorisation, levels < 0, needs row k only up to the first column i with an entry (i, k): row i has those behind it, too.
+
+   Ends early at a missing entry of the diagonal, in block row *missing, and where there are too many entries
+*/
+static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscInt levels, PetscBool diagonal, PetscInt *missing, PetscBool *toomany)
+{
+  IDRSFactorPattern *F = &factor->pattern;
+  IDRSFillRow        row;
+  PetscInt          *filled = NULL, *upto, *counts, *list; /* levels of the entries, and ends of the rows as they are needed */
+
+  PetscFunctionBegin;
+  *missing = -1;
+  *toomany = PETSC_FALSE;
+  row.n    = F->n;
+  PetscCall(PetscMalloc3(row.n + 1, &row.next, row.n + 1, &row.level, row.n, &upto));
+  PetscCall(PetscCalloc1(row.n, &counts));
+  PetscCall(PetscMalloc1(row.n, &list));
+  for (PetscInt i = 0; i <= row.n; i++) row.level[i] = -1;
+  PetscCall(IDRSGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)), (PetscReal)PETSC_MAX_INT / 4), &filled));
+  F->i[0] = 0;
+  for (PetscInt i = 0; i < row.n; i++) {
+    PetscInt  length, at = row.n, total = 0;
+    PetscBool full;
+
+    PetscCall(IDRSBlockRow(A, F->bs, i, counts, list, &length, &full));
+    row.next[row.n] = row.n;
+    for (PetscInt l = 0; l < length; l++) IDRSFillInsert(&row, &at, list[l], 0);
+    if (diagonal) {
+      at = row.n;
+      while (row.next[at] < i) at = row.next[at];
+      IDRSFillInsert(&row, &at, i, 0);
+    }
+    for (PetscInt k = row.next[row.n]; k < i; k = row.next[k]) {
+      const PetscInt end = upto[k];
+
+      at = k;
+      for (PetscInt p = F->right[k]; p < end; p++) {
+        const PetscInt level = levels < 0 ? 0 : row.level[k] + filled[p] + 1;
+
+        if (levels < 0 || level <= levels) IDRSFillInsert(&row, &at, F->j[p], level);
+        if (levels < 0 && F->j[p] == i) upto[k] = p + 1;
+      }
+    }
+    for (PetscInt k = row.next[row.n]; k < row.n; k = row.next[k]) total++;
+    if (row.level[i] < 0) *missing = i;
+    if ((PetscInt64)F->i[i] + total + row.n > PETSC_MAX_INT / (F->bs * F->bs)) *toomany = PETSC_TRUE;
+    if (*missing >= 0 || *toomany) break;
+    F->i[i + 1] = F->i[i] + total - 1;
+    PetscCall(IDRSGrowPattern(factor, F->i[i + 1], &filled));
+    for (PetscInt k = row.next[row.n], p = F->i[i]; k < row.n; k = row.next[k]) {
+      if (k == i) F->right[i] = p;
+      else {
+        F->j[p]     = k;
+        filled[p++] = row.level[k];
+      }
+      row.level[k] = -1;
+    }
+    upto[i] = F->i[i + 1];
+  }
+  PetscCall(PetscFree(filled));
+  PetscCall(PetscFree(list));
+  PetscCall(PetscFree(counts));
+  PetscCall(PetscFree3(row.next, row.level, upto));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the entries of the matrix go among the values of the factors */
+static PetscErrorCode IDRSFindPlaces(IDRSFactor factor, const IDRSPermuted *A)
+{
+  const IDRSFactorPattern *F  = &factor->pattern;
+  const PetscInt           bs = F->bs;
+  PetscInt                *where;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(F->n, &where));
+  for (PetscInt block = 0; block < F->n; block++) {
+    for (PetscInt p = F->i[block]; p < F->i[block + 1]; p++) where[F->j[p]] = p;
+    where[block] = F->i[F->n] + block;
+    for (PetscInt r = 0; r < bs; r++) {
+      const PetscInt row = IDRSPermute(A->rows, block * bs + r);
+
+      for (PetscInt p = A->i[row]; p < A->i[row + 1]; p++) {
+        const PetscInt column = IDRSPermute(A->columns, A->j[p]);
+
+        factor->place[p] = (where[column / bs] * bs + r) * bs + column % bs;
+      }
+    }
+  }
+  PetscCall(PetscFree(where));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Multiplications and additions of a numeric phase */
+static PetscLogDouble IDRSFactorFlops(const IDRSFactorPattern *F)
+{
+  const PetscLogDouble bs       = (PetscLogDouble)F->bs;
+  PetscLogDouble       products = (PetscLogDouble)F->n;
+
+  for (PetscInt i = 0; i < F->n; i++) {
+    for (PetscInt p = F->i[i]; p < F->right[i]; p++) products += (PetscLogDouble)(F->i[F->j[p] + 1] - F->right[F->j[p]]);
+    products += (PetscLogDouble)(F->i[i + 1] - F->i[i]);
+  }
+  return 2.0 * bs * bs * bs * products;
+}
+
+static uint64_t IDRSHashIntegers(uint64_t hash, PetscInt n, const PetscInt a[])
+{
+  for (PetscInt i = 0; i < n; i++) {
+    hash = (hash ^ (uint64_t)a[i]) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+static PetscErrorCode IDRSRowsOfMatrix(Mat A, PetscInt *n, const PetscInt *i[], const PetscInt *j[])
+{
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, n, i, j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s needs the rows of the matrix, which MatGetRowIJ() does not give for type %s", MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix of a numeric phase has the pattern of the symbolic phase */
+PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
+{
+  const PetscInt  *i, *j;
+  PetscInt         n;
+  PetscObjectId    id;
+  PetscObjectState state;
+  uint64_t         hash;
+  PetscBool        done;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)A, &id));
+  PetscCall(MatGetNonzeroState(A, &state));
+  if (id == factor->id && state == factor->state) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSRowsOfMatrix(A, &n, &i, &j));
+  hash = n == factor->rows && i[n] == factor->nonzeros ? IDRSHashIntegers(IDRSHashIntegers(0, n, i), i[n], j) : ~factor->hash;
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCheck(hash == factor->hash, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has another pattern than in the symbolic phase of %s, which must be repeated", MATSOLVERPETSCIDRS);
+  factor->id    = id;
+  factor->state = state;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
+{
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(IDRSFactorDeviceDestroy_CUDA(&factor->device));
+#endif
+  PetscCall(PetscFree2(factor->pattern.i, factor->pattern.right));
+  PetscCall(PetscFree(factor->pattern.j));
+  PetscCall(PetscFree(factor->place));
+  PetscCall(PetscFree(factor->values));
+  PetscCall(PetscFree(factor->work));
+  factor->capacity = factor->growths = 0;
+  factor->onhost = factor->ondevice = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; sums: small pivots are found by the sums of single rows */
+PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, PetscBool sums)
+{
+  IDRSFactorPattern *F        = &factor->pattern;
+  const PetscBool    complete = (PetscBool)(factor->info.levels < 0);
+  IDRSPermuted       permuted = {0, NULL, NULL, NULL, NULL};
+  IS                 inverse  = NULL;
+  PetscInt           missing;
+  PetscBool          toomany, done;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorResetPattern_Private(factor));
+  PetscCall(IDRSRowsOfMatrix(A, &permuted.n, &permuted.i, &permuted.j));
+  if (factor->row) PetscCall(ISGetIndices(factor->row, &permuted.rows));
+  if (factor->col) {
+    PetscCall(ISInvertPermutation(factor->col, PETSC_DECIDE, &inverse));
+    PetscCall(ISGetIndices(inverse, &permuted.columns));
+  }
+  PetscCall(IDRSFindBlocks(A, &permuted, sums, &F->bs, &factor->unblocked));
+  if (factor->unblocked) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->unblocked));
+  F->n = permuted.n / F->bs;
+  PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
+  PetscCall(IDRSFill(factor, &permuted, complete ? -1 : (PetscInt)factor->info.levels, (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
+  factor->rows     = permuted.n;
+  factor->nonzeros = permuted.i[permuted.n];
+  factor->hash     = IDRSHashIntegers(IDRSHashIntegers(0, permuted.n, permuted.i), factor->nonzeros, permuted.j);
+  if (missing < 0 && !toomany) {
+    PetscCall(PetscMalloc1(factor->nonzeros, &factor->place));
+    PetscCall(IDRSFindPlaces(factor, &permuted));
+    factor->flops = IDRSFactorFlops(F);
+  }
+  PetscCall(PetscObjectGetId((PetscObject)A, &factor->id));
+  PetscCall(MatGetNonzeroState(A, &factor->state));
+  if (inverse) PetscCall(ISRestoreIndices(inverse, &permuted.columns));
+  PetscCall(ISDestroy(&inverse));
+  if (factor->row) PetscCall(ISRestoreIndices(factor->row, &permuted.rows));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &permuted.n, &permuted.i, &permuted.j, &done));
+  PetscCheck(missing < 0, PETSC_COMM_SELF, PETSC_ERR_MAT_LU_ZRPVT, "Row %" PetscInt_FMT " of the permuted matrix has no entry on the diagonal; see -pc_factor_diagonal_fill and -pc_factor_nonzeros_along_diagonal", missing * F->bs);
+  PetscCheck(!toomany, PETSC_COMM_SELF, PETSC_ERR_SUP, "The factors have more than %" PetscInt_FMT " entries: -pc_factor_levels with fewer levels, or a PETSc with 64-bit integers", PETSC_MAX_INT);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,57 @@
+/*
+   Which pivots are too small, and the inverse of a diagonal block without a search for pivots: its pivots are those of a factorisation row by row
+
+   No PETSc call: compiled for host and device. On a device the lanes of one warp share the work.
+*/
+#pragma once
+
+#include <petscmat.h>
+#include <petscidrs/private/idrsscalars.h>
+
+/* Rows of a block, at most */
+#define IDRS_FACTOR_BLOCK 16
+
+/* A MatFactorInfo as PETSc's own factorisations understand it */
+typedef struct {
+  MatFactorShiftType type;
+  PetscReal          zeropivot;
+  PetscReal          shift;    /* is added to the diagonal of the matrix */
+  PetscReal          inblocks; /* is added to a small pivot with MAT_SHIFT_INBLOCKS */
+} IDRSPivotRule;
+
+/* Whether the rule compares pivots with the sum of absolute values of the other entries in their row of L and U */
+#define IDRSPivotNeedsSum(rule) ((rule)->type == MAT_SHIFT_NONZERO || (rule)->type == MAT_SHIFT_POSITIVE_DEFINITE)
+
+/* A NaN is not small */
+static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *rule, PetscScalar pivot, PetscReal sum)
+{
+  if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE) return PetscRealPart(pivot) <= rule->zeropivot * sum ? PETSC_TRUE : PETSC_FALSE;
+  return PetscAbsScalar(pivot) <= (rule->type == MAT_SHIFT_NONZERO ? rule->zeropivot * sum : rule->zeropivot) ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* D = D^{-1}, bs x bs by rows, in place by Gauss-Jordan. Leaves the pivots as they came; sum belongs to the only row where the rule needs it */
+static inline IDRS_HOST_DEVICE void IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum, PetscScalar pivots[])
+{
+  for (PetscInt p = 0; p < bs; p++) {
+    PetscScalar pivot, inverse;
+
+    IDRS_SYNC_WARP();
+    pivot = D[p * bs + p];
+    if (IDRS_LANE == 0) pivots[p] = pivot;
+    if (rule->type == MAT_SHIFT_INBLOCKS && IDRSPivotIsSmall(rule, pivot, sum)) pivot += rule->inblocks;
+    inverse = (PetscReal)1.0 / pivot;
+    IDRS_SYNC_WARP();
+    for (PetscInt c = IDRS_LANE; c < bs; c += IDRS_LANES) D[p * bs + c] = c == p ? inverse : D[p * bs + c] * inverse;
+    IDRS_SYNC_WARP();
+    for (PetscInt t = IDRS_LANE; t < bs * bs; t += IDRS_LANES) {
+      const PetscInt r = t / bs, c = t % bs;
+
+      if (r != p && c != p) D[t] -= D[r * bs + p] * D[p * bs + c];
+    }
+    IDRS_SYNC_WARP();
+    for (PetscInt r = IDRS_LANE; r < bs; r += IDRS_LANES) {
+      if (r != p) D[r * bs + p] *= -inverse;
+    }
+  }
+  IDRS_SYNC_WARP();
+}

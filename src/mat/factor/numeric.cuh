@@ -1,0 +1,157 @@
+/*
+   The numeric phase in one kernel: a warp for each block row, in the order of the levels of L.
+
+     A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
+
+   A warp waits for row k where it needs it. Who leaves a row stores its number after a fence, and who finds the number reads the row after it: release and acquire of
+   the memory model. Warps take rows by turns, in the order of the levels, and all are resident, so that the first row that is not done never waits for one behind it.
+*/
+#pragma once
+
+#include "exchange.cuh"
+#include "factorpivot.h"
+
+#define IDRS_NUMERIC_THREADS 256
+
+/* Small pivots: how many, and the first and last of their rows */
+typedef struct {
+  unsigned long long count, first, last;
+  int                lost;
+} IDRSPivotCounts;
+
+typedef struct {
+  PetscInt         n, bs;
+  const PetscInt  *i, *j, *right, *order;
+  PetscScalar     *a; /* blocks of the pattern, which hold those of the matrix, and diagonal blocks behind them */
+  PetscScalar     *pivots;
+  PetscReal       *sums; /* one for each row, where the rule needs them */
+  unsigned int    *done; /* number of the last phase that each row has been through */
+  unsigned int     phase;
+  IDRSPivotRule    rule;
+  IDRSPivotCounts *counts;
+} IDRSNumeric;
+
+static __device__ __forceinline__ void IDRSAwaitRow(const unsigned int *done, unsigned int phase, bool *lost)
+{
+  unsigned int polls = *lost ? 1 : IDRS_EXCHANGE_POLLS, number;
+
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(number) : "l"(done) : "memory");
+  } while (!IDRSWarpAll(number == phase) && --polls);
+  if (!polls) *lost = true;
+  __syncwarp();
+}
+
+/* By a warp, whose lanes have all stored their part of the row */
+static __device__ __forceinline__ void IDRSLeaveRow(unsigned int *done, unsigned int phase)
+{
+  __syncwarp();
+  if (threadIdx.x % IDRS_WARP) return;
+  __threadfence();
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(done), "r"(phase) : "memory");
+}
+
+/* The block of row i in this column, or negative: columns ascend */
+static __device__ __forceinline__ PetscInt IDRSFindBlock(const IDRSNumeric &F, PetscInt i, PetscInt column)
+{
+  PetscInt low = F.i[i], high = F.i[i + 1];
+
+  if (column == i) return F.i[F.n] + i;
+  while (low < high) {
+    const PetscInt middle = low + (high - low) / 2;
+
+    if (F.j[middle] < column) low = middle + 1;
+    else high = middle;
+  }
+  return low < F.i[i + 1] && F.j[low] == column ? low : -1;
+}
+
+/* A'_ij -= A'_ik U_kj for all j of row k, A'_ik being block p */
+template <bool BLOCKS>
+static __device__ __forceinline__ void IDRSEliminate(const IDRSNumeric &F, PetscInt i, PetscInt k, PetscInt p)
+{
+  const PetscInt bs = BLOCKS ? F.bs : 1, first = F.right[k], entries = (F.i[k + 1] - first) * bs * bs;
+
+  for (PetscInt t = threadIdx.x % IDRS_WARP; t < entries; t += IDRS_WARP) {
+    const PetscInt q = first + t / (bs * bs), r = t % (bs * bs) / bs, c = t % bs, place = IDRSFindBlock(F, i, F.j[q]);
+    PetscScalar    sum = 0.0;
+
+    if (place < 0) continue;
+    for (PetscInt s = 0; s < bs; s++) sum += F.a[(p * bs + r) * bs + s] * F.a[(q * bs + s) * bs + c];
+    F.a[(place * bs + r) * bs + c] -= sum;
+  }
+  __syncwarp();
+}
+
+/* By a warp: sum of the absolute values of row i of L and U without the diagonal, for blocks of one row */
+static __device__ __forceinline__ PetscReal IDRSAbsoluteSum(const IDRSNumeric &F, PetscInt i)
+{
+  PetscReal sum = 0.0;
+
+  for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP) sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.i[F.n] + F.j[p]] : F.a[p]);
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
+  return sum;
+}
+
+/* Counts the small pivots of block row i */
+static __device__ __forceinline__ void IDRSCountPivots(const IDRSNumeric &F, PetscInt i, PetscReal sum)
+{
+  for (PetscInt r = threadIdx.x % IDRS_WARP; r < F.bs; r += IDRS_WARP) {
+    const PetscInt row = i * F.bs + r;
+
+    if (!IDRSPivotIsSmall(&F.rule, F.pivots[row], sum)) continue;
+    atomicAdd(&F.counts->count, 1ull);
+    atomicMin(&F.counts->first, (unsigned long long)row);
+    atomicMax(&F.counts->last, (unsigned long long)row);
+  }
+}
+
+/* Row i of L and U = D^{-1} A'_i, column by column */
+template <bool BLOCKS>
+static __device__ __forceinline__ void IDRSScaleRow(const IDRSNumeric &F, PetscInt i, const PetscScalar *D)
+{
+  const PetscInt bs = BLOCKS ? F.bs : 1, first = F.i[i], columns = (F.i[i + 1] - first) * bs;
+
+  for (PetscInt t = threadIdx.x % IDRS_WARP; t < columns; t += IDRS_WARP) {
+    PetscScalar *const A = F.a + (first + t / bs) * bs * bs + t % bs;
+    PetscScalar        column[BLOCKS ? IDRS_FACTOR_BLOCK : 1];
+
+    for (PetscInt r = 0; r < bs; r++) column[r] = A[r * bs];
+    for (PetscInt r = 0; r < bs; r++) {
+      PetscScalar sum = 0.0;
+
+      for (PetscInt s = 0; s < bs; s++) sum += D[r * bs + s] * column[s];
+      A[r * bs] = sum;
+    }
+  }
+}
+
+template <bool BLOCKS>
+static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel(const __grid_constant__ IDRSNumeric F)
+{
+  const PetscInt warps = gridDim.x * (IDRS_NUMERIC_THREADS / IDRS_WARP);
+  bool           lost  = false;
+
+  for (PetscInt place = (blockIdx.x * IDRS_NUMERIC_THREADS + threadIdx.x) / IDRS_WARP; place < F.n; place += warps) {
+    const PetscInt     i = F.order[place], bs = BLOCKS ? F.bs : 1;
+    PetscScalar *const D   = F.a + (F.i[F.n] + i) * bs * bs;
+    PetscReal          sum = 0.0;
+
+    if (!BLOCKS && F.rule.shift != 0.0 && threadIdx.x % IDRS_WARP == 0) *D += F.rule.shift;
+    __syncwarp();
+    for (PetscInt p = F.i[i]; p < F.right[i]; p++) {
+      IDRSAwaitRow(F.done + F.j[p], F.phase, &lost);
+      IDRSEliminate<BLOCKS>(F, i, F.j[p], p);
+    }
+    if (!BLOCKS && IDRSPivotNeedsSum(&F.rule)) {
+      sum = IDRSAbsoluteSum(F, i);
+      if (threadIdx.x % IDRS_WARP == 0) F.sums[i] = sum;
+    }
+    IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs);
+    IDRSCountPivots(F, i, sum);
+    IDRSScaleRow<BLOCKS>(F, i, D);
+    IDRSLeaveRow(F.done + i, F.phase);
+  }
+  if (lost && threadIdx.x % IDRS_WARP == 0) F.counts->lost = 1;
+}

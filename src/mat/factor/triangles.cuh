@@ -1,0 +1,127 @@
+/*
+   Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for block rows in the order of their levels.
+
+   Some lanes of a warp have a row of the matrix and a column of x. They read what they need of A, and then wait for the entries of x as they come from other warps: where a level
+   has few rows, the time of a solve is that of a message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the
+   first row that is not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see IDRSGoesOn(). A sum has the
+   same order in every run.
+
+   Reads A, and the right-hand side of the first triangle; writes the entries of both triangles where others find them, and x.
+*/
+#pragma once
+
+#include "exchange.cuh"
+
+/* Threads of a block, blocks of a multiprocessor, at most, and entries that a lane waits for at once */
+#define IDRS_TRIANGLE_THREADS 256
+#define IDRS_TRIANGLE_BLOCKS  2
+#define IDRS_TRIANGLE_ATONCE  4
+
+typedef struct {
+  PetscInt    *order, *i, *j, *chunks, *rhs; /* rhs: of the second triangle: place of each block row in the first */
+  PetscScalar *a;
+  IDRSParcel  *x; /* entries by places, all columns of a row together */
+  PetscInt     units;
+  int          lanes; /* of a row of the matrix, a power of 2 */
+} IDRSStage;
+
+typedef struct {
+  IDRSStage          stage[2];
+  const PetscScalar *b;    /* as the entries of the first triangle */
+  PetscScalar       *out;  /* x, or NULL */
+  const PetscInt    *rows; /* of the entries in x, or NULL: in their order */
+  PetscInt           ld;
+  int                bs, columns, width; /* columns of b and x; with those that fill up to a power of 2 */
+  int               *lost;               /* on the host */
+} IDRSTriangles;
+
+/* By a warp: the lanes get the parcels that they ask for */
+template <int count>
+static __device__ __forceinline__ void IDRSAwait(const IDRSParcel *const from[count], const bool wanted[count], IDRSParcel parcel[count], bool *lost)
+{
+  unsigned int polls = *lost ? 1 : IDRS_EXCHANGE_POLLS;
+  bool         all;
+
+  do {
+#pragma unroll
+    for (int l = 0; l < count; l++) parcel[l] = IDRSParcelLoad(from[l]);
+    all = true;
+#pragma unroll
+    for (int l = 0; l < count; l++) all = all & (!wanted[l] | IDRSParcelHasCome(parcel[l]));
+    polls--;
+  } while (!IDRSWarpAll(all) && polls);
+  if (!polls) *lost = !IDRSWarpAll(all) || *lost;
+}
+
+/* By a warp: the part of this lane of a row, sum over j of A_ij x_j; r: row of the block row at this place */
+template <bool BLOCKS>
+static __device__ __forceinline__ PetscScalar IDRSStagePart(const IDRSStage &stage, int bs, int width, PetscInt place, int r, int column, int part, bool there, bool *lost)
+{
+  const PetscInt first    = stage.i[place];
+  const PetscInt elements = there ? (stage.i[place + 1] - first) * (BLOCKS ? bs : 1) : 0;
+  PetscScalar    sum      = 0.0;
+
+  for (PetscInt e = part; !IDRSWarpAll(e >= elements); e += IDRS_TRIANGLE_ATONCE * stage.lanes) {
+    const IDRSParcel *from[IDRS_TRIANGLE_ATONCE];
+    IDRSParcel        parcel[IDRS_TRIANGLE_ATONCE];
+    PetscScalar       value[IDRS_TRIANGLE_ATONCE];
+    bool              wanted[IDRS_TRIANGLE_ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
+      const PetscInt element = e + l * stage.lanes, p = first + (BLOCKS ? element / bs : element), s = BLOCKS ? element % bs : 0;
+
+      wanted[l] = element < elements;
+      value[l]  = wanted[l] ? IDRSLoadConstant(stage.a + (BLOCKS ? ((size_t)p * bs + r) * bs + s : (size_t)p)) : (PetscScalar)0.0;
+      from[l]   = stage.x + (wanted[l] ? ((size_t)stage.j[p] * (BLOCKS ? bs : 1) + s) * width + column : 0);
+    }
+    IDRSAwait<IDRS_TRIANGLE_ATONCE>(from, wanted, parcel, lost);
+#pragma unroll
+    for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
+      if (wanted[l]) sum += value[l] * IDRSParcelScalar(parcel[l]);
+    }
+  }
+  return sum;
+}
+
+template <bool BLOCKS>
+static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKernel(const __grid_constant__ IDRSTriangles triangles)
+{
+  const int      lane = threadIdx.x % IDRS_WARP, width = triangles.width, bs = triangles.bs, column = lane % width;
+  const PetscInt warps = gridDim.x * (IDRS_TRIANGLE_THREADS / IDRS_WARP);
+  bool           lost  = false;
+
+  for (PetscInt unit = (blockIdx.x * IDRS_TRIANGLE_THREADS + threadIdx.x) / IDRS_WARP; unit < triangles.stage[0].units + triangles.stage[1].units; unit += warps) {
+    const bool       second = unit >= triangles.stage[0].units;
+    const IDRSStage &stage  = triangles.stage[second];
+    const int        group  = width * stage.lanes; /* lanes of a row, and units of a chunk */
+    const PetscInt   number = second ? unit - triangles.stage[0].units : unit, begin = stage.chunks[number / group];
+    const int        rows = (int)(stage.chunks[number / group + 1] - begin) * bs, first = (int)(number % group) * (IDRS_WARP / group);
+    const int        row = first + lane / group, part = lane / width % stage.lanes;
+    const bool       there = row < rows;
+    const PetscInt   place = begin + (there ? (BLOCKS ? row / bs : row) : 0);
+    const int        r     = there && BLOCKS ? row % bs : 0;
+    const size_t     here  = ((size_t)place * bs + r) * width + column;
+    PetscScalar      rhs, sum;
+
+    if (first >= rows) continue;
+    if (second) {
+      const IDRSParcel *const from[1]   = {triangles.stage[0].x + ((size_t)stage.rhs[place] * bs + r) * width + column};
+      const bool              wanted[1] = {true};
+      IDRSParcel              parcel[1];
+
+      IDRSAwait<1>(from, wanted, parcel, &lost);
+      rhs = IDRSParcelScalar(parcel[0]);
+    } else rhs = IDRSLoadConstant(triangles.b + here);
+    sum = IDRSStagePart<BLOCKS>(stage, bs, width, place, r, column, part, there, &lost);
+    for (int offset = width; offset < group; offset *= 2) sum += IDRSShuffleXor(sum, offset);
+    if (!there || part) continue;
+    IDRSParcelSend(stage.x + here, rhs - sum);
+    if (second && triangles.out && column < triangles.columns) {
+      const PetscInt entry = stage.order[place] * bs + r;
+
+      triangles.out[(size_t)column * triangles.ld + (triangles.rows ? triangles.rows[entry] : entry)] = rhs - sum;
+    }
+  }
+  if (lost) *(volatile int *)triangles.lost = 1;
+}

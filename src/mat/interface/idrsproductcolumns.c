@@ -1,0 +1,205 @@
+/*
+   Products with several columns: choice of the back end, A^T as a matrix, and MatMult() of each column where A cannot be read once for all
+*/
+#include <petsc/private/matimpl.h>
+#include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrsproduct.h>
+#include <petscidrs/private/idrscompat.h>
+#include "idrsrowscatter.h"
+
+/* Back ends of several columns beside those that projections have, which need no copy of A */
+#if defined(PETSCIDRS_HAVE_CUDA)
+static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_CSR, &IDRSProducts_Host};
+#else
+static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_Host};
+#endif
+
+/* IDRSMatHasUsualMult - Whether MatMult() is that of the type, which a user may have replaced */
+PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
+{
+  Mat like;
+  void (*mult)(void), (*expected)(void);
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &like));
+  PetscCall(MatSetSizes(like, 0, 0, 0, 0));
+  PetscCall(MatSetType(like, ((PetscObject)A)->type_name));
+  PetscCall(MatGetOperation(like, MATOP_MULT, &expected));
+  PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
+  PetscCall(MatDestroy(&like));
+  *usual = (PetscBool)(mult == expected);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first back end that runs, or why none does. What was set up for several columns alone stays where it is taken again */
+static PetscErrorCode IDRSProductTryColumns_Private(IDRSProduct product)
+{
+  const IDRSProductOps *before = product->wide;
+  const char           *why    = NULL;
+
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSColumnsList); i++) {
+    const IDRSProductOps *backend = IDRSColumnsList[i];
+
+    PetscCall((*backend->runs)(product, &why));
+    if (!why) {
+      if (before != backend) PetscCall(IDRSProductReset(product));
+      product->wide = backend;
+      PetscCall((*backend->setup)(product, PETSC_TRUE, &why));
+    }
+    if (!why) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!product->bycolumn) product->bycolumn = why;
+  }
+  PetscCall(IDRSProductReset(product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scatters of all columns at once and those of MatMult() do not meet: all processes have a back end of several columns, or none has */
+static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product)
+{
+  const MPI_Comm comm  = PetscObjectComm((PetscObject)product->A);
+  PetscMPIInt    alone = product->wide ? 0 : 1, any = alone, size;
+
+  PetscFunctionBegin;
+  IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
+  if (any && !alone) {
+    if (!product->backend) PetscCall(IDRSProductReset(product));
+    product->wide     = NULL;
+    product->bycolumn = "another process cannot read its rows once for all columns";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What computes Y = A X with this operator, which may be MatMult() of each column */
+static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product)
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  product->bycolumn = NULL;
+  if (product->backend) product->wide = product->backend;
+  else if (product->kind == KSP_IDRS_PRODUCT_MAT) product->bycolumn = "MatMult() is asked for";
+  else PetscCall(IDRSProductTryColumns_Private(product));
+  PetscCall(IDRSProductAgreeColumns_Private(product));
+  product->widechosen = PETSC_TRUE;
+  if (!product->wide) {
+    PetscCall(PetscInfo(product->A, "Several columns take a MatMult() each: %s\n", product->bycolumn));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetInfo(product->A, MAT_LOCAL, &info));
+  product->flops = 2.0 * info.nz_used;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether A^T can be made as a matrix whose products read it once */
+static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBool *can)
+{
+  PetscFunctionBegin;
+  *can = PETSC_FALSE;
+  if (product->kind == KSP_IDRS_PRODUCT_MAT) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->A, can, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (*can) PetscCall(IDRSMatHasUsualMult(product->A, can));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A^T as the operator of a product of its own, whose values are those of A: state is what they have now, product->state what they had */
+static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product, const IDRSMatState *state)
+{
+  IDRSProduct transposed = product->transposed;
+  Mat         At         = NULL;
+
+  PetscFunctionBegin;
+  if (!transposed) {
+    PetscCall(IDRSProductCreate(&transposed));
+    product->transposed = transposed;
+  }
+  if (transposed->A && transposed->of.id == state->id && transposed->of.pattern == state->pattern) {
+    if (transposed->of.values == state->values && transposed->kind == product->kind) PetscFunctionReturn(PETSC_SUCCESS);
+    At = transposed->A;
+    PetscCall(PetscObjectReference((PetscObject)At));
+  }
+  if (!At || transposed->of.values != state->values) PetscCall(MatTranspose(product->A, At ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &At));
+  transposed->of = *state;
+  PetscCall(PetscInfo(product->A, "Several columns take the transpose of the operator as a matrix\n"));
+  PetscCall(IDRSProductSetMat(transposed, At, PETSC_FALSE, product->kind, NULL));
+  PetscCall(MatDestroy(&At));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether a back end on a device can take these vectors */
+static PetscErrorCode IDRSVecsOnDevice_Private(PetscInt k, Vec X[], PetscBool *device)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < k && *device; j++) {
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)X[j], device, VECSEQCUDA, VECMPICUDA, ""));
+    PetscCall(VecBoundToCPU(X[j], &bound));
+    if (bound) *device = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By the back end, in one go */
+static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  const PetscLogDouble flops = product->flops * (PetscLogDouble)k;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSProductUpdate(product, product->wide));
+  PetscCall(PetscLogEventBegin(MAT_MatMultNumeric, product->A, 0, 0, 0));
+  PetscCall((*product->wide->columns)(product, k, X, Y));
+  PetscCall(PetscLogEventEnd(MAT_MatMultNumeric, product->A, 0, 0, 0));
+  if (product->wide->project) PetscCall(PetscLogGpuFlops(flops));
+  else PetscCall(PetscLogFlops(flops));
+  product->matvecs += k;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSProductApplyColumns - Y_j = A X_j by itself, or A^T X_j, for several columns; collective
+
+   Input Parameters:
++  product - the product, whose operator is set
+.  k       - number of columns, 1 to IDRS_MAX_WIDTH
+-  X       - vectors like those that the operator takes
+
+   Output Parameter:
+.  Y       - other vectors
+
+   A is read once, where a back end runs and the vectors are on the side of the matrix, device or host. Then Y_j does not depend on the other columns, nor on whether there are
+   any, to the last bit. Else each column is multiplied by MatMult()
+*/
+PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  PetscBool    fits = PETSC_TRUE;
+  IDRSMatState state;
+
+  PetscFunctionBegin;
+  PetscCheck(k >= 1 && k <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
+  if (product->transpose) {
+    PetscCall(IDRSProductTransposes_Private(product, &fits));
+    if (fits) {
+      PetscCall(IDRSMatGetState(product->A, &state));
+      PetscCall(IDRSProductTranspose_Private(product, &state));
+      PetscCall(IDRSProductApplyColumns(product->transposed, k, X, Y));
+      product->matvecs += k;
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  } else {
+    if (!product->widechosen) PetscCall(IDRSProductChooseColumns_Private(product));
+    fits = (PetscBool)(product->wide != NULL);
+    if (fits && product->wide->project) {
+      PetscCall(IDRSVecsOnDevice_Private(k, X, &fits));
+      PetscCall(IDRSVecsOnDevice_Private(k, Y, &fits));
+    }
+    if (fits) {
+      PetscCall(IDRSProductWide_Private(product, k, X, Y));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  for (PetscInt j = 0; j < k; j++) PetscCall(IDRSProductApply(product, X[j], Y[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

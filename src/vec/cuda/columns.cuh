@@ -1,0 +1,107 @@
+/*
+   Combine, update and advance for the columns of a group, which make the same step: one launch for all of them
+*/
+#pragma once
+
+#include "launch.cuh"
+
+/* The vectors of a work, and the diagonal of B^{-1} */
+enum {
+  IDRS_R,
+  IDRS_Z,
+  IDRS_V,
+  IDRS_T,
+  IDRS_D,
+  IDRS_OPERANDS
+};
+
+/* What a pass does with one of them */
+typedef enum {
+  IDRS_NOTHING,
+  IDRS_READ,
+  IDRS_WRITE,
+  IDRS_CHANGE
+} IDRSAccess;
+
+/* What a pass works on: the panels of a column, its vectors, NULL where the pass does nothing with them, and where the blocks leave their parts of r^H r */
+typedef struct {
+  IDRSPanels        panels;
+  IDRSDeviceScalars device;
+  PetscScalar      *x[IDRS_OPERANDS];
+  PetscReal        *rr;
+} IDRSColumn;
+
+/* Coefficients that the host has computed: an argument of the kernel for one column, in the memory of the device for several */
+template <int S, int N>
+struct IDRSHostCoefficients {
+  const IDRSCoefficients<S> *c;
+
+  __device__ __forceinline__ const IDRSCoefficients<S> *Mine() const { return c + blockIdx.y; }
+};
+
+template <int S>
+struct IDRSHostCoefficients<S, 1> {
+  IDRSCoefficients<S> c;
+
+  __device__ __forceinline__ const IDRSCoefficients<S> *Mine() const { return &c; }
+};
+
+PETSC_INTERN PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *, const IDRSAccess[], bool, IDRSColumn[]);
+PETSC_INTERN PetscErrorCode IDRSColumnsRestore_CUDA(const IDRSGroup *, const IDRSAccess[], IDRSColumn[]);
+
+/* Coefficients for update of step k, or with k = -1 for the other passes; unless they are on the device */
+template <int S, int N>
+static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k, cudaStream_t stream, IDRSHostCoefficients<S, N> *fromhost)
+{
+  IDRSCoefficients<S> c[N] = {};
+
+  PetscFunctionBegin;
+  if (group->work[0]->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < group->count; i++) {
+    for (PetscInt j = 0; j < group->work[i]->s; j++) IDRSGetCoefficient<S>(&group->work[i]->scalars, k, j, &c[i]);
+  }
+  if constexpr (N == 1) fromhost->c = c[0];
+  else {
+    IDRSShared *shared;
+
+    PetscCall(IDRSGetShared_CUDA(group->work[0], &shared));
+    PetscCallCUDA(cudaMemcpyAsync(shared->coefficients, c, (size_t)group->count * sizeof(*c), cudaMemcpyHostToDevice, stream));
+    fromhost->c = (const IDRSCoefficients<S> *)shared->coefficients;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Calls launch(S, W, N, columns, coefficients, stream), which launches the kernel of a pass with these S, W and N: see IDRSDispatch() and IDRSMembers. Several columns are always taken in packs:
+   there are blocks enough, and the solver's vectors begin where packs may
+*/
+template <typename L>
+static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt k, const IDRSColumn columns[], L &&launch)
+{
+  const PetscInt count   = group->count;
+  bool           aligned = true;
+  PetscErrorCode ierr    = PETSC_SUCCESS;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    for (const PetscScalar *x : columns[i].x) aligned = aligned && IDRSAligned(x);
+  }
+  PetscCheck(aligned || count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The vectors of a group do not all begin at multiples of %d bytes", IDRS_ACCESS_BYTES);
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(IDRSDispatch(group->work[0]->s, count > 1 || (aligned && IDRSPacked((const IDRS_CUDA *)group->work[0]->data)), [&](auto S, auto W) {
+    auto members = [&](auto N) {
+      IDRSHostCoefficients<S, N> fromhost = {};
+
+      ierr = IDRSGetHostCoefficients<S, N>(group, k, stream, &fromhost);
+      if (!ierr) launch(S, W, N, IDRSGetMembers<N>(count, columns), fromhost, stream);
+    };
+
+    if (count == 1) members(IDRSInt<1>());
+    else if constexpr (W == IDRS_PACK) members(IDRSInt<IDRS_MAX_WIDTH>());
+  }));
+  PetscCall(ierr);
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

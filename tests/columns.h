@@ -1,0 +1,111 @@
+/*
+   Blocks of right-hand sides for the tests of KSPMatSolve(), and what is asked of their solutions
+*/
+#pragma once
+
+#include "systems.h"
+
+/* Right-hand sides of a block */
+typedef enum {
+  BLOCK_RANDOM,
+  BLOCK_POINTS, /* multiples of unit vectors */
+  BLOCK_NEAR,   /* nearly equal */
+  BLOCK_EQUAL,
+  BLOCK_ZERO,  /* every third one is zero */
+  BLOCK_SCALE, /* of very different sizes */
+  BLOCKS
+} BlockKind;
+static const char *const BlockKinds[] = {"random", "points", "nearly equal", "equal", "some zero", "of different sizes"};
+
+/* Column j of such a block */
+static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
+{
+  PetscInt N;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(b, &N));
+  PetscCall(VecSetGeneral(b, kind == BLOCK_NEAR || kind == BLOCK_EQUAL ? 1.0 : 1.0 + 0.37 * j));
+  if (kind == BLOCK_POINTS) {
+    PetscCall(VecSet(b, 0.0));
+    PetscCall(VecSetValue(b, (7 * j) % N, 1.0 + j, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(b));
+    PetscCall(VecAssemblyEnd(b));
+  }
+  if (kind == BLOCK_NEAR) PetscCall(VecShift(b, 1e-3 * j));
+  if (kind == BLOCK_ZERO && j % 3 == 1) PetscCall(VecSet(b, 0.0));
+  if (kind == BLOCK_SCALE) PetscCall(VecScale(b, PetscPowReal(10.0, (PetscReal)(3 * (j % 5) - 6))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A block of so many columns for this matrix, where its vectors are */
+static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
+{
+  PetscInt  n;
+  PetscBool cuda;
+  VecType   type;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetVecType(A, &type));
+  PetscCall(PetscStrcmp(type, VECCUDA, &cuda));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatZeroEntries(*B));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode BlockSet(Mat A, BlockKind kind, Mat B)
+{
+  PetscInt columns;
+  Vec      b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(B, NULL, &columns));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  for (PetscInt j = 0; j < columns; j++) {
+    PetscCall(BlockColumn(kind, j, b));
+    PetscCall(ColumnSet(B, j, b));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every column that is said to have converged has, in the norm of the solver, by itself */
+static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
+{
+  const KSPConvergedReason *reasons;
+  const PetscReal          *norms;
+  const PetscInt           *its;
+  KSPConvergedReason        reason, worst = KSP_CONVERGED_ITERATING;
+  PetscInt                  columns, n, most, largest = 0;
+  Vec                       b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(B, NULL, &columns));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, &reasons, &its, &norms));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &most));
+  PetscCall(ComplainIf(n != columns, "%s: results of %" PetscInt_FMT " columns", what, n));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (PetscInt j = 0; j < PetscMin(n, columns); j++) {
+    PetscReal norm, reference;
+
+    PetscCall(ColumnGet(B, j, b));
+    PetscCall(ColumnGet(X, j, x));
+    PetscCall(SolverNorm(ksp, b, x, &norm));
+    PetscCall(SolverNorm(ksp, b, NULL, &reference));
+    PetscCall(ComplainIf(all && !(reasons[j] > 0), "%s, column %" PetscInt_FMT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
+    PetscCall(ComplainIf(reasons[j] > 0 && !(norm <= 1.01 * rtol * reference), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g of %g", what, j, (double)norm, (double)reference));
+    PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <= PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON) * reference + PETSC_SQRT_MACHINE_EPSILON * norm), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g, reported %g", what, j, (double)norm, (double)norms[j]));
+    if (!j || reasons[j] < worst) worst = reasons[j];
+    largest = PetscMax(largest, its[j]);
+  }
+  PetscCall(ComplainIf(columns && (reason != worst || most != largest), "%s: %s after %" PetscInt_FMT ", the worst is %s, the largest number %" PetscInt_FMT, what, KSPConvergedReasons[reason], most, KSPConvergedReasons[worst], largest));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,208 @@
+static char help[] = "KSPMatSolve() with KSPIDRS and bad input, errors in the midst of a solve, and matrices that change between solves.\n\n";
+
+#include "columns.h"
+
+#define COLUMNS 5
+
+static PetscErrorCode TestSettings(Mat A)
+{
+  const PetscInt    widths[] = {0, -3, 17};
+  const char *const values[] = {"0", "-3", "17"};
+  PetscInt          width;
+  PetscErrorCode    ierr;
+  KSP               ksp;
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(widths); i++) {
+    PetscCall(SolverCreate(A, 2, PCNONE, &ksp));
+    PetscCall(Listen());
+    ierr = KSPIDRSSetWidth(ksp, widths[i]);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, "KSPIDRSSetWidth()", "ksp_idrs_width", values[i]));
+    PetscCall(KSPIDRSGetWidth(ksp, &width));
+    PetscCall(ComplainIf(width != 16, "the width is %" PetscInt_FMT " after one that was refused", width));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Verdict("widths"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks that do not fit: an error, and the solver goes on after it */
+static PetscErrorCode TestBlocks(Mat A)
+{
+  const KSPConvergedReason *reasons;
+  KSPConvergedReason        reason;
+  PetscErrorCode            ierr;
+  PetscInt                  n;
+  Mat                       other, B, X, wrong, empty;
+  KSP                       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 7, 0.8, 0.4, &other));
+  PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt i = 0; i < 4; i++) {
+    PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
+    PetscCall(Listen());
+    if (i == 0) ierr = KSPMatSolve(ksp, wrong, X);
+    else if (i == 1) ierr = KSPMatSolve(ksp, B, wrong);
+    else if (i == 2) ierr = KSPMatSolve(ksp, B, wrong);
+    else ierr = KSPMatSolve(ksp, B, B);
+    PetscCall(Heard());
+    PetscCall(ComplainIf(!ierr, "no error for a wrong block, case %" PetscInt_FMT, i));
+    PetscCall(MatDestroy(&wrong));
+  }
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock("after errors", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(BlockCreate(A, 0, &wrong));
+  PetscCall(MatDuplicate(wrong, MAT_DO_NOT_COPY_VALUES, &empty));
+  PetscCall(KSPMatSolve(ksp, wrong, empty));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, NULL, NULL));
+  PetscCall(ComplainIf(n != 0, "%" PetscInt_FMT " results of no columns", n));
+  PetscCall(MatDestroy(&empty));
+  PetscCall(MatDestroy(&wrong));
+  PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 3));
+  PetscCall(Listen());
+  ierr = KSPMatSolve(ksp, B, X);
+  PetscCall(Heard());
+  PetscCall(ComplainIf(ierr != PETSC_ERR_NOT_CONVERGED, "no error where it does not converge: %d", (int)ierr));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, &reasons, NULL, NULL));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ComplainIf(n != COLUMNS || reason != KSP_DIVERGED_ITS || reasons[0] != KSP_DIVERGED_ITS, "%s, and %" PetscInt_FMT " results", KSPConvergedReasons[reason], n));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&other));
+  PetscCall(Verdict("blocks that do not fit, and errors where it does not converge"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operator whose product fails, once */
+typedef struct {
+  Mat      A;
+  PetscInt failat, made;
+} Failing;
+
+static PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
+{
+  void    *ctx;
+  Failing *failing;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  failing = (Failing *)ctx;
+  PetscCheck(++failing->made != failing->failat, PetscObjectComm((PetscObject)S), PETSC_ERR_USER, "This product fails");
+  PetscCall(MatMult(failing->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After an error in any product the solver is used again; nothing is lost, which -malloc_dump tells */
+static PetscErrorCode TestErrors(Mat A)
+{
+  const PetscInt failures[] = {1, 2, 7, 12, 23, 40};
+  Failing        failing    = {.A = A};
+  PetscErrorCode ierr;
+  Mat            S, B, X;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(ShellCreate(A, FailingMult, &failing, &S));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(SolverCreate(S, 2, PCNONE, &ksp));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 100, PETSC_TRUE));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(failures); i++) {
+    failing.failat = failing.made + failures[i];
+    PetscCall(KSPIDRSSetWidth(ksp, i % 2 ? 3 : 16));
+    PetscCall(Listen());
+    ierr = KSPMatSolve(ksp, B, X);
+    PetscCall(Heard());
+    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "product %" PetscInt_FMT " failed: error %d", failures[i], (int)ierr));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, S, S));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("after an error", ksp, A, B, X, PETSC_TRUE));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("errors in the midst of a solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and shrinks */
+static PetscErrorCode TestChanges(Mat A)
+{
+  const PetscInt counts[] = {3, 17, 2, 8};
+  Mat            other, B, X;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &other));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(SolverCreate(other, 4, PCJACOBI, &ksp));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) {
+    PetscCall(BlockCreate(A, counts[i], &B));
+    PetscCall(BlockSet(A, (BlockKind)i, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("at first", ksp, other, B, X, PETSC_TRUE));
+    PetscCall(MatShift(other, 0.5));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("other values", ksp, other, B, X, PETSC_TRUE));
+    PetscCall(ColumnGet(B, 0, b));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("KSPSolve()", ksp, other, b, x));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("another matrix", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(KSPSetOperators(ksp, other, other));
+    PetscCall(KSPIDRSSetShadowSize(ksp, 2 + (PetscInt)i));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&other));
+  PetscCall(Verdict("changes between solves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 10, 0.8, 0.4, &A));
+  PetscCall(TestSettings(A));
+  PetscCall(TestBlocks(A));
+  PetscCall(TestErrors(A));
+  PetscCall(TestChanges(A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+  test:
+    suffix: cuda
+    requires: cuda
+    args: -mat_type aijcusparse
+    output_file: output/fault_columns_1.out
+
+TEST*/

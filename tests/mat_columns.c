@@ -1,0 +1,408 @@
+static char help[] = "Products with several columns, Y = A X and A^T X, for 1 to 16 columns, against long double: by the host on aij, by csr and by sliced on aijcusparse;\n\
+rows of many lengths, matrices that change between products, operators that have only MatMult(), bad input.\n\
+  -mat_type <aij>        - aijcusparse for the back ends of a GPU\n\
+  -rows n1,n2,...        - numbers of rows of the small matrices\n\
+  -large <1>             - factor of the numbers of rows of the large matrices, 0 for none\n\n";
+
+#include <petscidrs/private/idrsproduct.h>
+#include "patterns.h"
+
+static MatType   type   = MATAIJ;
+static PetscBool device = PETSC_FALSE;
+
+/* X, the same gathered on every process, and Y: IDRS_MAX_WIDTH vectors each */
+typedef struct {
+  Vec *X, *Y, all[IDRS_MAX_WIDTH];
+} Blocks;
+
+static PetscErrorCode BlocksCreate(Mat A, Blocks *blocks)
+{
+  Vec like;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &like, NULL));
+  PetscCall(VecDuplicateVecs(like, IDRS_MAX_WIDTH, &blocks->X));
+  PetscCall(VecDuplicateVecs(like, IDRS_MAX_WIDTH, &blocks->Y));
+  for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) {
+    PetscCall(Fill(blocks->X[j], (uint64_t)(300 + j)));
+    PetscCall(GatherCreate(blocks->X[j], &blocks->all[j]));
+  }
+  PetscCall(VecDestroy(&like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlocksDestroy(Blocks *blocks)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecDestroyVecs(IDRS_MAX_WIDTH, &blocks->X));
+  PetscCall(VecDestroyVecs(IDRS_MAX_WIDTH, &blocks->Y));
+  for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) PetscCall(VecDestroy(&blocks->all[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Y is poisoned before */
+static PetscErrorCode Apply(IDRSProduct product, PetscInt k, const Blocks *blocks)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) PetscCall(VecSet(blocks->Y[j], (PetscScalar)NAN));
+  PetscCall(IDRSProductApplyColumns(product, k, blocks->X, blocks->Y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = A^T u, from the rows of A in long double; the sum of each column of A is over all processes */
+static PetscErrorCode CheckTransposed(Mat A, Vec u, Vec y, const char what[])
+{
+  const PetscScalar *uarray, *yarray, *values;
+  const PetscInt    *columns;
+  PetscInt           N, begin, end, count;
+  long double       *sums; /* real and imaginary part, sum of the sizes of the terms, and their number, for each column */
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(PetscCalloc1(4 * N, &sums));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  PetscCall(VecGetArrayRead(u, &uarray));
+  for (PetscInt row = begin; row < end; row++) {
+    PetscCall(MatGetRow(A, row, &count, &columns, &values));
+    for (PetscInt l = 0; l < count; l++) {
+      const Wide   term = (Wide)values[l] * (Wide)uarray[row - begin];
+      long double *sum  = sums + 4 * columns[l];
+
+#if PetscDefined(USE_COMPLEX)
+      sum[0] += creall(term);
+      sum[1] += cimagl(term);
+#else
+      sum[0] += term;
+#endif
+      sum[2] += WideAbs((Wide)values[l]) * WideAbs((Wide)uarray[row - begin]);
+      sum[3] += 1.0L;
+    }
+    PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
+  }
+  PetscCall(VecRestoreArrayRead(u, &uarray));
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, (PetscMPIInt)(4 * N), MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
+  PetscCall(VecGetArrayRead(y, &yarray));
+  for (PetscInt i = begin; i < end; i++) {
+    const long double *sum = sums + 4 * i, bound = (sum[3] + 8) * (long double)PETSC_MACHINE_EPSILON * sum[2];
+
+    PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(yarray[i - begin]) - sum[0]) <= bound) || !(fabsl((long double)PetscImaginaryPart(yarray[i - begin]) - sum[1]) <= bound), "%s: column %" PetscInt_FMT " of %g entries: %g, not %Lg", what, i, (double)sum[3], (double)PetscRealPart(yarray[i - begin]), sum[0]));
+  }
+  PetscCall(VecRestoreArrayRead(y, &yarray));
+  PetscCall(PetscFree(sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* k columns of Y; the others are as poisoned as before */
+static PetscErrorCode CheckColumns(IDRSProduct product, PetscInt k, const Blocks *blocks, const char what[])
+{
+  char name[256];
+
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) {
+    PetscReal norm;
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, column %" PetscInt_FMT " of %" PetscInt_FMT "%s", what, j, k, product->transpose ? ", transposed" : ""));
+    if (j < k && product->transpose) PetscCall(CheckTransposed(product->A, blocks->X[j], blocks->Y[j], name));
+    else if (j < k) PetscCall(CheckRows(product->A, blocks->all[j], blocks->Y[j], name));
+    else {
+      PetscInt N;
+
+      PetscCall(VecGetSize(blocks->Y[j], &N));
+      PetscCall(VecNorm(blocks->Y[j], NORM_INFINITY, &norm));
+      PetscCall(ComplainIf(N && !PetscIsNanReal(norm), "%s was written to", name));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of a column have the same bits whatever other columns there are */
+static PetscErrorCode CheckBits(IDRSProduct product, const Blocks *blocks, const char what[])
+{
+  Vec      *all;
+  PetscBool same;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicateVecs(blocks->Y[0], IDRS_MAX_WIDTH, &all));
+  PetscCall(Apply(product, IDRS_MAX_WIDTH, blocks));
+  for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) PetscCall(VecCopy(blocks->Y[j], all[j]));
+  for (PetscInt k = 1; k <= IDRS_MAX_WIDTH; k++) {
+    PetscCall(Apply(product, k, blocks));
+    for (PetscInt j = 0; j < k; j++) {
+      PetscCall(VecEqual(blocks->Y[j], all[j], &same));
+      PetscCall(ComplainIf(!same, "%s: column %" PetscInt_FMT " of %" PetscInt_FMT " has other bits than among %d", what, j, k, IDRS_MAX_WIDTH));
+    }
+  }
+  PetscCall(VecDestroyVecs(IDRS_MAX_WIDTH, &all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the product of several columns was to be */
+static PetscErrorCode CheckBackend(IDRSProduct product, KSPIDRSProduct kind, const char what[])
+{
+  const IDRSProduct used = product->transposed ? product->transposed : product;
+  const char       *name = used->wide ? used->wide->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT];
+  PetscBool         same = PETSC_TRUE;
+
+  PetscFunctionBeginUser;
+  if (!device) PetscCall(PetscStrcmp(name, "host", &same));
+  else if (kind != KSP_IDRS_PRODUCT_AUTO) PetscCall(PetscStrcmp(name, KSPIDRSProducts[kind], &same));
+  PetscCall(ComplainIf(!same, "%s: product %s instead, %s", what, name, used->bycolumn ? used->bycolumn : "unasked"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values, in the midst of a solve or between two, and a new pattern */
+static PetscErrorCode TestChanges(IDRSProduct product, const Blocks *blocks, const char what[])
+{
+  const KSPIDRSProduct kind      = product->kind;
+  const PetscBool      transpose = product->transpose;
+  const Mat            A         = product->A;
+  const PetscInt       k = 5, corner = 0;
+  PetscInt             N, column;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatScale(A, 0.3));
+  PetscCall(Apply(product, k, blocks));
+  PetscCall(CheckColumns(product, k, blocks, what));
+  PetscCall(MatScale(A, 3.0));
+  PetscCall(IDRSProductSetMat(product, A, transpose, kind, NULL));
+  PetscCall(Apply(product, k, blocks));
+  PetscCall(CheckColumns(product, k, blocks, what));
+  PetscCall(MatGetSize(A, &N, NULL));
+  if (N < 3) PetscFunctionReturn(PETSC_SUCCESS);
+  column = N - 2;
+  PetscCall(MatSetValues(A, 1, &corner, 1, &column, &(PetscScalar){3.0}, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(IDRSProductSetMat(product, A, transpose, kind, NULL));
+  PetscCall(Apply(product, k, blocks));
+  PetscCall(CheckColumns(product, k, blocks, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix with so many rows of this process; all numbers of columns or some of them */
+static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSPIDRSProduct kind, PetscBool all)
+{
+  char        what[128];
+  IDRSProduct product;
+  Blocks      blocks;
+  Mat         A;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
+  PetscCall(PatternCreate(pattern, type, n, &A));
+  PetscCall(BlocksCreate(A, &blocks));
+  PetscCall(IDRSProductCreate(&product));
+  PetscCall(IDRSProductSetMat(product, A, transpose, kind, NULL));
+  for (PetscInt k = all ? 1 : 8; k <= IDRS_MAX_WIDTH; k += !all ? 8 : (transpose ? 3 : 1)) {
+    PetscCall(Apply(product, k, &blocks));
+    PetscCall(CheckColumns(product, k, &blocks, what));
+  }
+  PetscCall(CheckBackend(product, kind, what));
+  if ((transpose ? product->transposed : product)->wide) PetscCall(CheckBits(product, &blocks, what));
+  PetscCall(TestChanges(product, &blocks, what));
+  PetscCall(BlocksDestroy(&blocks));
+  PetscCall(IDRSProductDestroy(&product));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows and columns in blocks of bs; or with one entry of the first block missing, so that the block size promises what the pattern has not */
+static PetscErrorCode BlockMatCreate(PetscInt bs, PetscBool broken, Mat *A)
+{
+  const PetscInt rows = 40, count = 16 / bs + 2; /* of blocks */
+  PetscInt       begin, end, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, rows * bs, rows * bs, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatSeqAIJSetPreallocation(*A, count * bs, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, count * bs, NULL, count * bs, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  PetscCall(MatGetSize(*A, &N, NULL));
+  for (PetscInt row = begin; row < end; row++) {
+    for (PetscInt l = 0; l < count * bs; l++) {
+      const PetscInt    block = (row / bs + (l / bs ? 1 + (PetscInt)(Bits(60 + (uint64_t)(l / bs), (uint64_t)(row / bs)) % 29) : 0)) % (N / bs), column = block * bs + l % bs;
+      const PetscScalar value = Number(61, (uint64_t)row * 256 + (uint64_t)l);
+
+      if (!broken || row > begin || l != bs - 1) PetscCall(MatSetValues(*A, 1, &row, 1, &column, &value, INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks of all sizes, which have one column index each on a GPU */
+static PetscErrorCode TestBlocks(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt bs = 2; bs <= 16; bs++) {
+    for (PetscInt broken = 0; broken < 2; broken++) {
+      char        what[64];
+      IDRSProduct product;
+      Blocks      blocks;
+      PetscInt    size = 8;
+      Mat         A;
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" PetscInt_FMT "%s", bs, broken ? ", broken" : ""));
+      PetscCall(BlockMatCreate(bs, (PetscBool)broken, &A));
+      PetscCall(BlocksCreate(A, &blocks));
+      PetscCall(IDRSProductCreate(&product));
+      PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, device ? KSP_IDRS_PRODUCT_CSR : KSP_IDRS_PRODUCT_AUTO, NULL));
+      for (PetscInt k = 1; k <= IDRS_MAX_WIDTH; k += k > 4 ? 5 : 1) {
+        PetscCall(Apply(product, k, &blocks));
+        PetscCall(CheckColumns(product, k, &blocks, what));
+      }
+      while (bs % size) size--; /* blocks of a size without divisors up to 8 are not indexed */
+      if (device) {
+        PetscCall(ComplainIf(product->blocksize != (broken ? 1 : size), "%s: one column index for blocks of %" PetscInt_FMT, what, product->blocksize));
+        PetscCall(ComplainIf((product->noblocks != NULL) != (broken && size > 1), "%s: said to be without blocks as %s", what, product->noblocks ? product->noblocks : "nothing"));
+      }
+      PetscCall(BlocksDestroy(&blocks));
+      PetscCall(IDRSProductDestroy(&product));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("dense blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = 2 x */
+static PetscErrorCode Double(Mat A, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecCopy(x, y));
+  PetscCall(VecScale(y, 2.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operators whose columns take a MatMult() each: of the user, of a shell, and where it is asked for */
+static PetscErrorCode TestOthers(void)
+{
+  static const char *const names[] = {"MatMult() of the user", "shell", "mat"};
+  Mat                      A[3];
+  Blocks                   blocks;
+  PetscInt                 n;
+
+  PetscFunctionBeginUser;
+  PetscCall(PatternCreate(GRID, type, 40, &A[0]));
+  PetscCall(MatGetLocalSize(A[0], &n, NULL));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, NULL, &A[1]));
+  PetscCall(MatDuplicate(A[0], MAT_COPY_VALUES, &A[2]));
+  for (PetscInt i = 0; i < 2; i++) {
+    PetscCall(MatSetOperation(A[i], MATOP_MULT, (void (*)(void))Double));
+    PetscCall(MatSetOperation(A[i], MATOP_MULT_TRANSPOSE, (void (*)(void))Double));
+  }
+  PetscCall(BlocksCreate(A[0], &blocks));
+  for (PetscInt i = 0; i < 6; i++) {
+    const KSPIDRSProduct kind = i % 3 == 2 ? KSP_IDRS_PRODUCT_MAT : KSP_IDRS_PRODUCT_AUTO;
+    IDRSProduct          product;
+
+    PetscCall(IDRSProductCreate(&product));
+    PetscCall(IDRSProductSetMat(product, A[i % 3], (PetscBool)(i > 2), kind, NULL));
+    PetscCall(Apply(product, 7, &blocks));
+    if (i % 3 == 2) PetscCall(CheckColumns(product, 7, &blocks, names[2]));
+    for (PetscInt j = 0; j < 7 && i % 3 < 2; j++) {
+      PetscReal norm;
+
+      PetscCall(VecAXPY(blocks.Y[j], -2.0, blocks.X[j]));
+      PetscCall(VecNorm(blocks.Y[j], NORM_INFINITY, &norm));
+      PetscCall(ComplainIf(!(norm == 0.0), "%s: column %" PetscInt_FMT " is not that of the operator", names[i % 3], j));
+    }
+    PetscCall(ComplainIf(product->wide || product->transposed, "%s: the columns did not take a MatMult() each", names[i % 3]));
+    PetscCall(IDRSProductDestroy(&product));
+  }
+  PetscCall(BlocksDestroy(&blocks));
+  for (PetscInt i = 0; i < 3; i++) PetscCall(MatDestroy(&A[i]));
+  PetscCall(Verdict("operators that have only MatMult()"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors that are not on the side of the matrix are multiplied all the same, and so is the same vector twice */
+static PetscErrorCode TestVecs(void)
+{
+  Mat         A;
+  Blocks      blocks;
+  IDRSProduct product;
+
+  PetscFunctionBeginUser;
+  PetscCall(PatternCreate(GRID, type, 300, &A));
+  PetscCall(BlocksCreate(A, &blocks));
+  PetscCall(IDRSProductCreate(&product));
+  PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
+  PetscCall(VecBindToCPU(blocks.X[2], PETSC_TRUE));
+  PetscCall(VecBindToCPU(blocks.Y[1], PETSC_TRUE));
+  PetscCall(Apply(product, 4, &blocks));
+  PetscCall(CheckColumns(product, 4, &blocks, "bound to the CPU"));
+  PetscCall(VecBindToCPU(blocks.X[2], PETSC_FALSE));
+  PetscCall(VecBindToCPU(blocks.Y[1], PETSC_FALSE));
+  PetscCall(Apply(product, 4, &blocks));
+  PetscCall(CheckColumns(product, 4, &blocks, "bound no longer"));
+  PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){blocks.X[1], blocks.X[1], blocks.X[0]}, blocks.Y));
+  PetscCall(CheckRows(A, blocks.all[1], blocks.Y[0], "a vector twice"));
+  PetscCall(CheckRows(A, blocks.all[1], blocks.Y[1], "a vector twice"));
+  PetscCall(CheckRows(A, blocks.all[0], blocks.Y[2], "a vector twice"));
+  PetscCall(Verdict("vectors"));
+  for (PetscInt i = 0; i < 2; i++) {
+    const PetscInt k = i ? IDRS_MAX_WIDTH + 1 : 0;
+    PetscErrorCode ierr;
+
+    PetscCall(Listen());
+    ierr = IDRSProductApplyColumns(product, k, blocks.X, blocks.Y);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, "number of columns", i ? "17" : "0", "1 to 16"));
+  }
+  PetscCall(Verdict("bad input"));
+  PetscCall(IDRSProductDestroy(&product));
+  PetscCall(BlocksDestroy(&blocks));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt       rows[16] = {0, 1, 31, 33, 1000}, count = 16, sizes = 5, factor = 1;
+  const PetscInt large[PATTERNS] = {100000, 5001, 20001, 5001, 5001, 50001, 9000};
+  char           given[64];
+  PetscBool      set;
+  PetscMPIInt    rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", given, sizeof(given), &set));
+  if (set) type = given;
+  PetscCall(PetscStrcmp(type, MATAIJCUSPARSE, &device));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-large", &factor, NULL));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
+  if (set) sizes = count;
+  for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
+    for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_AUTO; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
+      if (kind != KSP_IDRS_PRODUCT_AUTO && (!device || kind == KSP_IDRS_PRODUCT_MAT)) continue;
+      for (PetscInt i = 0; i < sizes; i++) {
+        const PetscInt n = rows[(i + rank) % sizes]; /* another number of rows on every process */
+
+        PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, PETSC_FALSE, kind, PETSC_TRUE));
+        if (kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, PETSC_TRUE, kind, PETSC_TRUE));
+      }
+      if (factor) PetscCall(Test(pattern, factor * large[pattern] / size, PETSC_FALSE, kind, PETSC_FALSE));
+    }
+    PetscCall(Verdict(patterns[pattern]));
+  }
+  PetscCall(TestBlocks());
+  PetscCall(TestOthers());
+  PetscCall(TestVecs());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+
+TEST*/

@@ -1,0 +1,702 @@
+static char help[] = "MATSOLVERPETSCIDRS against PETSc's own factorisations on the host, on real matrices and generated ones: solves with one and many right-hand sides,\n\
+transposed solves, levels, orderings, sizes of blocks, values that change. Two factorisations may differ as much as PETSc's own does from that of a\n\
+matrix whose values are rounded otherwise.\n\
+  -matrices <directory> - where the matrices are\n\n";
+
+#include "../tutorials/matrixmarket.h"
+#include "hash.h"
+#include "systems.h"
+
+/* Columns of the matrices of right-hand sides: more than are solved for at once */
+#define COLUMNS 19
+
+typedef struct {
+  MatFactorType   type;
+  PetscInt        levels;
+  MatOrderingType ordering;
+} Kind;
+
+static const Kind kinds[] = {
+  {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL},
+  {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
+  {MAT_FACTOR_ILU, 2, MATORDERINGNATURAL},
+  {MAT_FACTOR_ILU, 0, MATORDERINGRCM    },
+  {MAT_FACTOR_ILU, 2, MATORDERINGND     },
+  {MAT_FACTOR_LU,  0, MATORDERINGND     },
+  {MAT_FACTOR_LU,  0, MATORDERINGRCM    }
+};
+#define KINDS PETSC_STATIC_ARRAY_LENGTH(kinds)
+
+/* A number of the unit square, or the interval from -1 to 1 */
+static PetscScalar Random(uint64_t seed, uint64_t i)
+{
+  const PetscReal re = (PetscReal)Shadow(seed, i, 0) / 65536.0;
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(re, (PetscReal)Shadow(seed, i, 1) / 65536.0);
+#else
+  return re;
+#endif
+}
+
+static PetscErrorCode DenseCreate(PetscInt n, PetscInt columns, PetscInt ld, Mat *B)
+{
+  PetscScalar *b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, B));
+  PetscCall(MatSetSizes(*B, n, columns, n, columns));
+  PetscCall(MatSetType(*B, MATSEQDENSE));
+  PetscCall(MatDenseSetLDA(*B, ld));
+  PetscCall(MatSeqDenseSetPreallocation(*B, NULL));
+  PetscCall(MatDenseGetArrayWrite(*B, &b));
+  for (PetscInt c = 0; c < columns; c++) {
+    for (PetscInt i = 0; i < n; i++) b[i + (size_t)c * ld] = Random(7 + (uint64_t)c, (uint64_t)i);
+  }
+  PetscCall(MatDenseRestoreArrayWrite(*B, &b));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The type that the options ask for, for matrices of one process */
+static PetscErrorCode ToType(Mat A, Mat *B)
+{
+  char      type[64] = MATSEQAIJ;
+  PetscBool gpu;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscStrcmp(type, "aijcusparse", &gpu));
+  PetscCall(MatConvert(A, gpu ? "seqaijcusparse" : MATSEQAIJ, MAT_INITIAL_MATRIX, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The dense matrix in the memory where matrices of this type are solved for */
+static PetscErrorCode ToMemory(Mat A, Mat *B)
+{
+  PetscBool gpu;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, "seqaijcusparse", &gpu));
+  if (gpu) PetscCall(MatConvert(*B, "seqdensecuda", MAT_INPLACE_MATRIX, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
+{
+  IS             row, col;
+  PetscErrorCode ierr;
+
+  PetscFunctionBeginUser;
+  info->levels = kind->levels;
+  PetscCall(MatGetFactor(A, solver, kind->type, F));
+  PetscCall(MatGetOrdering(A, kind->ordering, &row, &col));
+  if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
+  else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscFunctionReturn(ierr); /* it may be expected */
+}
+
+static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Symbolic(A, solver, kind, info, F));
+  PetscCall(MatLUFactorNumeric(*F, A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode InfoCreate(MatFactorInfo *info)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatFactorInfoInitialize(info));
+  info->fill      = 1.0;
+  info->zeropivot = 100.0 * PETSC_MACHINE_EPSILON;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values that are rounded otherwise */
+static PetscErrorCode RoundOtherwise(Mat A, Mat *P)
+{
+  PetscScalar *a;
+  MatInfo      info;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, P));
+  PetscCall(MatGetInfo(*P, MAT_LOCAL, &info));
+  PetscCall(MatSeqAIJGetArray(*P, &a));
+  for (PetscInt p = 0; p < (PetscInt)info.nz_used; p++) a[p] *= (PetscReal)1.0 + (Shadow(3, (uint64_t)p, 0) > 0 ? 2 : -2) * PETSC_MACHINE_EPSILON;
+  PetscCall(MatSeqAIJRestoreArray(*P, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef PetscErrorCode (*MatSolver)(Mat, Mat, Mat);
+
+/* Largest norm of a column of X - Y, compared with that of the column of Y */
+static PetscErrorCode Difference(Mat X, Mat Y, PetscReal *difference)
+{
+  const PetscScalar *x, *y;
+  PetscInt           n, columns, ldx, ldy;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(Y, &n, &columns));
+  PetscCall(MatDenseGetLDA(X, &ldx));
+  PetscCall(MatDenseGetLDA(Y, &ldy));
+  PetscCall(MatDenseGetArrayRead(X, &x));
+  PetscCall(MatDenseGetArrayRead(Y, &y));
+  *difference = 0.0;
+  for (PetscInt c = 0; c < columns; c++) {
+    PetscReal most = 0.0, size = 0.0, relative;
+
+    for (PetscInt i = 0; i < n; i++) {
+      const PetscReal error = PetscAbsScalar(x[i + (size_t)c * ldx] - y[i + (size_t)c * ldy]);
+
+      if (!(error <= most)) most = error;
+      size = PetscMax(size, PetscAbsScalar(y[i + (size_t)c * ldy]));
+    }
+    relative = most / (size > 0.0 ? size : (PetscReal)1.0);
+    if (!(relative <= *difference)) *difference = relative;
+  }
+  PetscCall(MatDenseRestoreArrayRead(Y, &y));
+  PetscCall(MatDenseRestoreArrayRead(X, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves with some columns of B, one by one, too, are those that PETSc's factor gives; O: of the matrix that is rounded otherwise */
+static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat O)
+{
+  const PetscInt  columns[] = {1, 2, 5, COLUMNS};
+  const MatSolver solvers[] = {MatMatSolve, MatMatSolveTranspose};
+  PetscInt        n;
+  Mat             B, X, Y, Z;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &n, NULL));
+  for (PetscInt t = 0; t < 2; t++) {
+    PetscReal allowed = 0.0, difference;
+
+    PetscCall(DenseCreate(n, COLUMNS, n, &B));
+    PetscCall(DenseCreate(n, COLUMNS, n, &Y));
+    PetscCall(DenseCreate(n, COLUMNS, n, &Z));
+    PetscCall(solvers[t](R, B, Y));
+    PetscCall(solvers[t](O, B, Z));
+    PetscCall(Difference(Z, Y, &allowed));
+    allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
+    PetscCall(MatDestroy(&Z));
+    PetscCall(MatDestroy(&B));
+    if (!(allowed < 0.1)) continue; /* nobody knows the solution */
+    for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(columns); ic++) {
+      PetscCall(MatDenseGetSubMatrix(Y, 0, n, 0, columns[ic], &Z));
+      for (PetscInt host = 0; host < 2; host++) {
+        PetscCall(DenseCreate(n, columns[ic], n + host, &B));
+        PetscCall(DenseCreate(n, columns[ic], n + 3 * host, &X));
+        if (!host) {
+          PetscCall(ToMemory(A, &B));
+          PetscCall(ToMemory(A, &X));
+        }
+        PetscCall(solvers[t](F, B, X));
+        PetscCall(Difference(X, Z, &difference));
+        PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" PetscInt_FMT " columns%s: %g from PETSc, and %g is allowed", what, t ? ", transposed" : "", columns[ic], host ? " with gaps" : "", (double)difference, (double)allowed));
+        if (columns[ic] == 1 && !host) {
+          Vec       b, x, y;
+          PetscReal norm;
+
+          PetscCall(MatCreateVecs(A, &x, &b));
+          PetscCall(MatDenseGetColumnVecRead(B, 0, &y));
+          PetscCall(VecCopy(y, b));
+          PetscCall(MatDenseRestoreColumnVecRead(B, 0, &y));
+          if (t) PetscCall(MatSolveTranspose(F, b, x));
+          else PetscCall(MatSolve(F, b, x));
+          PetscCall(MatDenseGetColumnVecRead(X, 0, &y));
+          PetscCall(VecAXPY(x, -1.0, y));
+          PetscCall(MatDenseRestoreColumnVecRead(X, 0, &y));
+          PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+          PetscCall(ComplainIf(norm != 0.0, "%s%s: MatSolve() and MatMatSolve() differ by %g", what, t ? ", transposed" : "", (double)norm));
+          PetscCall(VecDestroy(&x));
+          PetscCall(VecDestroy(&b));
+        }
+        if (columns[ic] == COLUMNS && !host) {
+          Mat       again;
+          PetscBool same;
+
+          PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &again));
+          PetscCall(solvers[t](F, B, again));
+          PetscCall(MatEqual(X, again, &same));
+          PetscCall(ComplainIf(!same, "%s%s: a second solve has other bits", what, t ? ", transposed" : ""));
+          PetscCall(MatDestroy(&again));
+        }
+        PetscCall(MatDestroy(&X));
+        PetscCall(MatDestroy(&B));
+      }
+      PetscCall(MatDenseRestoreSubMatrix(Y, &Z));
+    }
+    PetscCall(MatDestroy(&Y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The error of a factor, with the row and the value of the pivot */
+static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *failed)
+{
+  MatFactorError error[2];
+  PetscReal      value[2];
+  PetscInt       row[2];
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(MatFactorGetError(l ? R : F, &error[l]));
+    PetscCall(MatFactorGetErrorZeroPivot(l ? R : F, &value[l], &row[l]));
+  }
+  PetscCall(ComplainIf(error[0] != error[1], "%s: factor error %d instead of %d", what, (int)error[0], (int)error[1]));
+  *failed = (PetscBool)(error[0] || error[1]);
+  if (!*failed || PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS); /* the last zero pivot is reported, and what follows the first one depends on how complex numbers are divided by zero */
+  PetscCall(ComplainIf(row[0] != row[1] || !(PetscAbsReal(value[0] - value[1]) <= 100.0 * PETSC_MACHINE_EPSILON), "%s: pivot %g in row %" PetscInt_FMT " instead of %g in row %" PetscInt_FMT, what, (double)value[0], row[0], (double)value[1], row[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A factorisation, and another one of changed values with the same symbolic phase, and PETSc's; blocks: the size of blocks that the factors are to have */
+static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFactorInfo *info, PetscInt blocks)
+{
+  Mat         T, F, R, O, P;
+  PetscBool   failed = PETSC_FALSE;
+  PetscReal   size[1];
+  PetscInt    lines;
+  PetscViewer viewer;
+  char        name[256];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" PetscInt_FMT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu", kind->levels, kind->ordering));
+  PetscCall(ToType(A, &T));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, kind, info, &F));
+  for (PetscInt changed = 0; changed < 2; changed++) {
+    if (changed) {
+      PetscCall(MatScale(A, -3.0));
+      PetscCall(MatScale(T, -3.0));
+      PetscCall(MatLUFactorNumeric(F, T, info));
+    }
+    PetscCall(RoundOtherwise(A, &P));
+    PetscCall(Factor(A, MATSOLVERPETSC, kind, info, &R));
+    PetscCall(Factor(P, MATSOLVERPETSC, kind, info, &O));
+    PetscCall(CompareErrors(name, F, R, &failed));
+    if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
+    PetscCall(MatDestroy(&O));
+    PetscCall(MatDestroy(&R));
+    PetscCall(MatDestroy(&P));
+  }
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "mat_factor.view", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO));
+  PetscCall(MatView(F, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("mat_factor.view", "blocks of ", 1, size, &lines));
+  PetscCall(ComplainIf(lines != 1 || (PetscInt)size[0] != blocks, "%s: blocks of %g rows instead of %" PetscInt_FMT, name, (double)size[0], blocks));
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&T));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestReal(void)
+{
+  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1", "watt_1", "steam2", "add32", "stommel4", "memplus", "Trefethen_2000", "wedge4_K", "wedge4_M"};
+  char              directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
+  MatFactorInfo     info;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
+  for (size_t im = 0; im < PETSC_STATIC_ARRAY_LENGTH(matrices); im++) {
+    Mat      A;
+    PetscInt n;
+
+    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, matrices[im]));
+    PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+    PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are those of the host */
+    PetscCall(MatGetSize(A, &n, NULL));
+    for (size_t ik = 0; ik < KINDS; ik++) {
+      if (n < 1500 || ik == im % KINDS || (ik == 0 && n < 5000)) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
+    }
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("real matrices"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* m x m points with bs unknowns each, which form full blocks, or, with gaps, blocks that are not */
+static PetscErrorCode BlockGridCreate(PetscInt m, PetscInt bs, PetscBool gaps, Mat *A)
+{
+  const PetscInt n = m * m;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, n * bs, n * bs, n * bs, n * bs));
+  PetscCall(MatSetType(*A, MATSEQAIJ));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 5 * bs, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscInt neighbours[] = {i, i % m ? i - 1 : -1, i % m < m - 1 ? i + 1 : -1, i - m, i + m < n ? i + m : -1};
+
+    for (PetscInt l = 0; l < 5; l++) {
+      for (PetscInt t = 0; neighbours[l] >= 0 && t < bs * bs; t++) {
+        const PetscInt row = i * bs + t / bs, column = neighbours[l] * bs + t % bs;
+
+        if (gaps && l && t == 1) continue;
+        PetscCall(MatSetValue(*A, row, column, Random(11, (uint64_t)row * n * bs + (uint64_t)column) + (row == column ? 3.0 * bs : 0.0), INSERT_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestBlocks(void)
+{
+  MatFactorInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  for (PetscInt bs = 1; bs <= 18; bs++) {
+    for (PetscInt gaps = 0; gaps < (bs > 1 && bs < 4 ? 2 : 1); gaps++) {
+      for (size_t ik = 0; ik < KINDS; ik++) {
+        const PetscInt expected = gaps ? 1 : (bs == 17 ? 1 : (bs == 18 ? 9 : bs));
+        char           what[64];
+        Mat            A;
+
+        /* an ordering of PETSc keeps blocks together where it finds equal rows, up to 5 of them */
+        if (bs > 5 && kinds[ik].ordering[0] != 'n') continue;
+        if (bs > 5 && kinds[ik].ordering[1] != 'a') continue;
+        PetscCall(BlockGridCreate(bs < 5 ? 9 : 5, bs, (PetscBool)gaps, &A));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" PetscInt_FMT "%s", bs, gaps ? " with gaps" : ""));
+        PetscCall(Compare(what, A, &kinds[ik], &info, expected));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A grid with zeros on the diagonal, every so many rows, and an entry for each of them */
+static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
+{
+  PetscInt n;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockGridCreate(6, bs, PETSC_FALSE, A));
+  PetscCall(MatGetSize(*A, &n, NULL));
+  for (PetscInt row = 0; row < n; row += 7) PetscCall(MatSetValue(*A, row, row, 0.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Types of shifts with matrices that need them, and good values after bad ones */
+static PetscErrorCode TestPivots(void)
+{
+  const MatFactorShiftType types[] = {MAT_SHIFT_NONE, MAT_SHIFT_NONZERO, MAT_SHIFT_POSITIVE_DEFINITE, MAT_SHIFT_INBLOCKS};
+  const Kind               one     = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL};
+  MatFactorInfo            info;
+  Mat                      A, T, F;
+  Vec                      b, x;
+  MatFactorError           error;
+  PetscErrorCode           ierr;
+  PetscReal                norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+    for (PetscInt bs = 1; bs <= 3; bs += 2) {
+      for (size_t ik = 0; ik < KINDS; ik++) {
+        char what[64];
+
+        info.shifttype   = (PetscReal)types[it];
+        info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
+        PetscCall(HolesCreate(bs, &A));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" PetscInt_FMT, MatFactorShiftTypes[types[it]], bs));
+        PetscCall(Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONZERO || types[it] == MAT_SHIFT_POSITIVE_DEFINITE ? 1 : bs));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(InfoCreate(&info));
+  PetscCall(HolesCreate(1, &A));
+  PetscCall(ToType(A, &T));
+  PetscCall(MatCreateVecs(T, &x, &b));
+  PetscCall(VecSetGeneral(b, 0.3));
+  PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &one, &info, &F));
+  PetscCall(MatLUFactorNumeric(F, T, &info));
+  PetscCall(MatFactorGetError(F, &error));
+  PetscCall(ComplainIf(error != MAT_FACTOR_NUMERIC_ZEROPIVOT, "a zero pivot: factor error %d", (int)error));
+  PetscCall(MatSolve(F, b, x));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(ComplainIf(!PetscIsInfOrNanReal(norm), "a solve after a zero pivot has norm %g", (double)norm));
+  PetscCall(MatSetErrorIfFailure(T, PETSC_TRUE));
+  PetscCall(Listen());
+  ierr = MatLUFactorNumeric(F, T, &info);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "a zero pivot", "row", "0"));
+  PetscCall(MatShift(T, 4.0));
+  PetscCall(MatLUFactorNumeric(F, T, &info));
+  PetscCall(MatFactorGetError(F, &error));
+  PetscCall(ComplainIf(error != MAT_FACTOR_NOERROR, "good values after a zero pivot: factor error %d", (int)error));
+  PetscCall(MatSolve(F, b, x));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(ComplainIf(!(norm > 0.0 && norm < 1e3), "a solve with good values has norm %g", (double)norm));
+  /* the type of the shift changes after the symbolic phase */
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(HolesCreate(3, &A));
+  PetscCall(ToType(A, &T));
+  PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &one, &info, &F));
+  info.shifttype   = (PetscReal)MAT_SHIFT_NONZERO;
+  info.shiftamount = 0.01;
+  PetscCall(MatLUFactorNumeric(F, T, &info));
+  PetscCall(MatFactorGetError(F, &error));
+  PetscCall(ComplainIf(error != MAT_FACTOR_NOERROR, "another type of shift: factor error %d", (int)error));
+  PetscCall(MatDestroy(&F));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("small pivots"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A NaN in the matrix or a right-hand side is one in the solution, whatever its bits are, and leaves other columns alone */
+static PetscErrorCode TestNaN(void)
+{
+  const Kind        one    = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL};
+  const PetscScalar nans[] = {NAN, -NAN};
+  MatFactorInfo     info;
+  Mat               A, T, F, B, X, Y;
+  PetscScalar      *b;
+  PetscReal         norms[3], clean[3];
+  PetscInt          n;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  PetscCall(BlockGridCreate(8, 1, PETSC_FALSE, &A));
+  PetscCall(ToType(A, &T));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &one, &info, &F));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(DenseCreate(n, 3, n, &B));
+  PetscCall(DenseCreate(n, 3, n, &X));
+  PetscCall(MatMatSolve(F, B, X));
+  PetscCall(MatGetColumnNorms(X, NORM_2, clean));
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(nans); l++) {
+    PetscCall(MatDenseGetArray(B, &b));
+    b[n + 5] = nans[l];
+    if (l) memset(&b[n], 0xff, sizeof(*b)); /* all bits */
+    PetscCall(MatDenseRestoreArray(B, &b));
+    PetscCall(MatMatSolve(F, B, X));
+    PetscCall(MatGetColumnNorms(X, NORM_2, norms));
+    PetscCall(ComplainIf(norms[0] != clean[0] || norms[2] != clean[2] || !PetscIsNanReal(norms[1]), "NaN %d in one of three columns: their norms are %g, %g and %g", (int)l, (double)norms[0], (double)norms[1], (double)norms[2]));
+  }
+  PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Y));
+  PetscCall(MatSetValue(A, 20, 20, NAN, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCopy(A, T, SAME_NONZERO_PATTERN));
+  PetscCall(MatLUFactorNumeric(F, T, &info));
+  PetscCall(MatMatSolve(F, B, Y));
+  PetscCall(MatGetColumnNorms(Y, NORM_2, norms));
+  PetscCall(ComplainIf(!PetscIsNanReal(norms[0]) || !PetscIsNanReal(norms[2]), "NaN in the matrix: norms of columns are %g and %g", (double)norms[0], (double)norms[2]));
+  PetscCall(MatDestroy(&Y));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("NaN"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sizes 0 and 1, a diagonal matrix, a chain with a level for each row, and a row that needs all others */
+static PetscErrorCode TestShapes(void)
+{
+  const PetscInt sizes[] = {0, 1, 2, 40, 300};
+  MatFactorInfo  info;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  for (PetscInt shape = 0; shape < 3; shape++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      const PetscInt n = sizes[is];
+      Mat            A, T, F;
+      char           what[64];
+
+      PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, n, n, shape == 2 ? n : 3, NULL, &A));
+      for (PetscInt row = 0; row < n; row++) {
+        PetscCall(MatSetValue(A, row, row, 3.0 + Random(5, (uint64_t)row), INSERT_VALUES));
+        if (shape == 1 && row) PetscCall(MatSetValue(A, row, row - 1, Random(6, (uint64_t)row), INSERT_VALUES));
+        if (shape == 1 && row < n - 1) PetscCall(MatSetValue(A, row, row + 1, Random(7, (uint64_t)row), INSERT_VALUES));
+        if (shape == 2 && row < n - 1) {
+          PetscCall(MatSetValue(A, n - 1, row, Random(8, (uint64_t)row) / (PetscReal)n, INSERT_VALUES));
+          PetscCall(MatSetValue(A, row, n - 1, Random(9, (uint64_t)row) / (PetscReal)n, INSERT_VALUES));
+        }
+      }
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "shape %" PetscInt_FMT " of %" PetscInt_FMT " rows", shape, n));
+      if (n) PetscCall(Compare(what, A, &kinds[0], &info, 1));
+      else {
+        PetscCall(ToType(A, &T));
+        PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
+        PetscCall(MatDestroy(&F));
+        PetscCall(MatDestroy(&T));
+      }
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("shapes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Phases that the options leave to the host, where matrix and vectors are on a GPU */
+static PetscErrorCode TestPlaces(void)
+{
+  MatFactorInfo info;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 4; l++) {
+    Mat A;
+
+    PetscCall(InfoCreate(&info));
+#if PETSC_VERSION_GE(3, 22, 0)
+    info.factoronhost = (PetscBool)(l % 2);
+    info.solveonhost  = (PetscBool)(l / 2);
+#endif
+    PetscCall(BlockGridCreate(7, 3, PETSC_FALSE, &A));
+    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host") : (l / 2 ? "solved on the host" : "no phase on the host"), A, &kinds[1], &info, 3));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("phases on the host"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without a name PETSc takes the package that it takes without the plugin */
+static PetscErrorCode TestDefault(void)
+{
+  const MatFactorType types[] = {MAT_FACTOR_ILU, MAT_FACTOR_LU};
+  Mat                 A, T, F;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockGridCreate(4, 1, PETSC_FALSE, &A));
+  PetscCall(ToType(A, &T));
+  for (PetscInt l = 0; l < 4; l++) {
+    MatSolverType package;
+    PetscBool     gpu, same;
+
+    PetscCall(MatGetFactor(l % 2 ? T : A, NULL, types[l / 2], &F));
+    PetscCall(MatFactorGetSolverType(F, &package));
+    PetscCall(PetscObjectTypeCompare((PetscObject)(l % 2 ? T : A), "seqaijcusparse", &gpu));
+    PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
+    PetscCall(ComplainIf(!same, "%s without a name, %s: %s", MatFactorTypes[types[l / 2]], gpu ? "aijcusparse" : "aij", package));
+    PetscCall(MatDestroy(&F));
+  }
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("default package"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestBadInput(void)
+{
+  const Kind     ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
+  MatFactorInfo  info;
+  Mat            A, T, F, B, X, R;
+  PetscErrorCode ierr;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  PetscCall(BlockGridCreate(5, 1, PETSC_FALSE, &A));
+  PetscCall(ToType(A, &T));
+#define Refused(call, name, value) \
+  do { \
+    PetscCall(Listen()); \
+    ierr = call; \
+    PetscCall(Heard()); \
+    PetscCall(CheckError(ierr, #call, name, value)); \
+  } while (0)
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
+  PetscCall(DenseCreate(25, 3, 25, &B));
+  PetscCall(DenseCreate(25, 3, 25, &X));
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 3, 1, NULL, &R));
+  PetscCall(MatAssemblyBegin(R, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(R, MAT_FINAL_ASSEMBLY));
+  Refused(MatMatSolve(F, R, X), "right-hand sides", "seqaij");
+  Refused(MatMatSolve(F, B, R), "solutions", "seqaij");
+  Refused(MatMatSolveTranspose(F, R, X), "right-hand sides", "seqaij");
+  Refused(MatGetFactor(R, MATSOLVERPETSCIDRS, MAT_FACTOR_LU, &R), "25 rows", "3 columns");
+  Refused(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_CHOLESKY, &R), "petscidrs", "CHOLESKY");
+  PetscCall(MatDestroy(&R));
+  PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(T, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(T, MAT_FINAL_ASSEMBLY));
+  Refused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
+  PetscCall(MatLUFactorNumeric(F, A, &info)); /* another matrix of the old pattern */
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&T));
+  info.usedt = 1.0;
+  info.dt    = 0.125;
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  Refused(MatILUFactorSymbolic(F, A, NULL, NULL, &info), "drop tolerance", "0.125");
+  info.usedt = 0.0;
+  PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info)); /* the natural order */
+  PetscCall(MatLUFactorNumeric(F, A, &info));
+  PetscCall(MatMatSolve(F, B, X));
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&A));
+
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 25, 2, NULL, &A)); /* without entry (7, 7) */
+  for (PetscInt row = 0; row < 25; row++) {
+    if (row != 7) PetscCall(MatSetValue(A, row, row, 2.0, INSERT_VALUES));
+    PetscCall(MatSetValue(A, row, (row + 1) % 25, 1.0, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(ToType(A, &T));
+  Refused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "Row 7 ", "-pc_factor_diagonal_fill");
+  PetscCall(MatDestroy(&F));
+  Refused(Symbolic(T, MATSOLVERPETSCIDRS, &lu, &info, &F), "Row 7 ", "diagonal");
+  PetscCall(MatDestroy(&F));
+  info.diagonal_fill = 1.0;
+  info.shifttype     = (PetscReal)MAT_SHIFT_INBLOCKS;
+  info.shiftamount   = 1.0;
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
+  PetscCall(MatMatSolve(F, B, X));
+  PetscCall(MatDestroy(&F));
+#undef Refused
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("bad input"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestReal());
+  PetscCall(TestBlocks());
+  PetscCall(TestPivots());
+  PetscCall(TestNaN());
+  PetscCall(TestShapes());
+  PetscCall(TestPlaces());
+  PetscCall(TestDefault());
+  PetscCall(TestBadInput());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    args: -matrices ${PETSCIDRS_DIR}/tutorials/matrices
+
+TEST*/

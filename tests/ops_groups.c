@@ -1,0 +1,490 @@
+static char help[] = "Passes and projections of groups of works, which are made together, against the same ones of each work by itself:\n\
+vectors, sums, what the device has done, and how many kernels and reductions it took.\n\
+  -implementation <host> - the back end\n\
+  -columns s1,s2,...     - numbers of shadow vectors\n\
+  -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\
+  -widths k1,k2,...      - numbers of works\n\
+  -communication <auto>  - how sums go from process to process\n\n";
+
+#define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT */
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petsc/private/petscimpl.h>
+#include "harness.h"
+
+#define MAX_LIST 16
+#define MAX_S    64
+
+/* Kernels that have been launched */
+static PetscInt launches = 0;
+
+#if PetscDefined(HAVE_CUDA)
+  #include <cuda_runtime_api.h>
+  #include <dlfcn.h>
+
+/* A program's own functions come before those of the runtime: this one counts */
+PETSC_EXTERN cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
+cudaError_t              cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments)
+{
+  cudaError_t (*runtime)(const cudaLaunchConfig_t *, const void *, void **);
+
+  launches++;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaLaunchKernelExC");
+  return (*runtime)(configuration, kernel, arguments);
+}
+#endif
+
+/* The vectors of a work beside its panels */
+enum {
+  R,
+  Z,
+  V,
+  T,
+  SINGLES
+};
+
+/* How a cycle is made */
+typedef struct {
+  PetscBool device; /* the device does the algebra, where there is one */
+  PetscBool start;  /* in the start of the recurrence; mixed: only every other work */
+  PetscBool mixed;
+  PetscBool preconditioned, diagonal; /* see idrsops.h */
+  PetscInt  stops, nan;               /* work whose norm is out of bounds in step 1, and one with a NaN in the x of step 1, or -1 */
+} Way;
+
+/* What has become of a work */
+typedef struct {
+  PetscReal rnorm[MAX_S + 1];
+  PetscInt  last; /* step that was made at last */
+} Fate;
+
+/* Kernels and reductions that a step takes, for all works */
+typedef struct {
+  PetscInt       launches[MAX_S + 1];
+  PetscLogDouble reductions, allreduces;
+} Cost;
+
+typedef struct {
+  PetscInt   s, n, rstart, width;
+  IDRSWork   work[IDRS_MAX_WIDTH + 1]; /* the last one is alone */
+  Vec        single[IDRS_MAX_WIDTH + 1][SINGLES], diagonal, like, *P;
+  PetscBool  exact; /* a work that is alone adds up in the same order */
+  const Way *way;
+} Problem;
+
+/* A number in [-1, 1) that depends on work, vector and global row alone */
+static PetscScalar Number(PetscInt work, PetscInt which, PetscInt row)
+{
+  PetscReal part[2] = {0.0, 0.0};
+
+  for (int i = 0; i < (PetscDefined(USE_COMPLEX) ? 2 : 1); i++) {
+    uint64_t x = (uint64_t)(1 + 2 * (which + 1000 * work) + i) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)row * UINT64_C(0xbf58476d1ce4e5b9);
+
+    x       = (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb);
+    x       = (x ^ x >> 29) * UINT64_C(0xd6e8feb86659fd93);
+    part[i] = (PetscReal)(int32_t)(x >> 32) / (PetscReal)2147483648.0;
+  }
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(part[0], part[1]);
+#else
+  return part[0];
+#endif
+}
+
+static PetscErrorCode Fill(const Problem *problem, PetscInt number, PetscInt which, Vec x)
+{
+  PetscScalar *array;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayWrite(x, &array));
+  for (PetscInt i = 0; i < problem->n; i++) array[i] = Number(number, which, problem->rstart + i);
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors and small numbers of the work with this number, which one that is alone may take as well */
+static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
+{
+  const PetscInt s       = problem->s;
+  const Way     *way     = problem->way;
+  IDRSWork       work    = problem->work[place];
+  IDRSScalars   *scalars = &work->scalars;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < s; j++) {
+    PetscCall(Fill(problem, number, j, work->G[j]));
+    PetscCall(Fill(problem, number, s + j, work->U[j]));
+  }
+  for (PetscInt j = 0; j < SINGLES; j++) PetscCall(Fill(problem, number, 2 * s + j, problem->single[place][j]));
+  if (number == way->nan) PetscCall(VecSet(s > 1 ? work->G[1] : work->t, NAN));
+  for (PetscInt i = 0; i < IDRS_STORAGE(s); i++) work->storage[i] = Number(number, 500, i);
+  for (PetscInt j = 0; j < s; j++) {
+    for (PetscInt i = 0; i < j; i++) scalars->M[i + j * s] = 0.0;
+    scalars->M[j + j * s] += 3.0;
+    scalars->inverse[j] = (PetscScalar)1.0 / scalars->M[j + j * s];
+  }
+  work->preconditioned = (PetscBool)(way->preconditioned || way->diagonal);
+  work->diagonal       = way->diagonal ? problem->diagonal : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The works that have not stopped, and their numbers */
+typedef struct {
+  IDRSGroup group;
+  PetscInt  number[IDRS_MAX_WIDTH];
+} Team;
+
+static PetscErrorCode Leave(Team *team, PetscInt i)
+{
+  PetscFunctionBegin;
+  team->group.count--;
+  for (; i < team->group.count; i++) {
+    team->group.work[i] = team->group.work[i + 1];
+    team->number[i]     = team->number[i + 1];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The outcome of the oldest projections. Works that have stopped leave; in lockstep the host does the algebra of the others */
+static PetscErrorCode Collect(const Way *way, Team *team, Fate fate[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < team->group.count; i++) {
+    Fate       *mine = &fate[team->number[i]];
+    IDRSOutcome outcome;
+
+    PetscCall(IDRSQueueCollect(team->group.work[i], &outcome));
+    mine->last                  = outcome.step.k;
+    mine->rnorm[outcome.step.k] = outcome.rnorm;
+    if (!outcome.stopped && outcome.verdict == IDRS_CONTINUE) {
+      PetscReal rr;
+
+      PetscCall(IDRSQueueContinue(team->group.work[i], &outcome.step, 0.5, &rr, &outcome.verdict));
+    }
+    if (outcome.stopped || outcome.verdict != IDRS_GOES_ON) PetscCall(Leave(team, i--));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscLogDouble Reductions(const Problem *problem)
+{
+  PetscLogDouble reductions = 0;
+
+  for (PetscInt i = 0; i <= problem->width; i++) reductions += problem->work[i]->reductions;
+  return reductions;
+}
+
+/* A cycle, with its projections and passes; x of each projection is there already. A device is one step ahead of what is collected */
+static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cost *cost)
+{
+  const Way      *way   = problem->way;
+  const PetscInt  s     = problem->s;
+  const PetscBool early = (PetscBool)(way->device && team->group.work[0]->queue->depth > 0), inv = (PetscBool)(way->preconditioned && !way->diagonal);
+
+  PetscFunctionBegin;
+  cost->reductions = -Reductions(problem);
+  cost->allreduces = -Allreduces();
+  for (PetscInt k = 0; k <= s && team->group.count; k++) {
+    const PetscInt  count = team->group.count;
+    const PetscBool next  = (PetscBool)(k + 1 < s);
+    IDRSBounds      bounds[IDRS_MAX_WIDTH];
+    IDRSStep        steps[IDRS_MAX_WIDTH], combine[IDRS_MAX_WIDTH];
+
+    cost->launches[k] = -launches;
+    for (PetscInt i = 0; i < count; i++) {
+      const PetscInt  number = team->number[i];
+      const PetscBool start  = (PetscBool)(way->start && (!way->mixed || number % 2));
+
+      steps[i] = (IDRSStep){.k = k, .start = start, .unreported = (PetscBool)(k > 0)};
+      if (k < s) {
+        steps[i].wantv = (PetscBool)(next || (way->diagonal && !start));
+        steps[i].wantu = (PetscBool)(next && !inv);
+      } else {
+        steps[i].wantv = PETSC_TRUE;
+        steps[i].wantu = (PetscBool)!inv;
+      }
+      combine[i] = (IDRSStep){.k = k, .start = start, .wantv = (PetscBool)(k == s || !inv), .wantu = (PetscBool)(k < s)};
+      bounds[i]  = (IDRSBounds){.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
+      if (number == way->stops && k == 1) bounds[i].high = 0.0;
+    }
+    if (!early) PetscCall(IDRSCombine(&team->group, combine)); /* a direction of this step, which a device that is ahead must not make anew */
+    PetscCall(IDRSQueueLaunch(&team->group, steps, early ? bounds : NULL));
+    if (!early) {
+      PetscCall(Collect(way, team, fate));
+      for (PetscInt i = 0; i < team->group.count; i++) {
+        const PetscBool start = (PetscBool)(way->start && (!way->mixed || team->number[i] % 2));
+
+        steps[i]       = steps[0];
+        steps[i].start = start;
+        steps[i].wantv = k < s ? (PetscBool)(next || (way->diagonal && !start)) : PETSC_TRUE;
+      }
+      if (!team->group.count) break;
+    }
+    if (k < s) PetscCall(IDRSUpdate(&team->group, steps));
+    else PetscCall(IDRSAdvance(&team->group, steps));
+    cost->launches[k] += launches;
+    if (early && k > 0) PetscCall(Collect(way, team, fate));
+  }
+  while (early && team->group.count && IDRSQueueInFlight(team->group.work[0])) PetscCall(Collect(way, team, fate));
+  for (PetscInt i = 0; i < team->group.count; i++) PetscCall(IDRSQueueEnd(team->group.work[i]));
+  cost->reductions += Reductions(problem);
+  cost->allreduces += Allreduces();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Largest difference of two arrays, relative to the largest number; infinite where there is a NaN in one of them alone */
+static PetscReal Difference(PetscInt n, const PetscScalar a[], const PetscScalar b[])
+{
+  PetscReal size = 0.0, difference = 0.0;
+
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscBool number = (PetscBool)(a[i] == a[i]);
+
+    if (number != (PetscBool)(b[i] == b[i])) return PETSC_INFINITY;
+    if (!number) continue;
+    size       = PetscMax(size, PetscMax(PetscAbsScalar(a[i]), PetscAbsScalar(b[i])));
+    difference = PetscMax(difference, PetscAbsScalar(a[i] - b[i]));
+  }
+  return difference > 0.0 ? difference / size : 0.0;
+}
+
+static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index, PetscReal difference, PetscReal tolerance)
+{
+  const Way *way = problem->way;
+
+  PetscFunctionBegin;
+  if (difference <= tolerance) check->made++;
+  else
+    PetscCall(Expect(check, PETSC_FALSE, "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s work %" PetscInt_FMT ": %s %" PetscInt_FMT " differs by %g", problem->work[0]->passes->name, problem->s, problem->n, problem->width,
+                     problem->P ? " stored P" : "", way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CompareVecs(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index, Vec x, Vec y, PetscReal tolerance)
+{
+  const PetscScalar *a, *b;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayRead(x, &a));
+  PetscCall(VecGetArrayRead(y, &b));
+  PetscCall(Compare(check, problem, number, what, index, Difference(problem->n, a, b), tolerance));
+  PetscCall(VecRestoreArrayRead(y, &b));
+  PetscCall(VecRestoreArrayRead(x, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Everything of the work of a group against the one that is alone */
+static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscInt number, const Fate *fate, const Fate *expected)
+{
+  const PetscInt  s = problem->s, last = PetscMin(fate->last, expected->last);
+  const IDRSWork  work = problem->work[number], alone = problem->work[problem->width];
+  const PetscReal tolerance = problem->exact ? 0.0 : PETSC_SQRT_MACHINE_EPSILON;
+
+  PetscFunctionBegin;
+  PetscCall(Compare(check, problem, number, "last step", expected->last, PetscAbs(fate->last - expected->last), 0.0));
+  for (PetscInt k = 1; k <= last; k++) {
+    const PetscReal a = fate->rnorm[k], b = expected->rnorm[k];
+
+    PetscCall(Compare(check, problem, number, "norm of step", k, a == b || (a != a && b != b) ? 0.0 : PetscAbsReal(a - b) / PetscMax(a, b), tolerance));
+  }
+  for (PetscInt j = 0; j < s; j++) {
+    PetscCall(CompareVecs(check, problem, number, "column of G", j, work->G[j], alone->G[j], tolerance));
+    PetscCall(CompareVecs(check, problem, number, "column of U", j, work->U[j], alone->U[j], tolerance));
+  }
+  for (PetscInt j = 0; j < SINGLES; j++) PetscCall(CompareVecs(check, problem, number, "vector", j, problem->single[number][j], problem->single[problem->width][j], tolerance));
+  PetscCall(Compare(check, problem, number, "small numbers", 0, Difference(IDRS_STORAGE_SUMS(s), work->storage, alone->storage), tolerance));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches, but one reduction, unless that is made of Vec calls */
+static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, const Way *way)
+{
+  const PetscInt width = problem->width, kinds = way->start && way->mixed && width > 1 ? 2 : 1;
+  Fate          *fate, expected;
+  Cost           together = {.reductions = 0}, alone = {.reductions = 0};
+  PetscBool      complete = PETSC_TRUE;
+  Team           team     = {.group.count = width};
+
+  PetscFunctionBegin;
+  problem->way = way;
+  PetscCall(PetscCalloc1(width, &fate));
+  for (PetscInt i = 0; i < width; i++) {
+    PetscCall(Load(problem, i, i));
+    team.group.work[i] = problem->work[i];
+    team.number[i]     = i;
+  }
+  PetscCall(Cycle(problem, &team, fate, &together));
+  for (PetscInt i = 0; i < width; i++) {
+    Team one = {
+      .group = {1, {problem->work[width]}},
+        .number = {i}
+    };
+    Fate fates[IDRS_MAX_WIDTH] = {{.last = 0}};
+
+    PetscCall(Load(problem, width, i));
+    PetscCall(Cycle(problem, &one, fates, &alone));
+    expected = fates[i];
+    PetscCall(CompareWorks(check, problem, i, &fate[i], &expected));
+    complete = (PetscBool)(complete && fate[i].last == problem->s);
+    if (!complete) continue;
+    for (PetscInt k = 0; k <= problem->s; k++) {
+      PetscCall(Compare(count, problem, i, "number of kernels of step", k, PetscAbs(together.launches[k] - kinds * alone.launches[k]), 0.0));
+      PetscCall(Compare(count, problem, i, "no kernel of step", k, problem->work[0]->passes->device && !alone.launches[k] ? 1.0 : 0.0, 0.0));
+    }
+    PetscCall(Compare(count, problem, i, "number of reductions", 0, PetscAbsReal((PetscReal)(together.reductions - alone.reductions)), 0.0));
+    PetscCall(Compare(count, problem, i, "number of reductions over processes", 0, PetscAbsReal((PetscReal)(together.allreduces - (problem->work[0]->passes->composed ? kinds : 1) * alone.allreduces)), 0.0));
+  }
+  PetscCall(PetscFree(fate));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, PetscBool stored, KSPIDRSImplementation back, Problem *problem)
+{
+  KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_AUTO;
+  IDRSGroup            group         = {.count = width};
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-communication", KSPIDRSCommunications, (PetscEnum *)&communication, NULL));
+  *problem = (Problem){.s = s, .n = n, .width = width};
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
+  PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
+  PetscCall(VecSetFromOptions(problem->like));
+  PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
+  PetscCall(VecDuplicate(problem->like, &problem->diagonal));
+  PetscCall(Fill(problem, 0, 700, problem->diagonal));
+  if (stored) {
+    PetscCall(VecDuplicateVecs(problem->like, s, &problem->P));
+    for (PetscInt j = 0; j < s; j++) PetscCall(Fill(problem, 0, 800 + j, problem->P[j]));
+  }
+  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, width, problem->work));
+  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, 1, &problem->work[width]));
+  for (PetscInt i = 0; i <= width; i++) {
+    Vec *x = problem->single[i];
+
+    for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(problem->like, &x[j]));
+    PetscCall(IDRSWorkSetVecs(problem->work[i], x[R], x[Z], x[V], x[T]));
+    PetscCall(IDRSWorkSetSeed(problem->work[i], 3));
+    if (i < width) group.work[i] = problem->work[i];
+  }
+  PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSAlone(problem->work[width]), communication, PETSC_FALSE));
+  /* MPI adds up many numbers in another order than few. A device takes few rows of one work one by one, and several works always in packs */
+  problem->exact = (PetscBool)(problem->work[0]->size < 3 && (!problem->work[0]->passes->device || n > 1000000));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *problem)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkDestroy(problem->width, problem->work));
+  PetscCall(IDRSWorkDestroy(1, &problem->work[problem->width]));
+  for (PetscInt i = 0; i <= problem->width; i++) {
+    for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&problem->single[i][j]));
+  }
+  if (problem->P) PetscCall(VecDestroyVecs(problem->s, &problem->P));
+  PetscCall(VecDestroy(&problem->diagonal));
+  PetscCall(VecDestroy(&problem->like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplementation back, Check *check, Check *count)
+{
+  static const Way ways[] = {
+    {.stops = -1, .nan = -1},
+    {.stops = -1, .nan = -1, .start = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .start = PETSC_TRUE, .mixed = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .preconditioned = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .diagonal = PETSC_TRUE},
+    {.stops = -1, .nan = 1},
+    {.stops = -1, .nan = -1, .device = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .device = PETSC_TRUE, .start = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .device = PETSC_TRUE, .start = PETSC_TRUE, .mixed = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .device = PETSC_TRUE, .diagonal = PETSC_TRUE},
+    {.stops = 0, .nan = 1, .device = PETSC_TRUE},
+    {.stops = 1, .nan = 0, .device = PETSC_TRUE, .start = PETSC_TRUE, .mixed = PETSC_TRUE},
+  };
+  Problem problem;
+
+  PetscFunctionBegin;
+  for (PetscInt stored = 0; stored < 2; stored++) {
+    PetscCall(ProblemCreate(s, n, width, (PetscBool)stored, back, &problem));
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(ways); i++) {
+      if (!ways[i].device || problem.work[0]->queue->depth) PetscCall(TestCycle(check, count, &problem, &ways[i]));
+    }
+    PetscCall(ProblemDestroy(&problem));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ListFromOptions(const char option[], PetscInt list[], PetscInt *length)
+{
+  PetscInt  count = MAX_LIST;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, option, list, &count, &set));
+  if (set) *length = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt              columns[MAX_LIST] = {1, 4}, rows[MAX_LIST] = {0, 1, 31, 33, 1000}, widths[MAX_LIST] = {1, 2, 3, 8, 16}, spaces = 2, sizes = 5, groups = 5;
+  KSPIDRSImplementation back  = KSP_IDRS_HOST;
+  Check                 check = {.name = "works of a group"}, count = {.name = "kernels and reductions"};
+  PetscMPIInt           rank;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
+  PetscCall(ListFromOptions("-columns", columns, &spaces));
+  PetscCall(ListFromOptions("-rows", rows, &sizes));
+  PetscCall(ListFromOptions("-widths", widths, &groups));
+  for (PetscInt l = 0; l < spaces; l++) {
+    for (PetscInt i = 0; i < sizes; i++) {
+      for (PetscInt j = 0; j < groups; j++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], widths[j], back, &check, &count));
+    }
+  }
+  PetscCall(CheckVerdict(&check));
+  PetscCall(CheckVerdict(&count));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2 3}}
+     args: -implementation {{vec host}}
+
+   test:
+     suffix: many
+     args: -columns 2,19 -rows 33 -widths 3
+     output_file: output/ops_groups_1.out
+
+   test:
+     suffix: large
+     args: -columns 3 -rows 1000007 -widths 3
+     output_file: output/ops_groups_1.out
+
+   test:
+     suffix: cuda
+     requires: cuda
+     args: -vec_type cuda -implementation cuda -columns 1,2,4,8,16,19
+     output_file: output/ops_groups_1.out
+
+   test:
+     suffix: cuda_large
+     requires: cuda
+     args: -vec_type cuda -implementation cuda -columns {{1 4}} -rows 1000007 -widths 1,2,3,8,16
+     output_file: output/ops_groups_1.out
+
+   test:
+     suffix: cuda_ranks
+     nsize: 2
+     requires: cuda
+     args: -vec_type cuda -implementation cuda -columns 4,19 -rows 33,1000 -widths 3,16 -communication {{mpi peer}}
+     output_file: output/ops_groups_1.out
+
+TEST*/

@@ -1,0 +1,190 @@
+/*
+   Matrices that products are tested with, and their products in long double
+*/
+#pragma once
+
+#include "harness.h"
+#include "wide.h"
+
+typedef enum {
+  GRID,      /* offsets 1, 7 and 49 to both sides */
+  IRREGULAR, /* 3 to 60 entries near the diagonal */
+  GAPS,      /* a third of the rows is empty, and the last ones are */
+  DENSE,     /* a row has all columns */
+  FAR,       /* 12 columns anywhere */
+  LONG,      /* some rows are very long, others have one entry */
+  BLOCKS,    /* of 3 rows and columns */
+  PATTERNS
+} Pattern;
+static const char *const patterns[] = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
+
+/* Number i of sequence j, within (-1,1) */
+static inline uint64_t Bits(uint64_t j, uint64_t i)
+{
+  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u + j * 0xd1342543de82ef95u;
+
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static inline PetscScalar Number(uint64_t j, uint64_t i)
+{
+  const PetscReal re = (PetscReal)(Bits(j, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
+#if PetscDefined(USE_COMPLEX)
+  const PetscReal im = (PetscReal)(Bits(j + 1000, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
+
+  return PetscCMPLX(re, im);
+#else
+  return re;
+#endif
+}
+
+/* Columns of a row; some may be there twice, or outside */
+static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscInt columns[])
+{
+  const PetscInt offsets[] = {-49, -7, -1, 0, 1, 7, 49};
+  PetscInt       count     = 0;
+
+  switch (pattern) {
+  case GRID:
+    for (PetscInt l = 0; l < 7; l++) columns[count++] = row + offsets[l];
+    break;
+  case IRREGULAR:
+    for (PetscInt l = 0; l < 3 + (PetscInt)(Bits(1, (uint64_t)row) % 58); l++) columns[count++] = row - 300 + (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)row) % 600);
+    break;
+  case GAPS:
+    if (row % 3 && row < N - 40) {
+      columns[count++] = row;
+      columns[count++] = N - 1 - row;
+    }
+    break;
+  case DENSE:
+    if (row == N / 3) {
+      for (PetscInt l = 0; l < N; l++) columns[count++] = l;
+    } else {
+      columns[count++] = row;
+      columns[count++] = row + 1;
+    }
+    break;
+  case FAR:
+    for (PetscInt l = 0; l < 12; l++) columns[count++] = (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)row) % (uint64_t)N);
+    break;
+  case LONG:
+    if (row % 50000 == 17) {
+      for (PetscInt l = 0; l < N / (1 + row / 50000); l++) columns[count++] = l;
+    } else columns[count++] = (row * 7) % N;
+    break;
+  default:
+    for (PetscInt l = 0; l < 5; l++) {
+      const PetscInt block = row / 3 + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / 3)) % 200) - 100 : 0);
+
+      for (PetscInt i = 0; i < 3; i++) columns[count++] = 3 * block + i;
+    }
+  }
+  return count;
+}
+
+/* A matrix of this pattern with so many rows of this process, of a type that is MATAIJ or is made of it */
+static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscInt n, Mat *A)
+{
+  PetscInt    begin, end, N, *columns, *inside, *outside;
+  PetscScalar value;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
+  if (pattern == BLOCKS) PetscCall(MatSetBlockSize(*A, 3));
+  PetscCall(MatSetType(*A, type));
+  IDRSCallAllreduce(&n, &N, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
+  PetscCall(PetscMalloc3(N + 64, &columns, n, &inside, n, &outside));
+  PetscCallMPI(MPI_Scan(&n, &end, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  begin = end - n;
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt count = Columns(pattern, N, row, columns);
+
+    inside[row - begin]  = PetscMin(count, n);
+    outside[row - begin] = PetscMin(count, N - n);
+  }
+  PetscCall(MatSeqAIJSetPreallocation(*A, 0, inside));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 0, inside, 0, outside));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt count = Columns(pattern, N, row, columns);
+
+    for (PetscInt l = 0; l < count; l++) {
+      value = Number(50, (uint64_t)row * 64 + (uint64_t)l);
+      if (columns[l] >= 0 && columns[l] < N) PetscCall(MatSetValues(*A, 1, &row, 1, &columns[l], &value, ADD_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscFree3(columns, inside, outside));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries without a pattern */
+static inline PetscErrorCode Fill(Vec x, uint64_t sequence)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGetArrayWrite(x, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = Number(sequence, (uint64_t)i);
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All entries of a vector, on all processes */
+static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
+{
+  VecScatter scatter;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToAll(u, &scatter, all));
+  PetscCall(VecScatterBegin(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = A u against the rows of A in long double, component by component; all is u gathered */
+static inline PetscErrorCode CheckRows(Mat A, Vec all, Vec x, const char what[])
+{
+  const PetscScalar *uarray, *xarray, *values;
+  const PetscInt    *columns;
+  PetscInt           begin, end, count;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetArrayRead(all, &uarray));
+  PetscCall(VecGetArrayRead(x, &xarray));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    Wide        sum  = 0;
+    long double size = 0;
+
+    PetscCall(MatGetRow(A, row, &count, &columns, &values));
+    for (PetscInt l = 0; l < count; l++) {
+      sum += (Wide)values[l] * (Wide)uarray[columns[l]];
+      size += WideAbs((Wide)values[l]) * WideAbs((Wide)uarray[columns[l]]);
+    }
+    PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
+    PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (count + 8) * (long double)PETSC_MACHINE_EPSILON * size), "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, count, (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
+  }
+  PetscCall(VecRestoreArrayRead(x, &xarray));
+  PetscCall(VecRestoreArrayRead(all, &uarray));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode CheckProduct(Mat A, Vec u, Vec x, const char what[])
+{
+  Vec all;
+
+  PetscFunctionBeginUser;
+  PetscCall(GatherCreate(u, &all));
+  PetscCall(CheckRows(A, all, x, what));
+  PetscCall(VecDestroy(&all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

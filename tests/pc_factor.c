@@ -1,0 +1,231 @@
+static char help[] = "MATSOLVERPETSCIDRS as users of preconditioners see it: in PCILU, PCLU, PCBJACOBI and PCASM, beside PETSc's own package with the same options; with\n\
+several solvers, transposed, with many right-hand sides, and with values and patterns that change.\n\n";
+
+#include "systems.h"
+
+static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0", "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm", "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill", "-pc_type lu", "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_fill", "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1", "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu", "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu", "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
+#define SETUPS   PETSC_STATIC_ARRAY_LENGTH(setups)
+#define ONE_ONLY 5 /* those before are for one process */
+
+/* A preconditioner with options of its own, and this package */
+static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], const char package[], KSP *ksp)
+{
+  PetscOptions options;
+  char         string[512];
+  PC           pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(string, sizeof(string), "%s -pc_factor_mat_solver_type %s -sub_pc_factor_mat_solver_type %s", setup, package, package));
+  PetscCall(PetscOptionsCreate(&options));
+  PetscCall(PetscOptionsInsertString(options, string));
+  PetscCall(PetscOptionsPush(options));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
+  PetscCall(KSPSetTolerances(*ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscCall(KSPSetUp(*ksp));
+  PetscCall(KSPSetUpOnBlocks(*ksp));
+  PetscCall(PetscOptionsPop());
+  PetscCall(PetscOptionsDestroy(&options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseCreate(Vec like, PetscInt columns, Mat *B)
+{
+  PetscInt  n, N;
+  PetscBool sequential, parallel;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(like, &n));
+  PetscCall(VecGetSize(like, &N));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &sequential));
+  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPICUDA, &parallel));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, N, columns));
+  PetscCall(MatSetType(*B, sequential || parallel ? "densecuda" : MATDENSE));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allowed)
+{
+  PetscReal error, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(y, NORM_2, &size));
+  PetscCall(VecAXPY(x, -1.0, y));
+  PetscCall(VecNorm(x, NORM_2, &error));
+  PetscCall(ComplainIf(!(error <= allowed * size), "%s: %g from PETSc's, of %g", what, (double)error, (double)size));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Applications, transposed ones, and applications to columns are PETSc's */
+static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP theirs, Vec b)
+{
+  const PetscInt columns = 5;
+  PC             mine, other;
+  Vec            x, y;
+  Mat            B, X;
+  char           name[256];
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ours, &mine));
+  PetscCall(KSPGetPC(theirs, &other));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  PetscCall(PCApply(mine, b, x));
+  PetscCall(PCApply(other, b, y));
+  PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+  PetscCall(PCApplyTranspose(mine, b, x));
+  PetscCall(PCApplyTranspose(other, b, y));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, transposed", what));
+  PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+  PetscCall(DenseCreate(b, columns, &B));
+  PetscCall(DenseCreate(b, columns, &X));
+  for (PetscInt c = 0; c < columns; c++) {
+    PetscCall(VecCopy(b, x));
+    PetscCall(VecShift(x, (PetscReal)c));
+    PetscCall(ColumnSet(B, c, x));
+  }
+  PetscCall(PCMatApply(mine, B, X));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, columns", what));
+  for (PetscInt c = 0; c < columns; c++) {
+    PetscCall(ColumnGet(B, c, x));
+    PetscCall(PCApply(other, x, y));
+    PetscCall(ColumnGet(X, c, x));
+    PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+  }
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&B));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves converge, in about as many iterations as with PETSc's package */
+static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b)
+{
+  PetscInt its[2];
+  Vec      x;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(KSPSolve(theirs, b, x));
+  PetscCall(KSPGetIterationNumber(theirs, &its[1]));
+  PetscCall(KSPSolve(ours, b, x));
+  PetscCall(CheckConverged(what, ours, b, x));
+  PetscCall(KSPGetIterationNumber(ours, &its[0]));
+  PetscCall(ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, what, its[0], its[1]));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestSolvers(void)
+{
+  const char *const types[] = {KSPGMRES, KSPIDRS, KSPBCGS};
+  PetscMPIInt       size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t is = size > 1 ? ONE_ONLY : 0; is < SETUPS; is++) {
+    for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+      Mat  A;
+      Vec  b;
+      KSP  ours, theirs;
+      char what[256];
+
+      PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
+      PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSCIDRS, &ours));
+      PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSC, &theirs));
+      for (PetscInt change = 0; change < 3; change++) {
+        if (change == 1) PetscCall(MatScale(A, 2.0));
+        if (change == 2) {
+          PetscInt begin, end;
+
+          PetscCall(MatGetOwnershipRange(A, &begin, &end));
+          PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+          if (end - begin > 5) PetscCall(MatSetValue(A, begin, begin + 4, -0.5, INSERT_VALUES));
+          PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+          PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        }
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], change == 0 ? "first values" : (change == 1 ? "other values" : "another pattern")));
+        PetscCall(CompareSolves(what, ours, theirs, b));
+        if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
+      }
+      PetscCall(KSPDestroy(&theirs));
+      PetscCall(KSPDestroy(&ours));
+      PetscCall(VecDestroy(&b));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("preconditioners"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A zero pivot ends a solve as with PETSc's package */
+static PetscErrorCode TestFailure(void)
+{
+  KSPConvergedReason reasons[2];
+  PCFailedReason     failures[2];
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 2; l++) {
+    const PetscInt zero = 3;
+    Mat            A;
+    Vec            b, x;
+    KSP            ksp;
+    PC             pc;
+    PetscInt       begin, end;
+
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.2, LAYOUT_EVEN, &A, &b));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    for (PetscInt row = begin; row < end; row++) {
+      const PetscInt columns[] = {row - 1, row + 1, row - 9, row + 9};
+
+      if (row != zero) continue;
+      PetscCall(MatSetValue(A, row, row, 0.0, INSERT_VALUES));
+      for (PetscInt c = 0; c < 4; c++) {
+        if (columns[c] >= 0 && columns[c] < 81) PetscCall(MatSetValue(A, row, columns[c], 0.0, INSERT_VALUES));
+      }
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(SolverWith(A, KSPGMRES, "-pc_type bjacobi -sub_pc_type ilu", l ? MATSOLVERPETSC : MATSOLVERPETSCIDRS, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reasons[l]));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCGetFailedReason(pc, &failures[l]));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(ComplainIf(reasons[0] != reasons[1] || reasons[0] >= 0, "zero pivot: reason %d, with PETSc's package %d", (int)reasons[0], (int)reasons[1]));
+  PetscCall(ComplainIf(failures[0] != failures[1], "zero pivot: PC fails by %d, with PETSc's package %d", (int)failures[0], (int)failures[1]));
+  PetscCall(Verdict("zero pivot"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestSolvers());
+  PetscCall(TestFailure());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+
+TEST*/

@@ -1,0 +1,354 @@
+static char help[] = "KSPMatSolve() with KSPIDRS: many right-hand sides at the same time. Every column is held to its own system, and to KSPSolve().\n\n";
+
+#include "columns.h"
+
+/* All kinds of right-hand sides, numbers of columns, preconditioners and widths: every column is solved */
+static PetscErrorCode TestSolved(Mat A)
+{
+  const PetscInt    counts[] = {1, 2, 3, 4, 8, 16, 17}, widths[] = {16, 5};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR, PCASM};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      KSP ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+      PetscCall(KSPSetPCSide(ksp, (is + ipc) % 3 == 2 ? PC_LEFT : PC_RIGHT));
+      for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(counts); ic++) {
+        const BlockKind kind  = (BlockKind)((is + ipc + ic) % BLOCKS);
+        const PetscInt  width = widths[(ipc + ic) % 2];
+        char            what[256];
+        Mat             B, X;
+
+        PetscCall(BlockCreate(A, counts[ic], &B));
+        PetscCall(BlockSet(A, kind, B));
+        PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
+        PetscCall(KSPIDRSSetWidth(ksp, width));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is], pctypes[ipc], counts[ic], width, BlockKinds[kind]));
+        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+        PetscCall(MatDestroy(&B));
+        PetscCall(MatDestroy(&X));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(Verdict("every column is solved"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define COLUMNS 8
+
+/* The history of each column is that of KSPSolve(), to rounding in the first cycles; with a width of 1 to the bit, and so is the solution */
+static PetscErrorCode TestHistories(Mat A)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  static History    alone;
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      for (PetscInt width = 1; width <= COLUMNS; width += COLUMNS - 1) {
+        const PetscInt *its;
+        PetscReal      *norms;
+        PetscInt        length, at = 0;
+        char            what[128];
+        KSP             ksp, single;
+        Mat             B, X;
+        Vec             b, x, y;
+
+        PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+        PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &single));
+        PetscCall(BlockCreate(A, COLUMNS, &B));
+        PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+        PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+        PetscCall(MatCreateVecs(A, &x, &b));
+        PetscCall(VecDuplicate(x, &y));
+        PetscCall(PetscMalloc1(COLUMNS * MAX_HISTORY, &norms));
+        PetscCall(KSPSetResidualHistory(ksp, norms, COLUMNS * MAX_HISTORY, PETSC_FALSE));
+        PetscCall(KSPIDRSSetWidth(ksp, width));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
+        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+        for (PetscInt j = 0; j < COLUMNS; j++) {
+          const PetscInt certain = PetscMin(2 * (sizes[is] + 1), its[j]);
+          PetscBool      equal;
+
+          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", column %" PetscInt_FMT, sizes[is], pctypes[ipc], width, j));
+          PetscCall(ColumnGet(B, j, b));
+          PetscCall(SolveHistory(single, b, x, &alone));
+          PetscCall(ComplainIf(PetscAbsInt(alone.length - 1 - its[j]) > (width == 1 ? 0 : 1 + its[j] / 10), "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " by KSPSolve()", what, its[j], alone.length - 1));
+          PetscCall(ComplainIf(at + its[j] + 1 > length, "%s: the history is too short", what));
+          for (PetscInt i = 0; i <= certain && i < alone.length; i++)
+            PetscCall(
+              ComplainIf(!(PetscAbsReal(norms[at + i] - alone.norms[i]) <= (width == 1 ? 0.0 : 100 * PETSC_SQRT_MACHINE_EPSILON) * alone.norms[0]), "%s: norm %" PetscInt_FMT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i], (double)alone.norms[i]));
+          PetscCall(ColumnGet(X, j, y));
+          PetscCall(VecEqual(x, y, &equal));
+          PetscCall(ComplainIf(width == 1 && !equal, "%s: not the solution of KSPSolve()", what));
+          at += its[j] + 1;
+        }
+        PetscCall(ComplainIf(at != length, "%" PetscInt_FMT " norms instead of %" PetscInt_FMT, length, at));
+        PetscCall(PetscFree(norms));
+        PetscCall(VecDestroy(&b));
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&y));
+        PetscCall(MatDestroy(&B));
+        PetscCall(MatDestroy(&X));
+        PetscCall(KSPDestroy(&single));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(Verdict("histories beside those of KSPSolve()"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column that is zero, a NaN, or slow, and one that does not converge, change no other one to the bit */
+static PetscErrorCode TestIndependent(Mat A)
+{
+  const PetscInt    special = 2, widths[] = {COLUMNS, 3};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  Vec               b, x, y;
+  Mat               B, X, Y;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (PetscInt i = 0; i < 4; i++) {
+      KSP ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], pctypes[i % 2], &ksp));
+      PetscCall(KSPIDRSSetWidth(ksp, widths[i / 2]));
+      PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+      PetscCall(KSPMatSolve(ksp, B, X));
+      for (PetscInt kind = 0; kind < 3; kind++) {
+        const KSPConvergedReason *reasons;
+        KSPConvergedReason        reason;
+
+        if (kind == 0) PetscCall(VecSet(b, 0.0));
+        if (kind == 1) PetscCall(VecSet(b, (PetscScalar)NAN));
+        if (kind == 2) PetscCall(BlockColumn(BLOCK_POINTS, special, b));
+        PetscCall(ColumnSet(B, special, b));
+        PetscCall(KSPMatSolve(ksp, B, Y));
+        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0, "s = %" PetscInt_FMT ", kind %" PetscInt_FMT ": %s, special column %s", sizes[is], kind, KSPConvergedReasons[reason], KSPConvergedReasons[reasons[special]]));
+        for (PetscInt j = 0; j < COLUMNS; j++) {
+          PetscBool equal;
+
+          if (j == special) continue;
+          PetscCall(ColumnGet(X, j, x));
+          PetscCall(ColumnGet(Y, j, y));
+          PetscCall(VecEqual(x, y, &equal));
+          PetscCall(ComplainIf(!equal, "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT ": column %" PetscInt_FMT " has changed", sizes[is], pctypes[i % 2], widths[i / 2], kind, j));
+        }
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&Y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(Verdict("columns do not depend on each other"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How often the passes and the reduction have been called so far */
+static PetscErrorCode CountCalls(PetscInt *passes, PetscInt *reductions)
+{
+  const char *const names[] = {"IDRSCombine", "IDRSProject", "IDRSUpdate", "IDRSAdvance", "IDRSReduce"};
+
+  PetscFunctionBeginUser;
+  *passes = 0;
+  for (PetscInt i = 0; i < 5; i++) {
+    PetscEventPerfInfo info;
+    PetscLogEvent      event;
+
+    PetscCall(PetscLogEventGetId(names[i], &event));
+    PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
+    if (i < 4) *passes += info.count;
+    else *reductions = info.count;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Equal columns make as many calls of passes, and reductions, as one: but for those of the norms of b - A x, of which each column has two */
+static PetscErrorCode TestCalls(Mat A)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      PetscInt passes[3], reductions[3], all[2];
+      KSP      ksp;
+      Mat      B, X;
+      Vec      b, x;
+
+      PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0)); /* each has a projection of its own */
+      PetscCall(BlockCreate(A, COLUMNS, &B));
+      PetscCall(BlockSet(A, BLOCK_EQUAL, B));
+      PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+      PetscCall(MatCreateVecs(A, &x, &b));
+      PetscCall(ColumnGet(B, 0, b));
+      PetscCall(CountCalls(&passes[0], &reductions[0]));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPIDRSGetCounts(ksp, NULL, &all[0], NULL, NULL));
+      PetscCall(CountCalls(&passes[1], &reductions[1]));
+      PetscCall(KSPMatSolve(ksp, B, X));
+      PetscCall(KSPIDRSGetCounts(ksp, NULL, &all[1], NULL, NULL));
+      PetscCall(CountCalls(&passes[2], &reductions[2]));
+      /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
+      PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1), "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
+      PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1 + COLUMNS, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
+      PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 * COLUMNS, "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
+      PetscCall(VecDestroy(&b));
+      PetscCall(VecDestroy(&x));
+      PetscCall(MatDestroy(&B));
+      PetscCall(MatDestroy(&X));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(Verdict("passes and reductions of many columns are those of one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Nonzero guesses, batches, transposes, breakdowns, and limits on the iterations */
+static PetscErrorCode TestOutcomes(Mat A, Mat At)
+{
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscInt                  n, total[2];
+  KSP                       ksp;
+  Mat                       B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_SCALE, B));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock("from a guess", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock("from the solution", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(its[j] > 0, "from the solution: %" PetscInt_FMT " iterations", its[j]));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+  PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, NULL, NULL));
+  PetscCall(ComplainIf(n != 2, "the last batch has %" PetscInt_FMT " columns", n));
+  PetscCall(KSPSetMatSolveBatchSize(ksp, PETSC_DECIDE));
+  PetscCall(KSPGetTotalIterations(ksp, &total[0]));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPGetTotalIterations(ksp, &total[1]));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, &its, NULL));
+  for (PetscInt j = 0; j < n; j++) total[0] += its[j];
+  PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" PetscInt_FMT ", and should be %" PetscInt_FMT, total[1], total[0]));
+  for (PetscInt limit = 1; limit < 12; limit += 2) {
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("a limit", ksp, A, B, X, PETSC_FALSE));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
+    for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT, limit, KSPConvergedReasons[reasons[j]], its[j]));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
+    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at, with the same diagonal */
+    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("guesses, batches, limits, the transpose"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A diagonal matrix with few values: columns break down, or are solved, in the midst of a cycle, at different times */
+static PetscScalar Few(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 + i % 5 : 0.0;
+}
+
+/* Columns that end in the start, restart, or go on beside others */
+static PetscErrorCode TestRestarts(void)
+{
+  Entry *const entries[] = {Few, Skew, Identity};
+  Mat          A, B, X;
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
+    PetscCall(MatCreateEntries(entries[i], 60, PETSC_FALSE, &A));
+    PetscCall(BlockCreate(A, 17, &B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    for (size_t is = 0; is < SIZES; is++) {
+      for (PetscInt kind = 0; kind < BLOCKS; kind++) {
+        char what[128];
+        KSP  ksp;
+
+        PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+        PetscCall(BlockSet(A, (BlockKind)kind, B));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" PetscInt_FMT ", %s", (int)i, sizes[is], BlockKinds[kind]));
+        PetscCall(CheckBlock(what, ksp, A, B, X, (PetscBool)(entries[i] != Skew)));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("columns that break down beside others"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat A, matrices[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(PetscLogDefaultBegin()); /* to count calls */
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
+  PetscCall(TestSolved(A));
+  PetscCall(TestHistories(A));
+  PetscCall(TestIndependent(A));
+  PetscCall(TestCalls(A));
+  PetscCall(TestOutcomes(matrices[0], matrices[1]));
+  PetscCall(TestRestarts());
+  for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+  # cuda with back ends of the products, on several processes with MPI between them; matvecs of PETSc may add up in another order from run to run
+  test:
+    suffix: cuda
+    requires: cuda
+    nsize: {{1 2}}
+    args: -mat_type aijcusparse -ksp_idrs_implementation {{auto vec}}
+    output_file: output/use_columns_1.out
+
+TEST*/

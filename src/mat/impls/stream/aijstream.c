@@ -445,8 +445,8 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamSetDevice_Private - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the matrix */
-PetscErrorCode MatStreamSetDevice_Private(Mat A, const IDRSStreamDeviceOps *ops, void *device)
+/* IDRSStreamMatSetDevice - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the matrix */
+PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, void *device)
 {
   PetscFunctionBegin;
   PetscCall(MatStreamReset_Private(A));

@@ -84,10 +84,17 @@ static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueRuns(const IDRSGroup *group, const char *why[])
+static PetscErrorCode QueueRuns(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBeginUser;
   *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QueueHalo(IDRSWork work, PetscBool *halo)
+{
+  PetscFunctionBeginUser;
+  *halo = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -161,6 +168,7 @@ static const IDRSQueueOps queue = {
   .name    = "emulated",
   .depth   = 2,
   .runs    = QueueRuns,
+  .halo    = QueueHalo,
   .begin   = QueueBegin,
   .launch  = QueueLaunch,
   .collect = QueueCollect,
@@ -183,7 +191,8 @@ static PetscErrorCode Attach(KSP ksp, PetscInt stopevery)
   for (PetscInt i = 0; i < idrs->slots; i++) {
     IDRSWork work = idrs->slot[i].work;
 
-    work->passes = &passes;
+    work->passes    = &passes;
+    work->alldevice = PETSC_TRUE;
     PetscCall(PetscFree(devices[i].storage));
     PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &devices[i].storage));
     devices[i].work      = work;

@@ -133,7 +133,7 @@ test: $(PLUGIN)
 advise: $(PLUGIN) $(BUILD)/tutorials/advise
 	@MPIEXEC='$(MPIEXEC)' ADVISE_PROGRAM='$(BUILD)/tutorials/advise' ADVISE_PLUGIN='$(PLUGIN)' ADVISE_USAGE='make advise MATRIX=file [RHS=file] [RANKS=processes] [OPTIONS="-ksp_rtol 1e-6 ..."]' tools/advise $(if $(MATRIX),'$(MATRIX)') $(if $(RHS),'$(RHS)') $(if $(RANKS),-n '$(RANKS)') $(OPTIONS)
 
-bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve columns)
+bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve columns stream)
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/run $(BUILD)
 
 scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers

@@ -6,6 +6,8 @@ and counts the runs that reported convergence, and among them those whose true r
   -solvers a,b:4,c     methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
   -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several processes)\n\
   -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
+  -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of six kinds: random solutions, points, sines, nearly equal ones, equal ones,\n\
+                       some of them zero; each column counts as a run\n\
   -wrong factor        a run is wrong if its true residual is above this factor times the tolerance (default 1.1)\n\
   -verbose             print a line for every run that did not converge or is wrong\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
@@ -91,6 +93,106 @@ static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char wh
   PetscFunctionReturn(0);
 }
 
+/* Columns of a block: what Run() takes, nearly equal ones, equal ones, some of them zero */
+static const char *const blocks[] = {"solutions", "points", "sines", "nearly equal", "equal", "some zero"};
+#define BLOCKS 6
+
+static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt columns, Vec b)
+{
+  PetscInt begin, end, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  PetscCall(VecGetSize(b, &N));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscReal value = PetscSinReal(1.0 + (1.7 + (which == 0 || which == 2 || which == 5 ? 0.11 * (PetscReal)j : 0.0)) * (PetscReal)i);
+
+    if (which == 1) value = i == (N / columns) * j ? 1.0 : 0.0;
+    if (which == 3) value += 1e-3 * PetscCosReal((PetscReal)(j + 1) * (PetscReal)i);
+    if (which == 5 && j % 3 == 1) value = 0.0;
+    PetscCall(VecSetValue(b, i, value, INSERT_VALUES));
+  }
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  if (which == 0) {
+    Vec x;
+
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(VecCopy(b, x));
+    PetscCall(MatMult(A, x, b));
+    PetscCall(VecDestroy(&x));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* RunBlock - Solves for so many right-hand sides at once, and counts what becomes of each */
+static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns, PetscReal factor, const char what[], PetscBool verbose, Tally *tally)
+{
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscErrorCode (*results)(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
+  PetscReal      rtol;
+  PetscLogDouble start, end;
+  PetscInt       n;
+  Mat            B, X;
+  Vec            b, x, r;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPIDRSGetColumnResults_C", &results));
+  PetscCheck(results, PETSC_COMM_WORLD, PETSC_ERR_USER, "-columns is for idrs");
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, PETSC_DETERMINE, columns, NULL, &B));
+  for (PetscInt j = 0; j < columns; j++) {
+    Vec column;
+
+    PetscCall(BlockColumn(A, which, j, columns, b));
+    PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+    PetscCall(VecCopy(b, column));
+    PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+  }
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(PetscTime(&start));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(PetscTime(&end));
+  tally->seconds += (PetscReal)(end - start);
+  PetscCall((*results)(ksp, NULL, &reasons, &its, NULL));
+  PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
+  for (PetscInt j = 0; j < columns; j++) {
+    PetscReal rnorm, bnorm;
+    PetscBool wrong;
+    Vec       column;
+
+    PetscCall(BlockColumn(A, which, j, columns, b));
+    PetscCall(MatDenseGetColumnVecRead(X, j, &column));
+    PetscCall(VecCopy(column, x));
+    PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
+    PetscCall(MatMult(A, x, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &rnorm));
+    PetscCall(VecNorm(b, NORM_2, &bnorm));
+    wrong = (PetscBool)(reasons[j] > 0 && !(rnorm <= factor * rtol * bnorm));
+    tally->runs++;
+    tally->matvecs += its[j];
+    if (reasons[j] > 0) tally->converged++;
+    if (wrong) tally->wrong++;
+    if (reasons[j] < 0 && reasons[j] != KSP_DIVERGED_ITS) tally->broken++;
+    if (verbose && (wrong || reasons[j] < 0)) {
+      PetscCall(Progress(PETSC_COMM_WORLD, NULL));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s, %s, column %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what, blocks[which], j, columns, KSPConvergedReasons[reasons[j]], its[j], (double)(rnorm / bnorm)));
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(0);
+}
+
 /* CanSetUp - Tells whether the preconditioner can be set up; runs where it cannot are left out */
 static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
 {
@@ -108,7 +210,7 @@ static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[], PetscInt seeds, PetscReal factor, PetscBool verbose, Tally *tally)
+static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[], PetscInt seeds, PetscInt ncolumns, const PetscInt columns[], PetscReal factor, PetscBool verbose, Tally *tally)
 {
   Vec b;
 
@@ -129,7 +231,13 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
     PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, 5000));
     PetscCall(KSPSetFromOptions(ksp));
     PetscCall(CanSetUp(ksp, &can));
-    for (PetscInt side = 0; can && side < 3; side++) {
+    for (PetscInt i = 0; can && i < ncolumns * BLOCKS; i++) {
+      char what[256];
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solver, name, pcs[ipc]));
+      PetscCall(RunBlock(ksp, A, i % BLOCKS, columns[i / BLOCKS], factor, what, verbose, tally));
+    }
+    for (PetscInt side = 0; can && !ncolumns && side < 3; side++) {
       PetscCall(RightHandSide(A, side, b));
       for (PetscInt seed = 0; seed < (idrs ? seeds : 1); seed++) {
         char what[256], value[16];
@@ -199,15 +307,17 @@ int main(int argc, char **argv)
 {
   char     *names[MAX_NAMES], *solvers[MAX_NAMES], *pcs[MAX_NAMES], directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
   PetscInt  count, methods, npcs;
-  PetscInt  seeds   = 1;
+  PetscInt  seeds = 1, ncolumns = MAX_NAMES, columns[MAX_NAMES];
   PetscReal factor  = 1.1;
-  PetscBool verbose = PETSC_FALSE;
+  PetscBool verbose = PETSC_FALSE, blocked;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscLogDefaultBegin());
   PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seeds", &seeds, NULL));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &blocked));
+  if (!blocked) ncolumns = 0;
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-wrong", &factor, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
   PetscCall(GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
@@ -237,7 +347,7 @@ int main(int argc, char **argv)
         PetscCall(Progress(PETSC_COMM_WORLD, text));
         PetscCall(MatCreateProblem(PETSC_COMM_WORLD, names[i], &A));
         if (!A) PetscCall(MatLoadNamed(directory, names[i], &A));
-        PetscCall(RunAll(A, names[i], solvers[m], parts[0], npcs, pcs, seeds, factor, verbose, &tally));
+        PetscCall(RunAll(A, names[i], solvers[m], parts[0], npcs, pcs, seeds, ncolumns, columns, factor, verbose, &tally));
         PetscCall(MatDestroy(&A));
       }
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));

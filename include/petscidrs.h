@@ -74,6 +74,11 @@ PETSC_EXTERN const char *const KSPIDRSCommunications[];
 
   Level: intermediate
 
+  Note:
+  Right-hand sides that are solved at the same time take products with several columns, which read the operator once. These are by the same product; with
+  `KSP_IDRS_PRODUCT_AUTO` also on the arrays of `MATAIJ` on the host, and of `MATAIJCUSPARSE` where one column by itself takes `MatMult()`. With
+  `KSP_IDRS_PRODUCT_MAT` each column takes a `MatMult()`.
+
 .seealso: `KSPIDRS`, `KSPIDRSSetProduct()`, `KSPIDRSGetProduct()`
 E*/
 typedef enum {

@@ -3,13 +3,14 @@ does nothing once it has stopped. Solves agree with those in lockstep, at every 
 
 #include "../src/ksp/impls/idrs/idrsimpl.h"
 #include <petscidrs/private/idrsworkimpl.h>
-#include "harness.h"
+#include "columns.h"
 
-#define RESULTS     8
-#define MAX_HISTORY 2000
+#define RESULTS   8
+#define MAX_NORMS 2000
 
-/* What a device has in its memory */
+/* What a device has in its memory, for one right-hand side */
 typedef struct {
+  IDRSWork     work;
   PetscScalar *storage;
   PetscBool    stopped;
   PetscReal    rnorm;
@@ -21,28 +22,43 @@ typedef struct {
   } results[RESULTS]; /* copied to the host by the pass after a projection */
 } Device;
 
-static Device             device;
+static Device             devices[IDRS_MAX_WIDTH];
 static const IDRSPassOps *host; /* the back end that the device is made of */
 static IDRSPassOps        passes;
+
+static Device *GetDevice(IDRSWork work)
+{
+  for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) {
+    if (devices[i].work == work) return &devices[i];
+  }
+  return NULL;
+}
 
 /* Runs a pass of the host on the scalars of the device, unless that has stopped */
 static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const IDRSGroup *, const IDRSStep *), const IDRSStep *step)
 {
-  IDRSWork work = group->work[0];
-
   PetscFunctionBeginUser;
-  if (work->ondevice && device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  if (work->ondevice) IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
-  PetscCall((*pass)(group, step));
-  IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork      work   = group->work[i];
+    const Device *device = GetDevice(work);
+
+    if (work->ondevice && device->stopped) continue;
+    if (work->ondevice) IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
+    PetscCall((*pass)(IDRSAlone(work), step));
+    IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void CopyResult(IDRSWork work)
+static void CopyResults(const IDRSGroup *group)
 {
-  if (!work->ondevice) return;
-  device.results[device.projections % RESULTS].rnorm   = device.rnorm;
-  device.results[device.projections % RESULTS].stopped = device.stopped;
+  for (PetscInt i = 0; i < group->count; i++) {
+    Device *device = GetDevice(group->work[i]);
+
+    if (!group->work[i]->ondevice) continue;
+    device->results[device->projections % RESULTS].rnorm   = device->rnorm;
+    device->results[device->projections % RESULTS].stopped = device->stopped;
+  }
 }
 
 static PetscErrorCode Combine(const IDRSGroup *group, const IDRSStep *step)
@@ -55,7 +71,7 @@ static PetscErrorCode Combine(const IDRSGroup *group, const IDRSStep *step)
 static PetscErrorCode Update(const IDRSGroup *group, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  CopyResult(group->work[0]);
+  CopyResults(group);
   PetscCall(Run(group, host->update, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -63,75 +79,88 @@ static PetscErrorCode Update(const IDRSGroup *group, const IDRSStep *step)
 static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
 {
   PetscFunctionBeginUser;
-  CopyResult(group->work[0]);
+  CopyResults(group);
   PetscCall(Run(group, host->advance, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueRuns(const IDRSGroup *group, const char *why[])
+static PetscErrorCode QueueRuns(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBeginUser;
   *why = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode QueueHalo(IDRSWork work, PetscBool *halo)
+{
+  PetscFunctionBeginUser;
+  *halo = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The host's own scalars are no use to it from now on */
 static PetscErrorCode QueueBegin(IDRSWork work)
 {
+  Device *device = GetDevice(work);
+
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(device.storage, work->storage, IDRS_STORAGE(work->s)));
+  PetscCall(PetscArraycpy(device->storage, work->storage, IDRS_STORAGE(work->s)));
   for (PetscInt i = 0; i < IDRS_STORAGE(work->s); i++) work->storage[i] = NAN;
-  device.stopped = PETSC_FALSE;
+  device->stopped = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether the recurrence goes on, from sums over all processes */
-static PetscBool Continue(IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
+static PetscBool Continue(Device *device, IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const PetscInt  s = scalars->s;
   const PetscBool y = (PetscBool)(step->start || step->k == s);
   PetscReal       rr;
 
-  device.rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step->unreported || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step->unreported || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
   for (PetscInt j = 0; j < IDRS_SUMS(s, y); j++) {
     if (!(PetscAbsScalar(scalars->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || step->unreported)) return PETSC_FALSE;
   }
-  if (step->unreported && !(device.rnorm > bounds->low && device.rnorm < bounds->high)) return PETSC_FALSE;
-  if (device.stopevery && device.projections % device.stopevery == 0) return PETSC_FALSE;
+  if (step->unreported && !(device->rnorm > bounds->low && device->rnorm < bounds->high)) return PETSC_FALSE;
+  if (device->stopevery && device->projections % device->stopevery == 0) return PETSC_FALSE;
   return IDRSScalarsContinue(scalars, step->k, step->start, bounds->cosine, &rr);
 }
 
-static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep step[], const IDRSBounds bounds[])
+static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  IDRSWork work = group->work[0];
-
   PetscFunctionBeginUser;
-  device.projections++;
-  if (device.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSScalarsSetPointers(&work->scalars, work->s, device.storage);
-  work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
-  PetscCall((*host->project)(group, step));
-  IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step)), MPIU_SCALAR, MPIU_SUM, work->comm);
-  device.stopped = (PetscBool)!Continue(&work->scalars, step, bounds);
-  if (device.stopped) device.stops++;
-  IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work   = group->work[i];
+    Device  *device = GetDevice(work);
+
+    device->projections++;
+    if (device->stopped) continue;
+    IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
+    work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
+    PetscCall((*host->project)(IDRSAlone(work), &steps[i]));
+    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])), MPIU_SCALAR, MPIU_SUM, work->comm);
+    device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);
+    if (device->stopped) device->stops++;
+    IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode QueueCollect(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
-  const PetscInt place = (device.projections - (work->inflight - 1)) % RESULTS;
+  const Device  *device = GetDevice(work);
+  const PetscInt place  = (device->projections - (work->inflight - 1)) % RESULTS;
 
   PetscFunctionBeginUser;
-  *rnorm   = device.results[place].rnorm;
-  *stopped = device.results[place].stopped;
+  *rnorm   = device->results[place].rnorm;
+  *stopped = device->results[place].stopped;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode QueueEnd(IDRSWork work)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(work->storage, device.storage, IDRS_STORAGE(work->s)));
+  PetscCall(PetscArraycpy(work->storage, GetDevice(work)->storage, IDRS_STORAGE(work->s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,31 +168,39 @@ static const IDRSQueueOps queue = {
   .name    = "emulated",
   .depth   = 2,
   .runs    = QueueRuns,
+  .halo    = QueueHalo,
   .begin   = QueueBegin,
   .launch  = QueueLaunch,
   .collect = QueueCollect,
   .end     = QueueEnd,
 };
 
-/* From now on the solver, which has been set up, works with the device */
-static PetscErrorCode Attach(KSP ksp)
+/* From now on the solver, which has been set up, works with a device */
+static PetscErrorCode Attach(KSP ksp, PetscInt stopevery)
 {
-  IDRSWork work = ((KSP_IDRS *)ksp->data)->col->work;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBeginUser;
-  host           = work->passes;
+  if (idrs->slot[0].work->passes != &passes) host = idrs->slot[0].work->passes;
   passes         = *host;
   passes.device  = PETSC_TRUE;
   passes.combine = Combine;
   passes.update  = Update;
   passes.advance = Advance;
   for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
-  work->passes = &passes;
-  PetscCall(PetscFree(device.storage));
-  PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device.storage));
-  device.stops = 0;
-  /* Matvecs in vain may meet a column that nothing was written to: those of a device begin as zeros */
-  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
+  for (PetscInt i = 0; i < idrs->slots; i++) {
+    IDRSWork work = idrs->slot[i].work;
+
+    work->passes    = &passes;
+    work->alldevice = PETSC_TRUE;
+    PetscCall(PetscFree(devices[i].storage));
+    PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &devices[i].storage));
+    devices[i].work      = work;
+    devices[i].stops     = 0;
+    devices[i].stopevery = stopevery;
+    /* Matvecs in vain may meet a column that nothing was written to: those of a device begin as zeros */
+    for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,7 +240,7 @@ typedef struct {
 typedef struct {
   KSPConvergedReason reason;
   PetscInt           its, products, length, stops;
-  PetscReal          norm, norms[MAX_HISTORY];
+  PetscReal          norm, norms[MAX_NORMS];
 } Outcome;
 
 static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
@@ -233,11 +270,10 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
   if (set->norm == NORM_OFF) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
   if (set->norm == NORM_CHECK_LATE) PetscCall(KSPSetCheckNormIteration(ksp, 40));
   if (monitored) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
-  PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_NORMS, PETSC_TRUE));
   PetscCall(KSPSetUp(ksp));
-  PetscCall(Attach(ksp));
-  device.stopevery = stopevery;
-  op->failat       = failat ? op->made + failat : 0;
+  PetscCall(Attach(ksp, stopevery));
+  op->failat = failat ? op->made + failat : 0;
   if (failat) {
     PetscCall(Listen());
     ierr = KSPSolve(ksp, b, x);
@@ -247,8 +283,8 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
     PetscCall(KSPReset(ksp));
     PetscCall(KSPSetOperators(ksp, shell, op->A));
     PetscCall(KSPSetUp(ksp));
-    PetscCall(Attach(ksp));
-    PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+    PetscCall(Attach(ksp, stopevery));
+    PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_NORMS, PETSC_TRUE));
   }
   PetscCall(VecSet(x, 0.0));
   PetscCall(KSPSolve(ksp, b, x));
@@ -257,7 +293,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt st
   PetscCall(KSPIDRSGetCounts(ksp, &out->products, NULL, NULL, NULL));
   PetscCall(KSPGetResidualHistory(ksp, &norms, &out->length));
   PetscCall(PetscArraycpy(out->norms, norms, out->length));
-  out->stops = device.stops;
+  out->stops = devices[0].stops;
   PetscCall(VecDuplicate(b, &r));
   PetscCall(MatMult(op->A, x, r));
   PetscCall(VecAYPX(r, -1.0, b));
@@ -298,9 +334,55 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Many right-hand sides, ahead of devices of which each stops at other steps, as in lockstep: every column solved, with the same iterations but for rounding */
+static PetscErrorCode TestColumns(Mat A)
+{
+  const PetscInt    shadow[] = {1, 2, 4, 8}, stops[] = {0, 5, 3}, widths[] = {16, 3};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  Mat               B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, 7, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadow); is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      for (PetscInt i = 0; i < 2 * BLOCKS; i++) {
+        const PetscInt *its;
+        PetscInt        expected[7], total = 0;
+        char            what[128];
+        KSP             ksp;
+
+        PetscCall(SolverCreate(A, shadow[is], pctypes[ipc], &ksp));
+        PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+        PetscCall(KSPIDRSSetWidth(ksp, widths[i % 2]));
+        PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+        PetscCall(PetscArraycpy(expected, its, 7));
+        PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+        for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(stops); stop++) {
+          PetscCall(Attach(ksp, stops[stop]));
+          PetscCall(KSPMatSolve(ksp, B, X));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, width %" PetscInt_FMT ", stops %" PetscInt_FMT, shadow[is], pctypes[ipc], BlockKinds[i / 2], widths[i % 2], stops[stop]));
+          PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+          PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+          for (PetscInt j = 0; j < 7; j++) PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, in lockstep %" PetscInt_FMT, what, j, its[j], expected[j]));
+          for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) total += devices[j].stops;
+        }
+        PetscCall(ComplainIf(!total, "no device has stopped"));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("many right-hand sides ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  const PetscInt m = 20, N = m * m, sizes[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
+  const PetscInt m = 20, N = m * m, lengths[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
   PetscInt       begin, end, n;
   Operator       op = {0};
   Mat            shell;
@@ -330,10 +412,10 @@ int main(int argc, char **argv)
   PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, &op, &shell));
   PetscCall(MatShellSetOperation(shell, MATOP_MULT, (void (*)(void))Product));
 
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(lengths); is++) {
     for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
       for (PetscInt i = 0; i < 3 * 2 * 3 * 4; i++) {
-        const Setting set = {.s = sizes[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
+        const Setting set = {.s = lengths[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
 
         if (set.norm != NORM_DEFAULT && set.norm != NORM_CHECK_LATE && set.max_it > 100) continue;
         PetscCall(Solve(&set, PETSC_TRUE, 0, 0, &op, shell, b, x, &lockstep));
@@ -349,7 +431,8 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(Verdict("ahead"));
-  PetscCall(PetscFree(device.storage));
+  PetscCall(TestColumns(op.A));
+  for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) PetscCall(PetscFree(devices[i].storage));
   PetscCall(MatDestroy(&shell));
   PetscCall(MatDestroy(&op.A));
   PetscCall(VecDestroy(&b));

@@ -32,6 +32,8 @@ static PetscErrorCode TestSetters(void)
       {KSPIDRSSetShadowSeed,  -1,  "-ksp_idrs_seed",         "-1" },
       {KSPIDRSSetMaxRestarts, -1,  "-ksp_idrs_max_restarts", "-1" },
       {KSPIDRSSetMaxRestarts, -17, "-ksp_idrs_max_restarts", "-17"},
+      {KSPIDRSSetWidth,       0,   "-ksp_idrs_width",        "0"  },
+      {KSPIDRSSetWidth,       -2,  "-ksp_idrs_width",        "-2" },
     };
     const struct {
       PetscErrorCode (*set)(KSP, PetscReal);

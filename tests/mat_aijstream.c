@@ -25,7 +25,7 @@ static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
   PetscCall(MatSetFromOptions(*A));
   PetscCall(DeviceCreate(RANDOM, 100000, device));
   device->waits = PETSC_TRUE;
-  if (!gpu) PetscCall(MatStreamSetDevice_Private(*A, &deviceops, device));
+  if (!gpu) PetscCall(IDRSStreamMatSetDevice(*A, &deviceops, device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -411,6 +411,7 @@ static PetscErrorCode TestPivots(void)
 
         info.shifttype   = (PetscReal)types[it];
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
+        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes where rows have equal columns */
         PetscCall(HolesCreate(bs, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" PetscInt_FMT, MatFactorShiftTypes[types[it]], bs));
         PetscCall(Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONZERO || types[it] == MAT_SHIFT_POSITIVE_DEFINITE ? 1 : bs));
@@ -607,6 +608,7 @@ static PetscErrorCode TestBadInput(void)
   MatFactorInfo  info;
   Mat            A, T, F, B, X, R;
   PetscErrorCode ierr;
+  PetscBool      gpu;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
@@ -636,7 +638,11 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatAssemblyBegin(T, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(T, MAT_FINAL_ASSEMBLY));
   Refused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
-  PetscCall(MatLUFactorNumeric(F, A, &info)); /* another matrix of the old pattern */
+  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
+  if (gpu) Refused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
+  PetscCall(ToType(A, &R));
+  PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix of the old pattern */
+  PetscCall(MatDestroy(&R));
   PetscCall(MatDestroy(&F));
   PetscCall(MatDestroy(&T));
   info.usedt = 1.0;

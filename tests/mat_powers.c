@@ -136,7 +136,7 @@ static PetscErrorCode StreamedCreate(Mat A, PetscReal memory, Device *device, Ma
   device->waits = PETSC_TRUE;
   PetscCall(MatGetVecType(A, &type));
   PetscCall(PetscStrncmp(type, VECCUDA, 4, &cuda));
-  if (!cuda) PetscCall(MatStreamSetDevice_Private(*S, &deviceops, device));
+  if (!cuda) PetscCall(IDRSStreamMatSetDevice(*S, &deviceops, device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

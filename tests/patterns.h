@@ -164,14 +164,16 @@ static inline PetscErrorCode CheckRows(Mat A, Vec all, Vec x, const char what[])
   for (PetscInt row = begin; row < end; row++) {
     Wide        sum  = 0;
     long double size = 0;
+    PetscInt    terms;
 
     PetscCall(MatGetRow(A, row, &count, &columns, &values));
+    terms = count; /* which MatRestoreRow() takes away */
     for (PetscInt l = 0; l < count; l++) {
       sum += (Wide)values[l] * (Wide)uarray[columns[l]];
       size += WideAbs((Wide)values[l]) * WideAbs((Wide)uarray[columns[l]]);
     }
     PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
-    PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (count + 8) * (long double)PETSC_MACHINE_EPSILON * size), "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, count, (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
+    PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (terms + 8) * (long double)PETSC_MACHINE_EPSILON * size), "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, terms, (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
   }
   PetscCall(VecRestoreArrayRead(x, &xarray));
   PetscCall(VecRestoreArrayRead(all, &uarray));

@@ -5,12 +5,12 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO};
+static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16};
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
 {
-  PetscInt              s, seed, restarts;
+  PetscInt              s, seed, restarts, width;
   KSPIDRSImplementation back;
   KSPIDRSCommunication  communication;
   KSPIDRSProduct        product;
@@ -26,6 +26,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetCommunication(ksp, &communication));
   PetscCall(KSPIDRSGetProduct(ksp, &product));
   PetscCall(KSPIDRSGetRun(ksp, &run));
+  PetscCall(KSPIDRSGetWidth(ksp, &width));
   values[0] = (PetscReal)s;
   values[1] = (PetscReal)seed;
   values[2] = (PetscReal)restarts;
@@ -33,6 +34,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   values[6] = (PetscReal)communication;
   values[7] = (PetscReal)product;
   values[8] = (PetscReal)run;
+  values[9] = (PetscReal)width;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -59,6 +61,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
   PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+  PetscCall(KSPIDRSSetWidth(ksp, right ? 5 : 50));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

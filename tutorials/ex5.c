@@ -5,7 +5,8 @@ static char help[] = "Many right-hand sides: the ocean circulation under the mea
 /*
    Solves A x_j = b_j for all columns of a file
 
-     1. with KSPMatSolve(), which solves column by column for methods without a block variant, such as idrs;
+     1. with KSPMatSolve(): idrs solves many columns at the same time, with products that read A once and one reduction for all of them, and others
+        such as bcgs column by column;
      2. in a loop with KSPSolve(), from zero;
      3. in a loop, from the solution of the previous column, which is a good guess if the columns change little.
 
@@ -15,7 +16,7 @@ static char help[] = "Many right-hand sides: the ocean circulation under the mea
        ./ex5 -f matrices/stommel4.mtx.gz -b matrices/stommel4_b.mtx.gz -dll_append path/libpetscidrs.so -ksp_type idrs -pc_type ilu
 
    Options that matter:
-     -ksp_idrs_s 8                          the method
+     -ksp_idrs_s 1 -ksp_idrs_width 8        the method: with many columns a small s is best; so many columns at the same time
      -pc_type ilu -pc_factor_levels 3       with many right-hand sides an expensive set-up pays
      -ksp_rtol 1e-6                         also with the guesses of 3. relative to b, not to the first residual
      -vec_type cuda -mat_type aijcusparse   everything on a GPU

@@ -159,6 +159,26 @@ static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* w = x w, entry by entry. In 3.26 VecPointwiseMult() of VECCUDA in place takes what the GPU has of w, even where the host has newer entries, as after MatMult() of a MATAIJ: w goes there first */
+static inline PetscErrorCode IDRSVecMultiply(Vec w, Vec x)
+{
+#if PetscDefined(HAVE_CUDA)
+  const PetscScalar *array;
+  PetscBool          cuda;
+#endif
+
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda) {
+    PetscCall(VecGetArrayReadAndMemType(w, &array, NULL));
+    PetscCall(VecRestoreArrayReadAndMemType(w, &array));
+  }
+#endif
+  PetscCall(VecPointwiseMult(w, x, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Options of PCFactor for matrices on a GPU came with 3.22 */
 #if PETSC_VERSION_LT(3, 22, 0)
   #define IDRSFactorOnHost(info) PETSC_FALSE

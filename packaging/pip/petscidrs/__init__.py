@@ -118,6 +118,13 @@ def counts(ksp):
     return Counts(*[number.value for number in numbers])
 
 
+def column_results(ksp):
+    """Reason, iterations and residual norm of each right-hand side of the last KSPMatSolve(), KSPIDRSGetColumnResults()"""
+    n, reasons, its, norms = _int()(), ctypes.POINTER(ctypes.c_int)(), ctypes.POINTER(_int())(), ctypes.POINTER(_real())()
+    _call('KSPIDRSGetColumnResults', ksp, ctypes.byref(n), ctypes.byref(reasons), ctypes.byref(its), ctypes.byref(norms))
+    return [(reasons[j], its[j], norms[j]) for j in range(n.value)]
+
+
 def set_poly_roots(pc, roots):
     """Roots of the residual polynomial of PC type poly, complex or real numbers, PCPolySetRoots()"""
     roots = [complex(root) for root in roots]

@@ -63,19 +63,17 @@ static __device__ __forceinline__ void IDRSParcelSend(IDRSParcel *parcel, PetscS
   }
 }
 
-static __device__ __forceinline__ IDRSParcel IDRSParcelLoad(const IDRSParcel *parcel)
+/* Asks for a parcel, or does not: a load without a branch, so that those of other parcels are under way, too */
+static __device__ __forceinline__ void IDRSParcelLoadIf(bool ask, const IDRSParcel *from, IDRSParcel *parcel)
 {
-  IDRSParcel loaded;
-
 #pragma unroll
   for (int k = 0; k < IDRS_PARTS; k++) {
 #if PetscDefined(USE_REAL_SINGLE)
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(loaded.part[k]) : "l"(&parcel->part[k]) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u32 %0, [%1];\n\t}" : "+r"(parcel->part[k]) : "l"(&from->part[k]), "r"((unsigned int)ask) : "memory");
 #else
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(loaded.part[k]) : "l"(&parcel->part[k]) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u64 %0, [%1];\n\t}" : "+l"(parcel->part[k]) : "l"(&from->part[k]), "r"((unsigned int)ask) : "memory");
 #endif
   }
-  return loaded;
 }
 
 static __device__ __forceinline__ bool IDRSParcelHasCome(const IDRSParcel &parcel)

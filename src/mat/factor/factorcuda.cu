@@ -11,6 +11,9 @@
 
 #define IDRS_COPY_THREADS 256
 
+/* Columns that are solved for at once, at most */
+#define IDRS_FACTOR_COLUMNS 16
+
 /* A direction of a solve: two triangles. What the kernel is given, and which entries of the pattern the values are */
 typedef struct {
   PetscBool ready, current; /* it is there, and has the values of the last numeric phase */
@@ -291,13 +294,14 @@ static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
-  numeric->n     = device->pattern.n;
-  numeric->bs    = device->pattern.bs;
-  numeric->i     = device->pattern.i;
-  numeric->j     = device->pattern.j;
-  numeric->right = device->pattern.right;
-  numeric->a     = device->values;
-  numeric->order = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
+  numeric->n       = device->pattern.n;
+  numeric->bs      = device->pattern.bs;
+  numeric->entries = factor->pattern.i[factor->pattern.n];
+  numeric->i       = device->pattern.i;
+  numeric->j       = device->pattern.j;
+  numeric->right   = device->pattern.right;
+  numeric->a       = device->values;
+  numeric->order   = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -331,8 +335,11 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   cudaStream_t    stream;
   unsigned int    grid;
   const auto      kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
+  PetscBool       ongpu;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &ongpu));
+  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, and that of the symbolic phase was of type %s", MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSNumericSetUp(factor));

@@ -20,7 +20,7 @@ typedef struct {
 } IDRSPivotCounts;
 
 typedef struct {
-  PetscInt         n, bs;
+  PetscInt         n, bs, entries; /* entries: of the pattern */
   const PetscInt  *i, *j, *right, *order;
   PetscScalar     *a; /* blocks of the pattern, which hold those of the matrix, and diagonal blocks behind them */
   PetscScalar     *pivots;
@@ -56,7 +56,7 @@ static __device__ __forceinline__ PetscInt IDRSFindBlock(const IDRSNumeric &F, P
 {
   PetscInt low = F.i[i], high = F.i[i + 1];
 
-  if (column == i) return F.i[F.n] + i;
+  if (column == i) return F.entries + i;
   while (low < high) {
     const PetscInt middle = low + (high - low) / 2;
 
@@ -66,19 +66,40 @@ static __device__ __forceinline__ PetscInt IDRSFindBlock(const IDRSNumeric &F, P
   return low < F.i[i + 1] && F.j[low] == column ? low : -1;
 }
 
-/* A'_ij -= A'_ik U_kj for all j of row k, A'_ik being block p */
-template <bool BLOCKS>
-static __device__ __forceinline__ void IDRSEliminate(const IDRSNumeric &F, PetscInt i, PetscInt k, PetscInt p)
+/* A number of A'_ij that A'_ik U_kj is subtracted from: block q of row k, row and column in the block, and the block of A'_ij, or negative */
+typedef struct {
+  PetscInt q, place;
+  int      r, c;
+} IDRSTarget;
+
+static __device__ __forceinline__ IDRSTarget IDRSFindTarget(const IDRSNumeric &F, PetscInt bs, PetscInt i, PetscInt first, PetscInt t)
 {
-  const PetscInt bs = BLOCKS ? F.bs : 1, first = F.right[k], entries = (F.i[k + 1] - first) * bs * bs;
+  IDRSTarget target;
 
-  for (PetscInt t = threadIdx.x % IDRS_WARP; t < entries; t += IDRS_WARP) {
-    const PetscInt q = first + t / (bs * bs), r = t % (bs * bs) / bs, c = t % bs, place = IDRSFindBlock(F, i, F.j[q]);
-    PetscScalar    sum = 0.0;
+  target.q     = first + t / (bs * bs);
+  target.r     = (int)(t % (bs * bs) / bs);
+  target.c     = (int)(t % bs);
+  target.place = IDRSFindBlock(F, i, F.j[target.q]);
+  return target;
+}
 
-    if (place < 0) continue;
-    for (PetscInt s = 0; s < bs; s++) sum += F.a[(p * bs + r) * bs + s] * F.a[(q * bs + s) * bs + c];
-    F.a[(place * bs + r) * bs + c] -= sum;
+/* A'_ij -= A'_ik U_kj for all j of row k, A'_ik being block p. What a lane begins with is looked up before row k is waited for */
+template <bool BLOCKS>
+static __device__ __forceinline__ void IDRSEliminate(const IDRSNumeric &F, PetscInt i, PetscInt p, bool *lost)
+{
+  const PetscInt bs = BLOCKS ? F.bs : 1, k = F.j[p], first = F.right[k], count = (F.i[k + 1] - first) * bs * bs;
+  PetscInt       t      = threadIdx.x % IDRS_WARP;
+  IDRSTarget     target = {0, -1, 0, 0};
+
+  if (t < count) target = IDRSFindTarget(F, bs, i, first, t);
+  IDRSAwaitRow(F.done + k, F.phase, lost);
+  for (; t < count; t += IDRS_WARP) {
+    PetscScalar sum = 0.0;
+
+    if (t >= IDRS_WARP) target = IDRSFindTarget(F, bs, i, first, t);
+    if (target.place < 0) continue;
+    for (PetscInt s = 0; s < bs; s++) sum += F.a[(p * bs + target.r) * bs + s] * F.a[(target.q * bs + s) * bs + target.c];
+    F.a[(target.place * bs + target.r) * bs + target.c] -= sum;
   }
   __syncwarp();
 }
@@ -88,7 +109,7 @@ static __device__ __forceinline__ PetscReal IDRSAbsoluteSum(const IDRSNumeric &F
 {
   PetscReal sum = 0.0;
 
-  for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP) sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.i[F.n] + F.j[p]] : F.a[p]);
+  for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP) sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.entries + F.j[p]] : F.a[p]);
 #pragma unroll
   for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
   return sum;
@@ -135,15 +156,12 @@ static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel
 
   for (PetscInt place = (blockIdx.x * IDRS_NUMERIC_THREADS + threadIdx.x) / IDRS_WARP; place < F.n; place += warps) {
     const PetscInt     i = F.order[place], bs = BLOCKS ? F.bs : 1;
-    PetscScalar *const D   = F.a + (F.i[F.n] + i) * bs * bs;
+    PetscScalar *const D   = F.a + (F.entries + i) * bs * bs;
     PetscReal          sum = 0.0;
 
     if (!BLOCKS && F.rule.shift != 0.0 && threadIdx.x % IDRS_WARP == 0) *D += F.rule.shift;
     __syncwarp();
-    for (PetscInt p = F.i[i]; p < F.right[i]; p++) {
-      IDRSAwaitRow(F.done + F.j[p], F.phase, &lost);
-      IDRSEliminate<BLOCKS>(F, i, F.j[p], p);
-    }
+    for (PetscInt p = F.i[i]; p < F.right[i]; p++) IDRSEliminate<BLOCKS>(F, i, p, &lost);
     if (!BLOCKS && IDRSPivotNeedsSum(&F.rule)) {
       sum = IDRSAbsoluteSum(F, i);
       if (threadIdx.x % IDRS_WARP == 0) F.sums[i] = sum;

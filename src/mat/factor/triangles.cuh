@@ -13,8 +13,8 @@
 #include "exchange.cuh"
 
 /* Threads of a block, blocks of a multiprocessor, at most, and entries that a lane waits for at once */
-#define IDRS_TRIANGLE_THREADS 256
-#define IDRS_TRIANGLE_BLOCKS  2
+#define IDRS_TRIANGLE_THREADS 512
+#define IDRS_TRIANGLE_BLOCKS  1
 #define IDRS_TRIANGLE_ATONCE  4
 
 typedef struct {
@@ -35,51 +35,66 @@ typedef struct {
   int               *lost;               /* on the host */
 } IDRSTriangles;
 
-/* By a warp: the lanes get the parcels that they ask for */
+/* By a warp: the lanes get the parcels that they want. None is asked for again once it has come: too many loads hold up those that others wait for */
 template <int count>
 static __device__ __forceinline__ void IDRSAwait(const IDRSParcel *const from[count], const bool wanted[count], IDRSParcel parcel[count], bool *lost)
 {
   unsigned int polls = *lost ? 1 : IDRS_EXCHANGE_POLLS;
-  bool         all;
+  bool         missing;
 
+#pragma unroll
+  for (int l = 0; l < count; l++) IDRSParcelClear(parcel + l);
   do {
 #pragma unroll
-    for (int l = 0; l < count; l++) parcel[l] = IDRSParcelLoad(from[l]);
-    all = true;
+    for (int l = 0; l < count; l++) IDRSParcelLoadIf(wanted[l] & !IDRSParcelHasCome(parcel[l]), from[l], parcel + l);
+    missing = false;
 #pragma unroll
-    for (int l = 0; l < count; l++) all = all & (!wanted[l] | IDRSParcelHasCome(parcel[l]));
-    polls--;
-  } while (!IDRSWarpAll(all) && polls);
-  if (!polls) *lost = !IDRSWarpAll(all) || *lost;
+    for (int l = 0; l < count; l++) missing = missing | (wanted[l] & !IDRSParcelHasCome(parcel[l]));
+  } while (!IDRSWarpAll(!missing) && --polls);
+  if (!polls) *lost = true;
 }
 
-/* By a warp: the part of this lane of a row, sum over j of A_ij x_j; r: row of the block row at this place */
+/* Entries of a row that a lane waits for at once */
+typedef struct {
+  const IDRSParcel *from[IDRS_TRIANGLE_ATONCE];
+  PetscScalar       value[IDRS_TRIANGLE_ATONCE];
+  bool              wanted[IDRS_TRIANGLE_ATONCE];
+} IDRSBatch;
+
+/* Those from element e on, which count all rows of the blocks, of the block row that begins with this entry; r: row of the block row */
+template <bool BLOCKS>
+static __device__ __forceinline__ void IDRSBatchLoad(const IDRSStage &stage, int bs, int width, PetscInt first, PetscInt e, PetscInt elements, int r, int column, IDRSBatch &batch)
+{
+#pragma unroll
+  for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
+    const PetscInt element = e + l * stage.lanes, p = first + (BLOCKS ? element / bs : element), s = BLOCKS ? element % bs : 0;
+
+    batch.wanted[l] = element < elements;
+    batch.value[l]  = batch.wanted[l] ? IDRSLoadConstant(stage.a + (BLOCKS ? ((size_t)p * bs + r) * bs + s : (size_t)p)) : (PetscScalar)0.0;
+    batch.from[l]   = batch.wanted[l] ? stage.x + ((size_t)stage.j[p] * (BLOCKS ? bs : 1) + s) * width + column : stage.x;
+  }
+}
+
+/* By a warp: the part of this lane of a row, sum over j of A_ij x_j. The next batch is read while this one is waited for */
 template <bool BLOCKS>
 static __device__ __forceinline__ PetscScalar IDRSStagePart(const IDRSStage &stage, int bs, int width, PetscInt place, int r, int column, int part, bool there, bool *lost)
 {
-  const PetscInt first    = stage.i[place];
+  const PetscInt first = stage.i[place], step = IDRS_TRIANGLE_ATONCE * stage.lanes;
   const PetscInt elements = there ? (stage.i[place + 1] - first) * (BLOCKS ? bs : 1) : 0;
   PetscScalar    sum      = 0.0;
+  IDRSBatch      batch, next;
 
-  for (PetscInt e = part; !IDRSWarpAll(e >= elements); e += IDRS_TRIANGLE_ATONCE * stage.lanes) {
-    const IDRSParcel *from[IDRS_TRIANGLE_ATONCE];
-    IDRSParcel        parcel[IDRS_TRIANGLE_ATONCE];
-    PetscScalar       value[IDRS_TRIANGLE_ATONCE];
-    bool              wanted[IDRS_TRIANGLE_ATONCE];
+  IDRSBatchLoad<BLOCKS>(stage, bs, width, first, part, elements, r, column, batch);
+  for (PetscInt e = part; !IDRSWarpAll(e >= elements); e += step) {
+    IDRSParcel parcel[IDRS_TRIANGLE_ATONCE];
 
+    IDRSBatchLoad<BLOCKS>(stage, bs, width, first, e + step, elements, r, column, next);
+    IDRSAwait<IDRS_TRIANGLE_ATONCE>(batch.from, batch.wanted, parcel, lost);
 #pragma unroll
     for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
-      const PetscInt element = e + l * stage.lanes, p = first + (BLOCKS ? element / bs : element), s = BLOCKS ? element % bs : 0;
-
-      wanted[l] = element < elements;
-      value[l]  = wanted[l] ? IDRSLoadConstant(stage.a + (BLOCKS ? ((size_t)p * bs + r) * bs + s : (size_t)p)) : (PetscScalar)0.0;
-      from[l]   = stage.x + (wanted[l] ? ((size_t)stage.j[p] * (BLOCKS ? bs : 1) + s) * width + column : 0);
+      if (batch.wanted[l]) sum += batch.value[l] * IDRSParcelScalar(parcel[l]);
     }
-    IDRSAwait<IDRS_TRIANGLE_ATONCE>(from, wanted, parcel, lost);
-#pragma unroll
-    for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
-      if (wanted[l]) sum += value[l] * IDRSParcelScalar(parcel[l]);
-    }
+    batch = next;
   }
   return sum;
 }

@@ -14,20 +14,31 @@ static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_CSR, &IDRS
 static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_Host};
 #endif
 
-/* IDRSMatHasUsualMult - Whether MatMult() is that of the type, which a user may have replaced */
+/* IDRSMatHasUsualMult - Whether MatMult() is that of the type, which a user may have replaced; for the types here */
 PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
 {
+  static const MatType types[]                                 = {MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE};
+  static void (*known[PETSC_STATIC_ARRAY_LENGTH(types)])(void) = {NULL};
   Mat like;
-  void (*mult)(void), (*expected)(void);
+  void (*mult)(void);
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &like));
-  PetscCall(MatSetSizes(like, 0, 0, 0, 0));
-  PetscCall(MatSetType(like, ((PetscObject)A)->type_name));
-  PetscCall(MatGetOperation(like, MATOP_MULT, &expected));
+  *usual = PETSC_FALSE;
   PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
-  PetscCall(MatDestroy(&like));
-  *usual = (PetscBool)(mult == expected);
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
+    PetscBool same;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, types[i], &same));
+    if (!same) continue;
+    if (!known[i]) {
+      PetscCall(MatCreate(PETSC_COMM_SELF, &like));
+      PetscCall(MatSetSizes(like, 0, 0, 0, 0));
+      PetscCall(MatSetType(like, types[i]));
+      PetscCall(MatGetOperation(like, MATOP_MULT, &known[i]));
+      PetscCall(MatDestroy(&like));
+    }
+    *usual = (PetscBool)(mult == known[i]);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -104,27 +115,26 @@ static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A^T as the operator of a product of its own, whose values are those of A: state is what they have now, product->state what they had */
+/*
+   A^T as the operator of a product of its own, whose values are those of A, which is in this state. It is made anew for new values: after MAT_REUSE_MATRIX a MATAIJCUSPARSE has
+   the old ones on the device, up to PETSc 3.26 at least
+*/
 static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product, const IDRSMatState *state)
 {
   IDRSProduct transposed = product->transposed;
-  Mat         At         = NULL;
+  Mat         At;
 
   PetscFunctionBegin;
   if (!transposed) {
     PetscCall(IDRSProductCreate(&transposed));
     product->transposed = transposed;
   }
-  if (transposed->A && transposed->of.id == state->id && transposed->of.pattern == state->pattern) {
-    if (transposed->of.values == state->values && transposed->kind == product->kind) PetscFunctionReturn(PETSC_SUCCESS);
-    At = transposed->A;
-    PetscCall(PetscObjectReference((PetscObject)At));
-  }
-  if (!At || transposed->of.values != state->values) PetscCall(MatTranspose(product->A, At ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &At));
-  transposed->of = *state;
+  if (transposed->A && transposed->of.id == state->id && transposed->of.pattern == state->pattern && transposed->of.values == state->values && transposed->kind == product->kind) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(product->A, "Several columns take the transpose of the operator as a matrix\n"));
+  PetscCall(MatTranspose(product->A, MAT_INITIAL_MATRIX, &At));
   PetscCall(IDRSProductSetMat(transposed, At, PETSC_FALSE, product->kind, NULL));
   PetscCall(MatDestroy(&At));
+  transposed->of = *state;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

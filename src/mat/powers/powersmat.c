@@ -10,7 +10,7 @@ static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, V
 
   PetscFunctionBegin;
   PetscCall(MatMult(powers->A, last, next));
-  if (powers->inverse) PetscCall(VecPointwiseMult(next, powers->inverse, next));
+  if (powers->inverse) PetscCall(IDRSVecMultiply(next, powers->inverse));
   if (j > 1 && mu != 0.0) PetscCall(VecAXPBYPCZ(next, -gamma * theta, -mu, gamma, last, before));
   else PetscCall(VecAXPBY(next, -gamma * theta, gamma, last));
   if (!y) PetscFunctionReturn(PETSC_SUCCESS);

@@ -39,14 +39,14 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve */
+/* KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too */
 PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   Mat       X, Y;
 
   PetscFunctionBegin;
-  if (count == 1 || !idrs->matapply) {
+  if (!idrs->matapply) {
     for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -777,6 +777,9 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   row is so long that the others would wait for it, and where rows have more than 12 entries in the mean and the matrix has no block size. `-ksp_view` shows the choice and the reason, and
   what the copy holds. A product that is set by name and cannot run is an error.
 
+  Right-hand sides that are solved at the same time take products with several columns, see `KSPIDRSProduct`. There, on a GPU, a matrix with long rows and a block size (`MatSetBlockSize()`,
+  `-mat_block_size`) whose pattern has dense blocks of that size has one column index for each block. `MATBAIJ` is no type for a GPU; `MatConvert()` to `MATAIJCUSPARSE` keeps its block size.
+
   The matvecs of verifications, reliable updates and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution does not depend on
   these kernels.
 

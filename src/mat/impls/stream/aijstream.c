@@ -282,7 +282,7 @@ PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
 
   PetscFunctionBegin;
   data->taken -= bytes;
-  if (data->stream) PetscCall(IDRSStreamSetLimit(data->stream, data->stream->limit + bytes));
+  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->stream->limit + bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -386,7 +386,8 @@ static PetscErrorCode FindDevice(Mat A)
   missing = exists ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   if (missing) PetscFunctionReturn(PETSC_SUCCESS);
-  Data(A)->ops = &IDRSStreamDevice_CUDA;
+  Data(A)->ops  = &IDRSStreamDevice_CUDA;
+  A->boundtocpu = PETSC_FALSE;
   PetscCall(MatSetVecType(A, VECCUDA));
 #endif
   (void)A;
@@ -436,13 +437,16 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   A->ops->multadd        = data->parent.multadd;
   A->ops->mult           = data->parent.mult;
   PetscCall(PetscFree(A->spptr));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */
+#endif
   PetscCall(MatSetVecType(A, VECSTANDARD));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamSetDevice_Private - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the matrix */
-PetscErrorCode MatStreamSetDevice_Private(Mat A, const IDRSStreamDeviceOps *ops, void *device)
+/* IDRSStreamMatSetDevice - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the matrix */
+PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, void *device)
 {
   PetscFunctionBegin;
   PetscCall(MatStreamReset_Private(A));

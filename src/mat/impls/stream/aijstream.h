@@ -58,4 +58,4 @@ PETSC_INTERN PetscErrorCode MatStreamGive_Private(Mat, size_t);
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
 
 /* For tests: products on another device */
-PETSC_EXTERN PetscErrorCode MatStreamSetDevice_Private(Mat, const IDRSStreamDeviceOps *, void *);
+PETSC_EXTERN PetscErrorCode IDRSStreamMatSetDevice(Mat, const IDRSStreamDeviceOps *, void *);

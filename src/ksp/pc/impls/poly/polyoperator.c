@@ -72,7 +72,7 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool tra
   PetscFunctionBegin;
   if (transpose) PetscCall(MatMultTranspose(op->A, z, t));
   else PetscCall(MatMult(op->A, z, t));
-  if (op->inverse) PetscCall(VecPointwiseMult(t, op->inverse, t));
+  if (op->inverse) PetscCall(IDRSVecMultiply(t, op->inverse));
   if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));

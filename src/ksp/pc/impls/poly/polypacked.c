@@ -188,7 +188,7 @@ static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse,
   copy->data     = packed;
   packed->single = (PetscBool)(copy->precision == PC_POLY_PRECISION_SINGLE);
   packed->unit   = unit;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &parallel, MATMPIAIJ, MATMPIAIJSTREAM, ""));
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &inner, &outer, &garray));
   if (inverse) PetscCall(VecGetArrayRead(inverse, &d));
   PetscCall(PCPolyPackInner(packed, inner, d, why, finite));

@@ -1,0 +1,99 @@
+static char help[] = "Reads a matrix into the memory of the host and solves with it on a GPU, in less memory of the GPU than it takes.\n\
+  -f file        the matrix, in Matrix Market or PETSc's binary format, plain or compressed with gzip\n\
+  -part 0.25     memory of the GPU for the matrix, as a part of its 12 bytes a nonzero\n\n";
+
+/*
+   A matrix of type aijstream stays in the memory of the host. Each of its products with vectors on the GPU sends it there in chunks of rows, but for those that the memory given with
+   -mat_stream_memory keeps there. So a solver should make few products with it for much progress:
+
+       ./ex13 -dll_append path/libpetscidrs.so -f matrix.mtx.gz -ksp_type idrs -pc_type poly -pc_poly_degree 16 -ksp_view
+
+   PCPOLY keeps a copy in few bits on the GPU, if that fits, and takes most products of an iteration from there; else it makes many products in one pass over the matrix.
+
+   Without a GPU the same program runs on the host, as with -mat_type aij.
+
+   Options that matter:
+     -part 0.25                    at most a quarter of the matrix on the GPU; -mat_stream_memory bytes sets it directly
+     -mat_stream_chunk 64e6        bytes of a chunk of rows: here it is a 50th of the matrix
+     -ksp_idrs_s 1                 fewer vectors, where these are what fills the memory of the GPU
+*/
+#include <petscksp.h>
+#include "linearsystem.h"
+
+/* Options that the command line does not set */
+static PetscErrorCode SetDefault(const char name[], PetscReal bytes)
+{
+  PetscBool set;
+  char      value[32];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsHasName(NULL, NULL, name, &set));
+  PetscCall(PetscSNPrintf(value, sizeof(value), "%.0f", (double)bytes));
+  if (!set) PetscCall(PetscOptionsSetValue(NULL, name, value));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  Mat                A;
+  Vec                b, x, r;
+  KSP                ksp;
+  KSPConvergedReason reason;
+  MatInfo            info;
+  PetscReal          part = 0.25, norm, bnorm;
+  PetscBool          loaded;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-part", &part, NULL));
+  PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, &loaded));
+  if (!loaded) {
+    PetscCall(PetscFinalize());
+    return 1;
+  }
+  PetscCall(VecDestroy(&b));
+
+  /* The matrix is converted where it is; its vectors are on the GPU from then on */
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_MAX, &info));
+  PetscCall(SetDefault("-mat_stream_memory", PetscMax(12.0 * part * info.nz_used, 1.0)));
+  PetscCall(SetDefault("-mat_stream_chunk", PetscMax(12.0 * info.nz_used / 50.0, 1.0)));
+  PetscCall(MatConvert(A, "aijstream", MAT_INPLACE_MATRIX, &A));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_type", "aijstream"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, b));
+  PetscCall(VecSet(x, 0.0));
+
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAXPY(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s, the residual is %s\n", reason > 0 ? "Converged" : "Not converged", norm <= 1.1e-8 * bnorm ? "small" : "large"));
+
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  # a residual of 1e-8 is below the attainable accuracy of single precision
+  test:
+    suffix: 1
+    requires: double
+    nsize: {{1 2}}
+    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz -ksp_type idrs -pc_type poly -pc_poly_degree {{8 16}} -part 0.9
+
+TEST*/

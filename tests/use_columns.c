@@ -104,17 +104,43 @@ static PetscErrorCode TestHistories(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A column that is zero, a NaN, or slow, and one that does not converge, change no other one to the bit */
-static PetscErrorCode TestIndependent(Mat A)
+/* Column j of X is that of Y to the bit. On a device, where the host reads norms some steps late, others may move a reliable update by a cycle: there it is a solution as well */
+static PetscErrorCode CheckUnchanged(Mat A, Mat B, Mat X, Mat Y, PetscInt j, const char what[])
 {
-  const PetscInt    special = 2, widths[] = {COLUMNS, 3};
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
-  Vec               b, x, y;
-  Mat               B, X, Y;
+  PetscReal rnorm, bnorm;
+  PetscBool device, equal;
+  Vec       b, x, y;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &y));
+  PetscCall(ColumnGet(X, j, x));
+  PetscCall(ColumnGet(Y, j, y));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
+  if (device) {
+    PetscCall(ColumnGet(B, j, b));
+    PetscCall(ResidualNorm(A, b, y, &rnorm, &bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s: column %" PetscInt_FMT " has a residual of %g", what, j, (double)(rnorm / bnorm)));
+  } else {
+    PetscCall(VecEqual(x, y, &equal));
+    PetscCall(ComplainIf(!equal, "%s: column %" PetscInt_FMT " has changed", what, j));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column that is zero, a NaN, or slow, and one that does not converge, change no other one */
+static PetscErrorCode TestIndependent(Mat A)
+{
+  const PetscInt    special = 2, widths[] = {COLUMNS, 3};
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  Vec               b;
+  Mat               B, X, Y;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
@@ -129,6 +155,7 @@ static PetscErrorCode TestIndependent(Mat A)
       for (PetscInt kind = 0; kind < 3; kind++) {
         const KSPConvergedReason *reasons;
         KSPConvergedReason        reason;
+        char                      what[128];
 
         if (kind == 0) PetscCall(VecSet(b, 0.0));
         if (kind == 1) PetscCall(VecSet(b, (PetscScalar)NAN));
@@ -138,14 +165,9 @@ static PetscErrorCode TestIndependent(Mat A)
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0, "s = %" PetscInt_FMT ", kind %" PetscInt_FMT ": %s, special column %s", sizes[is], kind, KSPConvergedReasons[reason], KSPConvergedReasons[reasons[special]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT, sizes[is], pctypes[i % 2], widths[i / 2], kind));
         for (PetscInt j = 0; j < COLUMNS; j++) {
-          PetscBool equal;
-
-          if (j == special) continue;
-          PetscCall(ColumnGet(X, j, x));
-          PetscCall(ColumnGet(Y, j, y));
-          PetscCall(VecEqual(x, y, &equal));
-          PetscCall(ComplainIf(!equal, "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT ": column %" PetscInt_FMT " has changed", sizes[is], pctypes[i % 2], widths[i / 2], kind, j));
+          if (j != special) PetscCall(CheckUnchanged(A, B, X, Y, j, what));
         }
       }
       PetscCall(KSPDestroy(&ksp));
@@ -155,8 +177,6 @@ static PetscErrorCode TestIndependent(Mat A)
   PetscCall(MatDestroy(&X));
   PetscCall(MatDestroy(&Y));
   PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
   PetscCall(Verdict("columns do not depend on each other"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,7 +214,9 @@ static PetscErrorCode TestCalls(Mat A)
       Vec      b, x;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0)); /* each has a projection of its own */
+      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));    /* each has a projection of its own */
+      PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several */
+      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
       PetscCall(BlockCreate(A, COLUMNS, &B));
       PetscCall(BlockSet(A, BLOCK_EQUAL, B));
       PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));

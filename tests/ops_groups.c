@@ -298,7 +298,7 @@ static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches, but one reduction, unless that is made of Vec calls */
+/* A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches of a pass, but one reduction, unless that is made of Vec calls, and one launch of the algebra behind it */
 static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, const Way *way)
 {
   const PetscInt width = problem->width, kinds = way->start && way->mixed && width > 1 ? 2 : 1;
@@ -327,10 +327,10 @@ static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, co
     PetscCall(Cycle(problem, &one, fates, &alone));
     expected = fates[i];
     PetscCall(CompareWorks(check, problem, i, &fate[i], &expected));
-    complete = (PetscBool)(complete && fate[i].last == problem->s);
+    complete = (PetscBool)(complete && fate[i].last == problem->s && i != way->stops && i != way->nan);
     if (!complete) continue;
     for (PetscInt k = 0; k <= problem->s; k++) {
-      PetscCall(Compare(count, problem, i, "number of kernels of step", k, PetscAbs(together.launches[k] - kinds * alone.launches[k]), 0.0));
+      PetscCall(Compare(count, problem, i, "number of kernels of step", k, together.launches[k] >= alone.launches[k] && together.launches[k] <= kinds * alone.launches[k] ? 0.0 : 1.0, 0.0));
       PetscCall(Compare(count, problem, i, "no kernel of step", k, problem->work[0]->passes->device && !alone.launches[k] ? 1.0 : 0.0, 0.0));
     }
     PetscCall(Compare(count, problem, i, "number of reductions", 0, PetscAbsReal((PetscReal)(together.reductions - alone.reductions)), 0.0));
@@ -370,8 +370,7 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
   }
   PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
   PetscCall(IDRSWorkConnect(IDRSAlone(problem->work[width]), communication, PETSC_FALSE));
-  /* MPI adds up many numbers in another order than few. A device takes few rows of one work one by one, and several works always in packs */
-  problem->exact = (PetscBool)(problem->work[0]->size < 3 && (!problem->work[0]->passes->device || n > 1000000));
+  problem->exact = (PetscBool)(problem->work[0]->size < 3); /* MPI adds up many numbers in another order than few */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

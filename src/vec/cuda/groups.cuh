@@ -72,25 +72,24 @@ static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k
 }
 
 /*
-   Calls launch(S, W, N, columns, coefficients, stream), which launches the kernel of a pass with these S, W and N: see IDRSDispatch() and IDRSMembers. Several columns are always taken in packs:
-   there are blocks enough, and the solver's vectors begin where packs may
+   Calls launch(S, W, N, columns, coefficients, stream), which launches the kernel of a pass with these S, W and N: see IDRSDispatch() and IDRSMembers. W is that of one column, so that
+   its sums are added up in the same order
 */
 template <typename L>
 static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt k, const IDRSColumn columns[], L &&launch)
 {
-  const PetscInt count   = group->count;
-  bool           aligned = true;
-  PetscErrorCode ierr    = PETSC_SUCCESS;
+  const PetscInt count  = group->count;
+  bool           packed = IDRSPacked((const IDRS_CUDA *)group->work[0]->data);
+  PetscErrorCode ierr   = PETSC_SUCCESS;
   cudaStream_t   stream;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
-    for (const PetscScalar *x : columns[i].x) aligned = aligned && IDRSAligned(x);
+    for (const PetscScalar *x : columns[i].x) packed = packed && IDRSAligned(x);
   }
-  PetscCheck(aligned || count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The vectors of a group do not all begin at multiples of %d bytes", IDRS_ACCESS_BYTES);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(group->work[0]->s, count > 1 || (aligned && IDRSPacked((const IDRS_CUDA *)group->work[0]->data)), [&](auto S, auto W) {
+  PetscCallCUDA(IDRSDispatch(group->work[0]->s, packed, [&](auto S, auto W) {
     auto members = [&](auto N) {
       IDRSHostCoefficients<S, N> fromhost = {};
 
@@ -99,7 +98,7 @@ static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt k, cons
     };
 
     if (count == 1) members(IDRSInt<1>());
-    else if constexpr (W == IDRS_PACK) members(IDRSInt<IDRS_MAX_WIDTH>());
+    else members(IDRSInt<IDRS_MAX_WIDTH>());
   }));
   PetscCall(ierr);
   PetscCall(PetscLogGpuTimeEnd());

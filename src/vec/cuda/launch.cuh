@@ -123,7 +123,7 @@ static inline bool IDRSAligned(const void *array)
 }
 
 /*
-   Whether the rows of one column can be taken in packs, if the arrays can. Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are
+   Whether rows can be taken in packs, if the arrays can, of one column or of several. Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are
    twice as large, gain by them all the same
 */
 static inline bool IDRSPacked(const IDRS_CUDA *cuda)

@@ -38,26 +38,28 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 /* Of vectors that are there, in so many columns */
 static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection projections[])
 {
-  const IDRS_CUDA *cuda    = projections[0].cuda;
-  bool             aligned = true;
+  const IDRS_CUDA *cuda   = projections[0].cuda;
+  bool             packed = IDRSPacked(cuda);
   IDRSProjected    columns[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     columns[i] = {projections[i].x, projections[i].y, projections[i].out, projections[i].algebra};
-    aligned    = aligned && IDRSAligned(projections[i].x) && IDRSAligned(projections[i].y);
+    packed     = packed && IDRSAligned(projections[i].x) && IDRSAligned(projections[i].y);
   }
-  PetscCheck(aligned || count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The vectors of a group do not all begin at multiples of %d bytes", IDRS_ACCESS_BYTES);
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
     auto          launch = [&](auto width, auto N) {
       (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
     };
+    auto members = [&](auto N) {
+      if (packed) launch(IDRSInt<W>(), N);
+      else launch(IDRSInt<1>(), N);
+    };
 
-    if (count > 1) launch(IDRSInt<W>(), IDRSInt<IDRS_MAX_WIDTH>());
-    else if (aligned && IDRSPacked(cuda)) launch(IDRSInt<W>(), IDRSInt<1>());
-    else launch(IDRSInt<1>(), IDRSInt<1>());
+    if (count == 1) members(IDRSInt<1>());
+    else members(IDRSInt<IDRS_MAX_WIDTH>());
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);

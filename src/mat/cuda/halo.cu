@@ -113,24 +113,34 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSHaloIsMutual - Whether each process to which another one sends sends to that one, too; the same on all of them. Collective */
-PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, PetscBool *mutual)
+/*
+   IDRSHaloIsMutual - Whether each process waits for something of every process to which it sends; the same on all of them. Collective. block: what is multiplied by the ghosts.
+   After MatZeroRows() columns may be left there without an entry: they come, but nobody waits for them
+*/
+PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, Mat block, PetscBool *mutual)
 {
   IDRSRankCount      nsends, nreceives;
   const PetscMPIInt *sends, *receives;
-  PetscMPIInt        size, different = 0, *places;
+  const PetscInt    *offset, *place, *i, *j;
+  PetscMPIInt        size, different = 0;
+  PetscInt           n;
+  PetscBool         *read, *waits, done;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(halo->comm, &size));
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, NULL, NULL));
-  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &receives, NULL, NULL, NULL));
-  PetscCall(PetscCalloc1(size, &places));
-  for (IDRSRankCount p = 0; p < nsends; p++) places[sends[p]]++;
-  for (IDRSRankCount p = 0; p < nreceives; p++) places[receives[p]]--;
-  for (PetscMPIInt p = 0; p < size; p++) {
-    if (places[p]) different = 1;
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &receives, &offset, &place, NULL));
+  PetscCall(PetscCalloc2(halo->room / IDRS_PARTS, &read, size, &waits));
+  PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  for (PetscInt p = 0; done && p < i[n]; p++) read[j[p]] = PETSC_TRUE;
+  PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  for (IDRSRankCount p = 0; p < nreceives; p++) {
+    for (PetscInt q = offset[p]; q < offset[p + 1]; q++) waits[receives[p]] = (PetscBool)(waits[receives[p]] || read[place[q]]);
   }
-  PetscCall(PetscFree(places));
+  for (IDRSRankCount p = 0; p < nsends; p++) {
+    if (!waits[sends[p]]) different = 1;
+  }
+  PetscCall(PetscFree2(read, waits));
   IDRSCallAllreduce(MPI_IN_PLACE, &different, 1, MPI_INT, MPI_MAX, halo->comm);
   *mutual = different ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);

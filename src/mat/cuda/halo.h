@@ -5,11 +5,12 @@
    Exchange e + 1 overwrites nothing that is still needed: a process sends it after the sums of matvec e have been added up over all processes, and a process gives its sums away after
    it has read its messages. Where a device has stopped, further matvecs may be launched without sums. Their results are not used, so a reader also takes a message of a later exchange.
 
-   Matvecs without sums between them need a halo in which each process to which one sends also sends to that one. Odd and even exchanges have memory of their own. A process sends exchange e + 2 after
+   Matvecs without sums between them need a halo in which a process waits for something of each process to which it sends. Odd and even exchanges have memory of their own. A process sends exchange e + 2 after
    its second kernel of matvec e + 1 has read the messages e + 1 of those processes, which they send after their second kernel of matvec e has read everything.
 */
 #pragma once
 
+#include <petscmat.h>
 #include <petscsf.h>
 #include "../../sys/peers/idrspeers.h"
 
@@ -37,7 +38,7 @@ typedef struct _n_IDRSHalo *IDRSHalo;
 
 PETSC_INTERN PetscErrorCode IDRSHaloCreate(MPI_Comm, PetscSF, PetscInt, IDRSHalo *);
 PETSC_INTERN PetscBool      IDRSHaloIsValid(IDRSHalo);
-PETSC_INTERN PetscErrorCode IDRSHaloIsMutual(IDRSHalo, PetscSF, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSHaloIsMutual(IDRSHalo, PetscSF, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSHaloNext(IDRSHalo, IDRSSends *);
 PETSC_INTERN IDRSGhosts     IDRSHaloGetGhosts(IDRSHalo);
 PETSC_INTERN PetscErrorCode IDRSHaloDestroy(IDRSHalo *);

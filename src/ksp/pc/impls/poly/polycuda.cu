@@ -155,13 +155,15 @@ static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A, PetscBool *
   PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
   const char *why;
   MPI_Comm    comm;
+  Mat         block;
 
   PetscFunctionBegin;
   *connected = PETSC_FALSE;
+  PetscCall(IDRSGetBlocks(A, NULL, &block));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
   PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
   if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, connected));
-  if (*connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, connected));
+  if (*connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, block, connected));
   PetscCall(PetscCommDestroy(&comm));
   packed->halo = *connected;
   PetscFunctionReturn(PETSC_SUCCESS);

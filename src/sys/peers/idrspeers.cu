@@ -27,6 +27,7 @@ typedef struct {
   uint32_t       exchanges[IDRS_CHANNELS]; /* how many there have been in each channel */
   uint64_t       taken;                    /* channels that solvers of this process have, a bit each */
   PetscBool      lost;                     /* an exchange was not made: channels may disagree about their number */
+  PetscBool      shared;                   /* some of these processes are on the same device */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
 } IDRSMailboxes;
@@ -179,7 +180,6 @@ static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *b
 /* Makes the mailboxes and maps them, on all processes or on none */
 static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscBool *opened)
 {
-  PetscBool    shared;
   IDRSPeers    peers = {};
   cudaStream_t stream;
 
@@ -200,8 +200,8 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
   PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
   boxes->lost = PETSC_FALSE;
-  PetscCall(IDRSDeviceShared(comm, &shared));
-  if (shared) IDRSPeersShared = true;
+  PetscCall(IDRSDeviceShared(comm, &boxes->shared));
+  if (boxes->shared) IDRSPeersShared = true;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,7 +228,7 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
   IDRSMailboxes *boxes;
-  PetscMPIInt    anew;
+  PetscMPIInt    states[2]; /* all begin anew; a process shares its device, in this communicator or in another one */
   PetscBool      node = PETSC_FALSE, opened = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -254,16 +254,17 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   }
   *why = boxes->why;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  anew = boxes->lost || !boxes->mailbox[boxes->rank] ? 1 : 0;
-  IDRSCallAllreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, comm);
-  if (anew) {
+  states[0] = boxes->lost || !boxes->mailbox[boxes->rank] ? 1 : 0;
+  states[1] = IDRSPeersShared ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
+  if (states[0]) {
     PetscCall(IDRSPeersOpen_Private(comm, boxes, &opened));
     if (!opened) {
       *why = boxes->why = "the GPUs cannot map each other's memory, or have none for the mailboxes";
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
-  if (automatic && IDRSPeersShared) *why = "processes share a GPU";
+  if (automatic && (states[1] || boxes->shared)) *why = "processes share a GPU";
   else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
   if (!*why && channel && *channel < 0) *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -288,8 +288,9 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
 }
 
 /*
-   IDRSPeersTakeShare - So much memory of this process, which others map; NULL where it cannot be had. Collective, and the same on all processes, which are connected. What
-   kernels have sent there before has come before all processes are here
+   IDRSPeersTakeShare - So much memory of this process, of zeros, which others map; NULL where it cannot be had. Collective, and the same on all processes, which are connected. What
+   kernels have sent there before has come before all processes are here, and goes: after 2^31 exchanges it would count as a later one. So a process must not send to another one before it has
+   heard from it
 */
 PetscErrorCode IDRSPeersTakeShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *newshare)
 {
@@ -312,7 +313,11 @@ PetscErrorCode IDRSPeersTakeShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *n
   for (PetscInt i = 0; i < boxes->shares && !share; i++) {
     if (usable >> i & 1) share = boxes->share[i];
   }
-  if (!share && boxes->shares < IDRS_SHARES) {
+  if (share) {
+    PetscCallCUDA(cudaMemsetAsync(share->memory[boxes->rank], 0, share->bytes, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    share->exchanges = 0;
+  } else if (boxes->shares < IDRS_SHARES) {
     share          = new _n_IDRSPeersShare();
     share->givenup = boxes->givenup;
     share->bytes   = (bytes / IDRS_SHARE_BYTES + 1) * IDRS_SHARE_BYTES;

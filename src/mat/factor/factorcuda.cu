@@ -506,7 +506,7 @@ static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirec
     PetscCall(IDRSFactorSolveColumns(factor, direction, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc, xhost ? rows : ldx));
     if (xhost) PetscCallCUDA(cudaMemcpy2DAsync(xc, ldx * sizeof(PetscScalar), staged, row, row, m, cudaMemcpyDeviceToHost, stream));
   }
-  if (xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
+  if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream)); /* the caller may change b next, which may be pinned and still on its way */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

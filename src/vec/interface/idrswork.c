@@ -227,6 +227,8 @@ typedef struct {
   PetscBool           halo;
 } IDRSConnection;
 
+static const char *const scattered = "matvecs take what they need of other processes by scatters, which pass through the hosts";
+
 /* Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it needs of other processes */
 static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo, IDRSConnection *connection)
 {
@@ -237,16 +239,17 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
   PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
   if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
   if (first->size > 1 && group->count == 1) PetscCall((*queue->halo)(first, &connection->halo));
-  if (needshalo && !connection->halo) connection->throughhost = "matvecs take what they need of other processes by scatters, which pass through the hosts";
+  if (needshalo && !connection->halo) connection->throughhost = scattered;
   else connection->queue = queue;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several processes, on devices of their own: mapped memory where all that travels goes that way; NCCL where the scatters do */
+/* Several processes, on devices of their own: mapped memory where all that travels goes that way, which products with several columns do not; NCCL where the scatters do */
 static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
+  if (group->count > 1) connection->throughhost = scattered;
+  else PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
   if (connection->throughhost && scatters) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

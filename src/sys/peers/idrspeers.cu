@@ -372,21 +372,20 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 }
 
 /*
-   IDRSPeersFinish - Returns a channel, before memory of the device is freed, which waits for all that is under way there. After an error these may be exchanges in
-   which no other process takes part any more: kernels do not wait for them from now on, and all processes begin anew the next time
+   IDRSPeersFinish - Returns a channel, if there is one, before memory of the device is freed, which waits for all that is under way there. After an error these may be exchanges in
+   which no other process takes part any more, those of a preconditioner, too: kernels do not wait for them from now on, and all processes begin anew the next time
 */
 PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool failed)
 {
   IDRSMailboxes *boxes;
 
   PetscFunctionBegin;
-  if (*channel < 0) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
-  if (failed) {
+  if (failed && boxes && boxes->givenup) {
     boxes->lost                     = PETSC_TRUE;
     *(volatile int *)boxes->givenup = 1;
   }
-  boxes->taken &= ~((uint64_t)1 << *channel);
+  if (*channel >= 0) boxes->taken &= ~((uint64_t)1 << *channel);
   *channel = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

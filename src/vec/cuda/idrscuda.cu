@@ -13,6 +13,7 @@
 */
 #include <atomic>
 #include "idrscudaimpl.cuh"
+#include "../../sys/device/timeout.h"
 #include "../../sys/nccl/idrsnccl.h"
 
 static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
@@ -162,15 +163,16 @@ static PetscErrorCode IDRSCreate_CUDA(const IDRSGroup *group, Vec like)
 
 static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
 {
-  IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
+  const PetscBool    failed = (PetscBool)(work->failed && work->queue != &IDRSQueue_Host); /* on the device sums may be under way */
+  IDRS_CUDA         *cuda   = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   if (cuda) {
     PetscCall(IDRSStream_CUDA(&stream));
-    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, work->failed));
-    PetscCall(IDRSNCCLFinish(work->comm, stream, (PetscBool)(work->failed && work->queue != &IDRSQueue_Host)));
+    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, failed));
+    PetscCall(IDRSNCCLFinish(work->comm, stream, failed));
   }
   PetscCall(IDRSColumnsDestroy(work->s, &work->G));
   PetscCall(IDRSColumnsDestroy(work->s, &work->U));
@@ -263,8 +265,11 @@ PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
 /* IDRSCheckOthers_CUDA - Called while the host has waited so long for what may depend on other processes: an error once they are not to be waited for any more */
 PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
 {
+  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
+
   PetscFunctionBegin;
   if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
+  else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE)); /* sums may be behind messages of a preconditioner, and NCCL cannot end before these */
   PetscCall(IDRSNCCLCheck(work->comm, seconds));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -383,6 +383,41 @@ static PetscErrorCode TestAIJ(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Factored in place it has other arrays, and is a MATSEQAIJ */
+static PetscErrorCode TestInPlace(void)
+{
+  Mat           A, B;
+  Vec           x, b;
+  IS            rows;
+  MatFactorInfo info;
+  PetscReal     norm, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, N, N, N, N));
+  PetscCall(MatSetType(A, MATSEQAIJSTREAM));
+  PetscCall(MatSeqAIJSetPreallocation(A, 7, NULL));
+  PetscCall(Fill(A, 3));
+  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 0.4));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, N, 0, 1, &rows));
+  PetscCall(ISSetPermutation(rows));
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 2.0;
+  PetscCall(MatLUFactor(A, rows, rows, &info));
+  PetscCall(MatSolve(A, b, x));
+  PetscCall(ResidualNorm(B, b, x, &norm, &size));
+  PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "factored in place: the residual is %g", (double)norm));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a factor in place"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Settings are copied, and views tell what was done */
 static PetscErrorCode TestSettings(void)
 {
@@ -493,6 +528,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", type, sizeof(type), NULL));
   PetscCall(PetscStrcmp(type, "cuda", &gpu));
   PetscCall(TestAIJ());
+  PetscCall(TestInPlace());
   PetscCall(TestChanges());
   PetscCall(TestSettings());
   PetscCall(TestPolynomial());

@@ -436,6 +436,7 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   A->ops->view           = data->parent.view;
   A->ops->multadd        = data->parent.multadd;
   A->ops->mult           = data->parent.mult;
+  A->ops->lufactor       = data->parent.lufactor;
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */
@@ -477,6 +478,15 @@ static PetscErrorCode MatConvert_SeqAIJStream_SeqAIJ(Mat A, MatType type, MatReu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
+static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(MatConvert_SeqAIJStream_SeqAIJ(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A));
+  PetscUseTypeMethod(A, lufactor, row, col, info);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
@@ -490,7 +500,8 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reus
   }
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatStreamBegin_Private(B, MATSEQAIJSTREAM));
-  B->ops->mult = MatMult_SeqAIJStream;
+  B->ops->mult     = MatMult_SeqAIJStream;
+  B->ops->lufactor = MatLUFactor_SeqAIJStream;
   for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
     PetscCall(PetscObjectQueryFunction((PetscObject)B, functions[f], &Data(B)->functions[f]));
     if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], others[f]));

@@ -110,6 +110,8 @@ typedef enum {
   SHIFT,
   DIAGONAL_SET,
   DIAGONAL_SCALE,
+  CONJUGATE,
+  REAL_PART,
   COPY,
   AXPY_SAME,
   AXPY_DIFFERENT,
@@ -122,13 +124,13 @@ typedef enum {
   ARRAY,
   OPERATIONS
 } Change;
-static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
+static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
 
 static PetscErrorCode Apply(Mat A, Change change)
 {
   PetscInt     begin, end, row = N / 2;
   Mat          B;
-  Vec          d;
+  Vec          d, e;
   PetscViewer  viewer;
   PetscBool    sequential;
   PetscScalar *a;
@@ -166,6 +168,12 @@ static PetscErrorCode Apply(Mat A, Change change)
   case DIAGONAL_SCALE:
     PetscCall(MatDiagonalScale(A, d, d));
     break;
+  case CONJUGATE:
+    PetscCall(MatConjugate(A));
+    break;
+  case REAL_PART:
+    PetscCall(MatRealPart(A));
+    break;
   case COPY:
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatScale(B, -3.0));
@@ -195,9 +203,11 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
     PetscCall(MatStoreValues(A));
     PetscCall(MatScale(A, 4.0));
+    PetscCall(VecDuplicate(d, &e));
+    PetscCall(MatMult(A, d, e)); /* the device has these values */
+    PetscCall(VecDestroy(&e));
     PetscCall(MatRetrieveValues(A));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
-    PetscCall(MatScale(A, 1.25));
     break;
   case PREALLOCATE:
     PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));

@@ -119,6 +119,23 @@ static PetscErrorCode MatResetHash_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Some releases do not note that these values are others */
+static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
+{
+  PetscBool parallel;
+  Mat       block, outside;
+
+  PetscFunctionBegin;
+  PetscCall((*Data(A)->retrievevalues)(A));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  if (!parallel) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block, &outside, NULL));
+  PetscCall(PetscObjectStateIncrease((PetscObject)block));
+  PetscCall(PetscObjectStateIncrease((PetscObject)outside));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What both types keep of products, freed */
 PetscErrorCode MatStreamReset_Private(Mat A)
 {
@@ -416,6 +433,8 @@ PetscErrorCode MatStreamBegin_Private(Mat A, MatType type)
   A->ops->setfromoptions = MatSetFromOptions_AIJStream;
   A->ops->view           = MatView_AIJStream;
   A->ops->multadd        = MatMultAdd_AIJStream;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -437,6 +456,7 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   A->ops->multadd        = data->parent.multadd;
   A->ops->mult           = data->parent.mult;
   A->ops->lufactor       = data->parent.lufactor;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */

@@ -15,6 +15,7 @@
 typedef struct {
   struct _MatOps parent;
   void (*functions[MATSTREAM_FUNCTIONS])(void); /* of the parent; NULL: PETSc has none of this name */
+  PetscErrorCode (*retrievevalues)(Mat);
   /* Settings */
   PetscReal chunk;    /* bytes */
   PetscInt  columns;  /* the fewest bits of them */

@@ -437,8 +437,10 @@ static PetscErrorCode TestSettings(void)
   PetscViewer viewer;
   PetscReal   numbers[4];
   PetscInt    lines;
+  PetscMPIInt ranks;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   PetscCall(StreamCreate(&device, 5000.0, &A));
   PetscCall(MatSetUp(A));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
@@ -456,6 +458,20 @@ static PetscErrorCode TestSettings(void)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_aijstream.txt", "passes:", 4, numbers, &lines));
   PetscCall(ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
+  PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_memory 6000"));
+  PetscCall(MatSetFromOptions(A));
+  for (PetscInt large = 0; large < 2 && ranks == 1; large++) { /* a copy of the matrix has some of the memory, or more */
+    Mat_AIJStream *data = (Mat_AIJStream *)A->spptr;
+    PetscErrorCode ierr;
+
+    data->taken = large ? 7000 : 1000;
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(Listen());
+    ierr = MatMult(A, x, y);
+    PetscCall(Heard());
+    if (large) PetscCall(CheckError(ierr, "more memory is taken than there is", "-mat_stream_memory", "bytes of the device at least"));
+    else PetscCall(ComplainIf(ierr || data->stream->limit != 5000, "%g of 6000 bytes beside a copy of 1000", (double)data->stream->limit));
+  }
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&A));

@@ -23,6 +23,14 @@ static PetscErrorCode Forget(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory without theirs, at least one; or 0: half of what is free */
+size_t MatStreamLimit_Private(Mat A)
+{
+  const size_t memory = (size_t)Data(A)->memory, taken = Data(A)->taken;
+
+  return memory > taken ? memory - taken : memory ? 1 : 0;
+}
+
 /* The arrays may be freed or moved; on several processes those of the diagonal block. As long as the pattern stays the same, what is known of it is of use again */
 static PetscErrorCode Unpin(Mat A)
 {
@@ -203,7 +211,7 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
   data->memory  = memory;
   data->columns = columns;
   if (set[0] || set[2] || set[3]) PetscCall(MatStreamReset_Private(A));
-  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, (size_t)memory - data->taken));
+  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -272,7 +280,7 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
 #if defined(PETSCIDRS_HAVE_CUDA)
     if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->pageable, &device));
 #endif
-    PetscCall(IDRSStreamCreate(pattern, rows.a, data->memory > 0.0 ? (size_t)data->memory - data->taken : 0, data->ops, device, &data->stream));
+    PetscCall(IDRSStreamCreate(pattern, rows.a, MatStreamLimit_Private(A), data->ops, device, &data->stream));
   }
   PetscCall(IDRSRowsRestore(&rows));
   data->state        = state;
@@ -293,13 +301,17 @@ PetscErrorCode MatStreamTake_Private(Mat A, size_t bytes, PetscBool *taken)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStreamGive_Private - Gives them back. A matrix that has been converted, or has the data of another one, has them no more */
 PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
 {
   Mat_AIJStream *data = Data(A);
+  PetscBool      streams;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
+  if (!streams || data->taken < bytes) PetscFunctionReturn(PETSC_SUCCESS);
   data->taken -= bytes;
-  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->stream->limit + bytes));
+  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->memory > 0.0 ? MatStreamLimit_Private(A) : data->stream->limit + bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -433,9 +433,9 @@ static PetscErrorCode TestSettings(void)
 {
   Mat         A, B;
   Device      device;
-  Vec         x, y;
+  Vec         x, y, z;
   PetscViewer viewer;
-  PetscReal   numbers[4];
+  PetscReal   numbers[4], norm;
   PetscInt    lines;
   PetscMPIInt ranks;
 
@@ -449,6 +449,7 @@ static PetscErrorCode TestSettings(void)
   PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->memory != 5000.0, "a copy has other settings"));
   PetscCall(MatDestroy(&B));
   PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
   PetscCall(VecSet(x, 1.0));
   for (PetscInt pass = 0; pass < 5; pass++) PetscCall(MatMult(A, x, y));
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "mat_aijstream.txt", &viewer));
@@ -458,6 +459,14 @@ static PetscErrorCode TestSettings(void)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_aijstream.txt", "passes:", 4, numbers, &lines));
   PetscCall(ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
+  if (ranks > 1 && !gpu) { /* products on the host, while the diagonal block still has its device */
+    PetscCall(IDRSStreamMatSetDevice(A, NULL, NULL));
+    PetscCall(MatMultAdd(A, x, y, y));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(VecAXPY(y, -2.0, z));
+    PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "without a device the product differs by %g", (double)norm));
+  }
   PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_memory 6000"));
   PetscCall(MatSetFromOptions(A));
   for (PetscInt large = 0; large < 2 && ranks == 1; large++) { /* a copy of the matrix has some of the memory, or more */
@@ -472,6 +481,7 @@ static PetscErrorCode TestSettings(void)
     if (large) PetscCall(CheckError(ierr, "more memory is taken than there is", "-mat_stream_memory", "bytes of the device at least"));
     else PetscCall(ComplainIf(ierr || data->stream->limit != 5000, "%g of 6000 bytes beside a copy of 1000", (double)data->stream->limit));
   }
+  PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&A));

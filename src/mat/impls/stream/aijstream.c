@@ -229,7 +229,7 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  PetscCall(MatMult(A, x, product));
+  PetscUseTypeMethod(A, mult, x, product); /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
   PetscCall(VecAXPY(z, 1.0, y == z ? product : y));
   if (y == z) PetscCall(VecDestroy(&product));
   PetscFunctionReturn(PETSC_SUCCESS);

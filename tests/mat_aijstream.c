@@ -298,6 +298,7 @@ static PetscErrorCode TestChanges(void)
         }
         PetscCall(Apply(A, change));
         PetscCall(Apply(B, change));
+        if (!gpu && !((Mat_AIJStream *)A->spptr)->ops) PetscCall(IDRSStreamMatSetDevice(A, &deviceops, &device)); /* it has the data of another matrix, as after MatAXPY() */
         PetscCall(CheckSame(changes[change], A, B, &device));
         if (together && change < OPERATIONS - 1) continue;
         PetscCall(MatDestroy(&B));

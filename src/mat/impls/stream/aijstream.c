@@ -566,6 +566,9 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reus
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new preallocation, a conversion or `MatDestroy()`. What the product needs
   besides of the memory of the GPU keeps chunks there for good, spread evenly. These are sent again when values change.
 
+  `MatAXPY()` with other nonzeros and `MatTranspose()` in place give the matrix the data of another one of this type, with the default settings: call `MatSetFromOptions()` again. A matrix that is
+  factored in place is a `MATSEQAIJ`.
+
   It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number of bytes. A process has at most $2^{31}$ rows.
 
   `-mat_view ::ascii_info_detail` tells how many bytes have been sent and at which speed.

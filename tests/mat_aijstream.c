@@ -110,6 +110,8 @@ typedef enum {
   SHIFT,
   DIAGONAL_SET,
   DIAGONAL_SCALE,
+  CONJUGATE,
+  REAL_PART,
   COPY,
   AXPY_SAME,
   AXPY_DIFFERENT,
@@ -122,13 +124,13 @@ typedef enum {
   ARRAY,
   OPERATIONS
 } Change;
-static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
+static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
 
 static PetscErrorCode Apply(Mat A, Change change)
 {
   PetscInt     begin, end, row = N / 2;
   Mat          B;
-  Vec          d;
+  Vec          d, e;
   PetscViewer  viewer;
   PetscBool    sequential;
   PetscScalar *a;
@@ -166,6 +168,12 @@ static PetscErrorCode Apply(Mat A, Change change)
   case DIAGONAL_SCALE:
     PetscCall(MatDiagonalScale(A, d, d));
     break;
+  case CONJUGATE:
+    PetscCall(MatConjugate(A));
+    break;
+  case REAL_PART:
+    PetscCall(MatRealPart(A));
+    break;
   case COPY:
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatScale(B, -3.0));
@@ -195,9 +203,11 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
     PetscCall(MatStoreValues(A));
     PetscCall(MatScale(A, 4.0));
+    PetscCall(VecDuplicate(d, &e));
+    PetscCall(MatMult(A, d, e)); /* the device has these values */
+    PetscCall(VecDestroy(&e));
     PetscCall(MatRetrieveValues(A));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
-    PetscCall(MatScale(A, 1.25));
     break;
   case PREALLOCATE:
     PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));
@@ -288,6 +298,7 @@ static PetscErrorCode TestChanges(void)
         }
         PetscCall(Apply(A, change));
         PetscCall(Apply(B, change));
+        if (!gpu && !((Mat_AIJStream *)A->spptr)->ops) PetscCall(IDRSStreamMatSetDevice(A, &deviceops, &device)); /* it has the data of another matrix, as after MatAXPY() */
         PetscCall(CheckSame(changes[change], A, B, &device));
         if (together && change < OPERATIONS - 1) continue;
         PetscCall(MatDestroy(&B));
@@ -383,17 +394,54 @@ static PetscErrorCode TestAIJ(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Factored in place it has other arrays, and is a MATSEQAIJ */
+static PetscErrorCode TestInPlace(void)
+{
+  Mat           A, B;
+  Vec           x, b;
+  IS            rows;
+  MatFactorInfo info;
+  PetscReal     norm, size;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, N, N, N, N));
+  PetscCall(MatSetType(A, MATSEQAIJSTREAM));
+  PetscCall(MatSeqAIJSetPreallocation(A, 7, NULL));
+  PetscCall(Fill(A, 3));
+  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 0.4));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, N, 0, 1, &rows));
+  PetscCall(ISSetPermutation(rows));
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 2.0;
+  PetscCall(MatLUFactor(A, rows, rows, &info));
+  PetscCall(MatSolve(A, b, x));
+  PetscCall(ResidualNorm(B, b, x, &norm, &size));
+  PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "factored in place: the residual is %g", (double)norm));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a factor in place"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Settings are copied, and views tell what was done */
 static PetscErrorCode TestSettings(void)
 {
   Mat         A, B;
   Device      device;
-  Vec         x, y;
+  Vec         x, y, z;
   PetscViewer viewer;
-  PetscReal   numbers[4];
+  PetscReal   numbers[4], norm;
   PetscInt    lines;
+  PetscMPIInt ranks;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   PetscCall(StreamCreate(&device, 5000.0, &A));
   PetscCall(MatSetUp(A));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
@@ -402,6 +450,7 @@ static PetscErrorCode TestSettings(void)
   PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->memory != 5000.0, "a copy has other settings"));
   PetscCall(MatDestroy(&B));
   PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
   PetscCall(VecSet(x, 1.0));
   for (PetscInt pass = 0; pass < 5; pass++) PetscCall(MatMult(A, x, y));
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "mat_aijstream.txt", &viewer));
@@ -411,6 +460,29 @@ static PetscErrorCode TestSettings(void)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_aijstream.txt", "passes:", 4, numbers, &lines));
   PetscCall(ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
+  if (ranks > 1 && !gpu) { /* products on the host, while the diagonal block still has its device */
+    PetscCall(IDRSStreamMatSetDevice(A, NULL, NULL));
+    PetscCall(MatMultAdd(A, x, y, y));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(VecAXPY(y, -2.0, z));
+    PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "without a device the product differs by %g", (double)norm));
+  }
+  PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_memory 6000"));
+  PetscCall(MatSetFromOptions(A));
+  for (PetscInt large = 0; large < 2 && ranks == 1; large++) { /* a copy of the matrix has some of the memory, or more */
+    Mat_AIJStream *data = (Mat_AIJStream *)A->spptr;
+    PetscErrorCode ierr;
+
+    data->taken = large ? 7000 : 1000;
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(Listen());
+    ierr = MatMult(A, x, y);
+    PetscCall(Heard());
+    if (large) PetscCall(CheckError(ierr, "more memory is taken than there is", "-mat_stream_memory", "bytes of the device at least"));
+    else PetscCall(ComplainIf(ierr || data->stream->limit != 5000, "%g of 6000 bytes beside a copy of 1000", (double)data->stream->limit));
+  }
+  PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&A));
@@ -493,6 +565,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", type, sizeof(type), NULL));
   PetscCall(PetscStrcmp(type, "cuda", &gpu));
   PetscCall(TestAIJ());
+  PetscCall(TestInPlace());
   PetscCall(TestChanges());
   PetscCall(TestSettings());
   PetscCall(TestPolynomial());

@@ -370,6 +370,11 @@ static PetscErrorCode TestBadInput(void)
   Refused(MatPowersMult(A, z, x, 1, good, good, good, &y), "diagonal", "8");
   Refused(MatPowersSum(A, NULL, z, 1, good, good, good, good, y, NULL), "x has", "8");
   Refused(MatPowersSum(A, NULL, x, 1, good, good, good, bad, y, NULL), "c[1]", "nan");
+  Refused(MatPowersMult(A, NULL, x, 2, good, good, good, (Vec[]){y, z}), "v[1]", "8");
+  Refused(MatPowersMult(A, y, x, 1, good, good, good, &y), "v[0]", "diagonal");
+  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, z, NULL), "y has", "8");
+  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, y, z), "vk has", "8");
+  Refused(MatPowersSum(A, y, x, 1, good, good, good, good, y, NULL), "y", "diagonal");
   Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, x, NULL), "y", "different");
   Refused(MatPowersSetMonomial(-2, out, out, out), "k", "-2");
   Refused(MatPowersSetNewton(2, 0, (PetscReal[]){1.0}, NULL, out, out, out), "shifts", "0");

@@ -486,7 +486,7 @@ static PetscErrorCode TestErrors(void)
     char              least[32];
 
     PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
-    PetscCall(DeviceCreate(COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
+    PetscCall(DeviceCreate(failure % 2 ? COPIES_FIRST : COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
     if (failure < 0) {
       PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));
       PetscCall(PetscSNPrintf(least, sizeof(least), "%g", (double)IDRSStreamLayoutBytes(&layout)));

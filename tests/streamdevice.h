@@ -136,7 +136,10 @@ static PetscBool DeviceStep(Device *device, PetscInt queue)
   if (device->begin[queue] == device->end[queue]) return PETSC_FALSE;
   if (entry->operation == DEVICE_WAIT && !device->recorded[entry->event]) return PETSC_FALSE;
   if (entry->operation == DEVICE_COPY) (void)PetscMemcpy(entry->to, entry->from, entry->bytes);
-  if (entry->operation == DEVICE_COMPUTE) TaskRun(&entry->task);
+  if (entry->operation == DEVICE_COMPUTE) {
+    if (((const uint32_t *)entry->task.memory)[entry->task.chunk->rows] == entry->task.chunk->entries) TaskRun(&entry->task);
+    else device->wrong++; /* another chunk is there */
+  }
   if (entry->operation == DEVICE_RECORD) device->recorded[entry->event] = PETSC_TRUE;
   device->begin[queue]++;
   return PETSC_TRUE;

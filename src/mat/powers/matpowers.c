@@ -15,22 +15,33 @@ static PetscErrorCode IDRSPowersCheckArray(MPI_Comm comm, const char who[], cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Back ends on arrays take it that a vector has the rows that are here */
+static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char name[], Vec v)
+{
+  PetscInt N, size, n, local;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(VecGetSize(v, &size));
+  PetscCheck(size == N, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ, "%s(): %s has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " rows and columns", who, name, size, N);
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(VecGetLocalSize(v, &local));
+  PetscCheck(local == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s(): %s has %" PetscInt_FMT " entries on this process, and the matrix %" PetscInt_FMT " rows", who, name, local, n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The parts of the sequence, checked */
 static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], IDRSPowers *powers)
 {
   MPI_Comm comm = PetscObjectComm((PetscObject)A);
-  PetscInt M, N, n;
+  PetscInt M, N;
 
   PetscFunctionBegin;
   PetscCheck(k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, k);
   PetscCall(MatGetSize(A, &M, &N));
   PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ, "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M, N);
-  PetscCall(VecGetSize(x, &n));
-  PetscCheck(n == N, comm, PETSC_ERR_ARG_SIZ, "%s(): x has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " columns", who, n, N);
-  if (inverse) {
-    PetscCall(VecGetSize(inverse, &n));
-    PetscCheck(n == N, comm, PETSC_ERR_ARG_SIZ, "%s(): the diagonal has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " rows", who, n, N);
-  }
+  PetscCall(IDRSPowersCheckVec(who, A, "x", x));
+  if (inverse) PetscCall(IDRSPowersCheckVec(who, A, "the diagonal", inverse));
   PetscCall(IDRSPowersCheckArray(comm, who, "gamma", k, gamma));
   PetscCall(IDRSPowersCheckArray(comm, who, "theta", k, theta));
   PetscCall(IDRSPowersCheckArray(comm, who, "mu", k, mu));
@@ -102,7 +113,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
 - mu      - array of k coefficients; the first is not used
 
   Output Parameter:
-. v - array of k vectors, none of which is x: v[j - 1] is $v_j$
+. v - array of k vectors, none of which is x or the diagonal: v[j - 1] is $v_j$
 
   Level: intermediate
 
@@ -123,6 +134,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
 PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], Vec v[])
 {
   IDRSPowers powers;
+  char       name[32];
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -132,7 +144,9 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   PetscCall(IDRSPowersSet("MatPowersMult", A, inverse, x, k, gamma, theta, mu, &powers));
   for (PetscInt j = 0; j < k; j++) {
     PetscValidHeaderSpecific(v[j], VEC_CLASSID, 8);
-    PetscCheck(v[j] != x, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x", j);
+    PetscCheck(v[j] != x && v[j] != inverse, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x and the diagonal", j);
+    PetscCall(PetscSNPrintf(name, sizeof(name), "v[%" PetscInt_FMT "]", j));
+    PetscCall(IDRSPowersCheckVec("MatPowersMult", A, name, v[j]));
   }
   PetscCall(IDRSPowersChoose(&powers, x, k, v));
   PetscCall((*powers.ops->powers)(&powers, x, v));
@@ -155,8 +169,8 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
 - c       - array of k + 1 coefficients of the sum
 
   Output Parameters:
-+ y  - the sum, another vector than x
-- vk - the last vector of the sequence, another than x and y, or `NULL`
++ y  - the sum, another vector than x and the diagonal
+- vk - the last vector of the sequence, another than x, y and the diagonal, or `NULL`
 
   Level: intermediate
 
@@ -180,6 +194,9 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
   PetscCall(IDRSPowersSet("MatPowersSum", A, inverse, x, k, gamma, theta, mu, &powers));
   PetscCall(IDRSPowersCheckArray(PetscObjectComm((PetscObject)A), "MatPowersSum", "c", k + 1, c));
   PetscCheck(y != x && vk != x && vk != y, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): x, y and vk must be different vectors");
+  PetscCheck(!inverse || (y != inverse && vk != inverse), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): y and vk must be other vectors than the diagonal");
+  PetscCall(IDRSPowersCheckVec("MatPowersSum", A, "y", y));
+  if (vk) PetscCall(IDRSPowersCheckVec("MatPowersSum", A, "vk", vk));
   PetscCall(IDRSPowersChoose(&powers, x, 2, (const Vec[]){y, vk}));
   PetscCall((*powers.ops->sum)(&powers, x, c, y, vk));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -23,6 +23,14 @@ static PetscErrorCode Forget(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory without theirs, at least one; or 0: half of what is free */
+size_t MatStreamLimit_Private(Mat A)
+{
+  const size_t memory = (size_t)Data(A)->memory, taken = Data(A)->taken;
+
+  return memory > taken ? memory - taken : memory ? 1 : 0;
+}
+
 /* The arrays may be freed or moved; on several processes those of the diagonal block. As long as the pattern stays the same, what is known of it is of use again */
 static PetscErrorCode Unpin(Mat A)
 {
@@ -119,6 +127,23 @@ static PetscErrorCode MatResetHash_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Some releases do not note that these values are others */
+static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
+{
+  PetscBool parallel;
+  Mat       block, outside;
+
+  PetscFunctionBegin;
+  PetscCall((*Data(A)->retrievevalues)(A));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  if (!parallel) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block, &outside, NULL));
+  PetscCall(PetscObjectStateIncrease((PetscObject)block));
+  PetscCall(PetscObjectStateIncrease((PetscObject)outside));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What both types keep of products, freed */
 PetscErrorCode MatStreamReset_Private(Mat A)
 {
@@ -186,7 +211,7 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
   data->memory  = memory;
   data->columns = columns;
   if (set[0] || set[2] || set[3]) PetscCall(MatStreamReset_Private(A));
-  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, (size_t)memory - data->taken));
+  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,7 +229,7 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  PetscCall(MatMult(A, x, product));
+  PetscUseTypeMethod(A, mult, x, product); /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
   PetscCall(VecAXPY(z, 1.0, y == z ? product : y));
   if (y == z) PetscCall(VecDestroy(&product));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -255,7 +280,7 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
 #if defined(PETSCIDRS_HAVE_CUDA)
     if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->pageable, &device));
 #endif
-    PetscCall(IDRSStreamCreate(pattern, rows.a, data->memory > 0.0 ? (size_t)data->memory - data->taken : 0, data->ops, device, &data->stream));
+    PetscCall(IDRSStreamCreate(pattern, rows.a, MatStreamLimit_Private(A), data->ops, device, &data->stream));
   }
   PetscCall(IDRSRowsRestore(&rows));
   data->state        = state;
@@ -276,13 +301,17 @@ PetscErrorCode MatStreamTake_Private(Mat A, size_t bytes, PetscBool *taken)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStreamGive_Private - Gives them back. A matrix that has been converted, or has the data of another one, has them no more */
 PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
 {
   Mat_AIJStream *data = Data(A);
+  PetscBool      streams;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
+  if (!streams || data->taken < bytes) PetscFunctionReturn(PETSC_SUCCESS);
   data->taken -= bytes;
-  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->stream->limit + bytes));
+  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->memory > 0.0 ? MatStreamLimit_Private(A) : data->stream->limit + bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -416,6 +445,8 @@ PetscErrorCode MatStreamBegin_Private(Mat A, MatType type)
   A->ops->setfromoptions = MatSetFromOptions_AIJStream;
   A->ops->view           = MatView_AIJStream;
   A->ops->multadd        = MatMultAdd_AIJStream;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -436,6 +467,8 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   A->ops->view           = data->parent.view;
   A->ops->multadd        = data->parent.multadd;
   A->ops->mult           = data->parent.mult;
+  A->ops->lufactor       = data->parent.lufactor;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */
@@ -477,6 +510,15 @@ static PetscErrorCode MatConvert_SeqAIJStream_SeqAIJ(Mat A, MatType type, MatReu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
+static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(MatConvert_SeqAIJStream_SeqAIJ(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A));
+  PetscUseTypeMethod(A, lufactor, row, col, info);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
@@ -490,7 +532,8 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reus
   }
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatStreamBegin_Private(B, MATSEQAIJSTREAM));
-  B->ops->mult = MatMult_SeqAIJStream;
+  B->ops->mult     = MatMult_SeqAIJStream;
+  B->ops->lufactor = MatLUFactor_SeqAIJStream;
   for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
     PetscCall(PetscObjectQueryFunction((PetscObject)B, functions[f], &Data(B)->functions[f]));
     if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], others[f]));
@@ -522,6 +565,9 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reus
 
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new preallocation, a conversion or `MatDestroy()`. What the product needs
   besides of the memory of the GPU keeps chunks there for good, spread evenly. These are sent again when values change.
+
+  `MatAXPY()` with other nonzeros and `MatTranspose()` in place give the matrix the data of another one of this type, with the default settings: call `MatSetFromOptions()` again. A matrix that is
+  factored in place is a `MATSEQAIJ`.
 
   It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number of bytes. A process has at most $2^{31}$ rows.
 

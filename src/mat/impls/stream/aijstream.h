@@ -15,6 +15,7 @@
 typedef struct {
   struct _MatOps parent;
   void (*functions[MATSTREAM_FUNCTIONS])(void); /* of the parent; NULL: PETSc has none of this name */
+  PetscErrorCode (*retrievevalues)(Mat);
   /* Settings */
   PetscReal chunk;    /* bytes */
   PetscInt  columns;  /* the fewest bits of them */
@@ -53,6 +54,7 @@ PETSC_INTERN PetscErrorCode MatStreamProduct_Private(Mat, const PetscScalar *, P
 /* Memory of the GPU for a copy of the matrix, out of that of the stream */
 PETSC_INTERN PetscErrorCode MatStreamTake_Private(Mat, size_t, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamGive_Private(Mat, size_t);
+PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
 
 /* For the parallel one: its diagonal block as a sequential one, with the same settings */
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);

@@ -22,9 +22,11 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   if (!streams) PetscCall(MatConvert_SeqAIJ_SeqAIJStream(*block, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, block));
   its = Data(*block);
   if (its->chunk != mine->chunk || its->columns != mine->columns || its->pageable != mine->pageable || its->ops != mine->ops || its->device != mine->device) PetscCall(MatStreamReset_Private(*block));
-  if (its->memory != mine->memory && its->stream) PetscCall(IDRSStreamSetLimit(its->stream, (size_t)mine->memory));
+  if (its->memory != mine->memory) {
+    its->memory = mine->memory;
+    if (its->stream) PetscCall(IDRSStreamSetLimit(its->stream, MatStreamLimit_Private(*block)));
+  }
   its->chunk    = mine->chunk;
-  its->memory   = mine->memory;
   its->columns  = mine->columns;
   its->pageable = mine->pageable;
   its->ops      = mine->ops;

@@ -98,10 +98,13 @@ PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error the memory of the host is unpinned, whatever else fails, and the next pass sends all chunks */
+/*
+   After an error nothing is pinned, whatever else fails. Computations of the pass may still read its slots, which nobody has released: so the memory of the device goes,
+   once they are done, and whoever makes the next pass reserves it again
+*/
 static void Abandon(IDRSStream stream)
 {
-  (void)Forget(stream);
+  (void)FreeMemory(stream);
   if (IDRSStreamUnpin(stream)) {
     (void)(*stream->ops->unpin)(stream->device, stream->values);
     (void)(*stream->ops->unpin)(stream->device, stream->pattern->packed);

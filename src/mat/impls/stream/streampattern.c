@@ -72,7 +72,7 @@ static PetscInt ChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t b
   for (; end < n; end++) {
     const size_t entries = (size_t)(i[end + 1] - i[row]);
 
-    if (entries * (sizeof(PetscScalar) + sizeof(uint32_t)) + (size_t)(end + 2 - row) * sizeof(uint32_t) > bytes || entries > UINT32_MAX) break;
+    if (entries * (sizeof(PetscScalar) + sizeof(uint32_t)) + (size_t)(end + 2 - row) * sizeof(uint32_t) > bytes || entries > INT32_MAX) break; /* kernels count in uint32_t, beyond the last entry */
   }
   return end - row;
 }

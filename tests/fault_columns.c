@@ -99,7 +99,28 @@ static PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error in any product the solver is used again; nothing is lost, which -malloc_dump tells */
+/* A preconditioner of blocks that fails in the same way */
+static PetscErrorCode FailingMatApply(PC pc, Mat X, Mat Y)
+{
+  void    *ctx;
+  Failing *failing;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &ctx));
+  failing = (Failing *)ctx;
+  PetscCheck(++failing->made != failing->failat, PetscObjectComm((PetscObject)pc), PETSC_ERR_USER, "This preconditioner fails");
+  PetscCall(MatCopy(X, Y, SAME_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FailingApply(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecCopy(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After an error in any product, or preconditioner, the solver is used again; nothing is lost, which -malloc_dump tells */
 static PetscErrorCode TestErrors(Mat A)
 {
   const PetscInt failures[] = {1, 2, 7, 12, 23, 40};
@@ -107,6 +128,7 @@ static PetscErrorCode TestErrors(Mat A)
   PetscErrorCode ierr;
   Mat            S, B, X;
   KSP            ksp;
+  PC             pc;
 
   PetscFunctionBeginUser;
   PetscCall(ShellCreate(A, FailingMult, &failing, &S));
@@ -115,15 +137,26 @@ static PetscErrorCode TestErrors(Mat A)
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(SolverCreate(S, 2, PCNONE, &ksp));
   PetscCall(KSPSetResidualHistory(ksp, NULL, 100, PETSC_TRUE));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(failures); i++) {
-    failing.failat = failing.made + failures[i];
+  for (size_t i = 0; i < 2 * PETSC_STATIC_ARRAY_LENGTH(failures); i++) {
+    const PetscBool preconditioner = (PetscBool)(i >= PETSC_STATIC_ARRAY_LENGTH(failures));
+    const PetscInt  failure        = failures[i % PETSC_STATIC_ARRAY_LENGTH(failures)];
+
+    if (i == PETSC_STATIC_ARRAY_LENGTH(failures)) {
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPGetPC(ksp, &pc));
+      PetscCall(PCSetType(pc, PCSHELL));
+      PetscCall(PCShellSetContext(pc, &failing));
+      PetscCall(PCShellSetApply(pc, FailingApply));
+      PetscCall(PCShellSetMatApply(pc, FailingMatApply));
+    }
+    failing.failat = failing.made + failure;
     PetscCall(KSPIDRSSetWidth(ksp, i % 2 ? 3 : 16));
     PetscCall(Listen());
     ierr = KSPMatSolve(ksp, B, X);
     PetscCall(Heard());
-    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "product %" PetscInt_FMT " failed: error %d", failures[i], (int)ierr));
+    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" PetscInt_FMT " failed: error %d", preconditioner ? "preconditioner" : "product", failure, (int)ierr));
     PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, S, S));
+    PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("after an error", ksp, A, B, X, PETSC_TRUE));
   }

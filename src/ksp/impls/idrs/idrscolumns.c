@@ -184,24 +184,30 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 /* A right-hand side enters a slot, up to its first residual */
 static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
 {
-  KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING}, before;
-  PetscBool    copied;
-  Vec          column;
+  const KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING};
+  KSPIDRSOfKSP       before;
+  PetscErrorCode     ierr;
+  PetscBool          copied;
+  Vec                column;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSSelect_Private(ksp, col));
+  PetscCall(KSPIDRSExchange_Private(ksp, &fresh, &before)); /* what the KSP has of it is freed after an error, too */
   PetscCall(MatDenseGetColumnVecRead(block->B, index, &column));
-  PetscCall(KSPIDRSColumnVec_Private(ksp, column, &fresh.rhs, &copied));
+  ierr = KSPIDRSColumnVec_Private(ksp, column, &ksp->vec_rhs, &copied);
   PetscCall(MatDenseRestoreColumnVecRead(block->B, index, &column));
-  PetscCall(KSPIDRSProjectRHS_Private(ksp, &fresh.rhs));
+  PetscCall(ierr);
+  PetscCall(KSPIDRSProjectRHS_Private(ksp, &ksp->vec_rhs));
   PetscCall(MatDenseGetColumnVec(block->X, index, &column));
-  PetscCall(KSPIDRSColumnVec_Private(ksp, column, &fresh.sol, &col->copied));
+  ierr = KSPIDRSColumnVec_Private(ksp, column, &ksp->vec_sol, &col->copied);
   PetscCall(MatDenseRestoreColumnVec(block->X, index, &column));
+  PetscCall(ierr);
   if (block->outer.history) {
-    fresh.historymax = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
-    PetscCall(PetscMalloc1(fresh.historymax, &fresh.history));
+    const PetscInt64 most = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
+
+    PetscCall(PetscMalloc1(most, &ksp->res_hist));
+    ksp->res_hist_max = most;
   }
-  PetscCall(KSPIDRSExchange_Private(ksp, &fresh, &before));
   PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
   col->trust = KSPIDRSFreshTrust();
   col->index = index;
@@ -220,17 +226,17 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscCall(KSPIDRSEnd_Private(ksp));
   KSPIDRSNoteResult(ksp, index);
   block->total += ksp->its;
-  PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
-  col->index = -1;
-  if (last.history) {
-    PetscCall(PetscMalloc1(last.historylen, &block->histories[index]));
-    PetscCall(PetscArraycpy(block->histories[index], last.history, last.historylen));
-    PetscCall(PetscFree(last.history));
-    block->lengths[index] = last.historylen;
+  if (ksp->res_hist) {
+    block->lengths[index] = (PetscInt64)ksp->res_hist_len;
+    PetscCall(PetscMalloc1(block->lengths[index], &block->histories[index]));
+    PetscCall(PetscArraycpy(block->histories[index], ksp->res_hist, block->lengths[index]));
   }
   PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
-  if (col->copied) PetscCall(VecCopy(last.sol, column));
+  if (col->copied) PetscCall(VecCopy(ksp->vec_sol, column));
   PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
+  PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
+  col->index = -1;
+  PetscCall(PetscFree(last.history));
   PetscCall(VecDestroy(&last.rhs));
   PetscCall(VecDestroy(&last.sol));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -168,6 +168,65 @@ static PetscErrorCode TestErrors(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An inner solver that fails three times in a row, from this solve on */
+static PetscErrorCode FailingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  Failing *failing = (Failing *)ctx;
+
+  PetscFunctionBeginUser;
+  *reason = KSP_CONVERGED_ITERATING;
+  if (it < 3) PetscFunctionReturn(PETSC_SUCCESS);
+  failing->made++;
+  *reason = failing->made >= failing->failat && failing->made < failing->failat + 3 ? KSP_DIVERGED_BREAKDOWN : KSP_CONVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A preconditioner that fails for some right-hand sides is used for those that enter later */
+static PetscErrorCode TestInner(Mat A)
+{
+  const KSPConvergedReason *reasons;
+  Mat                       B, X;
+  Vec                       b, x;
+  KSP                       ksp, inner;
+  PC                        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (PetscInt width = 1; width <= 3; width++) {
+    Failing failing = {.failat = 4};
+
+    PetscCall(SolverCreate(A, 2, PCKSP, &ksp));
+    PetscCall(KSPIDRSSetWidth(ksp, width));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCKSPGetKSP(pc, &inner));
+    PetscCall(KSPSetType(inner, KSPBCGS));
+    PetscCall(KSPSetConvergenceTest(inner, FailingTest, &failing, NULL));
+    PetscCall(KSPGetPC(inner, &pc));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+    for (PetscInt j = 3; j < COLUMNS; j++) {
+      PetscReal rnorm, bnorm;
+
+      PetscCall(ColumnGet(B, j, b));
+      PetscCall(ColumnGet(X, j, x));
+      PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+      PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%" PetscInt_FMT " at a time: %s for column %" PetscInt_FMT ", after the preconditioner has failed for others", width, KSPConvergedReasons[reasons[j]], j));
+    }
+    PetscCall(ComplainIf(failing.made < failing.failat + 3, "the inner solver has not failed"));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("a preconditioner that fails for some"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and shrinks */
 static PetscErrorCode TestChanges(Mat A)
 {
@@ -219,6 +278,7 @@ int main(int argc, char **argv)
   PetscCall(TestSettings(A));
   PetscCall(TestBlocks(A));
   PetscCall(TestErrors(A));
+  PetscCall(TestInner(A));
   PetscCall(TestChanges(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());

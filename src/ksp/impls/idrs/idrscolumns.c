@@ -14,11 +14,12 @@
 
 /* The right-hand sides and solutions of this solve, and what becomes of them */
 typedef struct {
-  Mat          B, X;
-  KSPIDRSOfKSP outer;     /* the KSP's own */
-  PetscReal  **histories; /* of right-hand sides that are done, or NULL */
-  PetscInt64  *lengths;
-  PetscInt     total; /* iterations of all */
+  Mat            B, X;
+  KSPIDRSOfKSP   outer;     /* the KSP's own */
+  PCFailedReason failed;    /* whether the set-up of the preconditioner has failed on this process */
+  PetscReal    **histories; /* of right-hand sides that are done, or NULL */
+  PetscInt64    *lengths;
+  PetscInt       total; /* iterations of all */
 } KSPIDRSBlock;
 
 /* Why the right-hand sides are to be taken one by one; NULL if they need not */
@@ -122,8 +123,11 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
 {
   const PetscInt  count = ((KSP_IDRS *)ksp->data)->results.count;
   const PetscBool view  = ksp->view;
+  PCFailedReason  failed;
 
   PetscFunctionBegin;
+  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may have left it to the first solve */
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
     PetscErrorCode ierr;
     Vec            b, x;
@@ -131,6 +135,7 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
     if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
     else PetscCall(MatDenseGetColumnVec(X, j, &x));
+    PetscCall(PCSetFailedReason(ksp->pc, failed)); /* an application that failed for the last one is none of this one's */
     ksp->view = PETSC_FALSE;
     ierr      = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
     ksp->view = view;
@@ -211,6 +216,7 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
   col->trust = KSPIDRSFreshTrust();
   col->index = index;
+  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of this one's */
   PetscCall(KSPIDRSBegin_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -315,6 +321,7 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(ksp->pc, &block.failed));
   PetscCall(PetscCalloc2(count, &block.histories, count, &block.lengths));
   for (PetscInt i = 0; i < idrs->active; i++) idrs->slot[i].index = -1;
   PetscCall(KSPIDRSExchange_Private(ksp, &none, &block.outer));

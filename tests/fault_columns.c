@@ -27,7 +27,28 @@ static PetscErrorCode TestSettings(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks that do not fit: an error, and the solver goes on after it */
+/* A block like this one, but that the second process has a row of the first one: on others the rows are the same */
+static PetscErrorCode BlockMoveRow(Mat B, Mat *moved)
+{
+  PetscMPIInt rank;
+  PetscInt    n, columns;
+  MatType     type;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGetLocalSize(B, &n, NULL));
+  PetscCall(MatGetSize(B, NULL, &columns));
+  PetscCall(MatGetType(B, &type));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, moved));
+  PetscCall(MatSetSizes(*moved, rank > 1 ? n : (rank ? n + 1 : n - 1), PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(*moved, type));
+  PetscCall(MatSetUp(*moved));
+  PetscCall(MatAssemblyBegin(*moved, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*moved, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks that do not fit: an error on all processes, and the solver goes on after it */
 static PetscErrorCode TestBlocks(Mat A)
 {
   const KSPConvergedReason *reasons;
@@ -43,11 +64,12 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (PetscInt i = 0; i < 4; i++) {
-    PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
+  for (PetscInt i = 0; i < 6; i++) {
+    if (i < 4) PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
+    else PetscCall(BlockMoveRow(B, &wrong)); /* on one process it has a row less */
     PetscCall(Listen());
-    if (i == 0) ierr = KSPMatSolve(ksp, wrong, X);
-    else if (i == 1) ierr = KSPMatSolve(ksp, B, wrong);
+    if (i == 0 || i == 4) ierr = KSPMatSolve(ksp, wrong, X);
+    else if (i == 1 || i == 5) ierr = KSPMatSolve(ksp, B, wrong);
     else if (i == 2) ierr = KSPMatSolve(ksp, B, wrong);
     else ierr = KSPMatSolve(ksp, B, B);
     PetscCall(Heard());
@@ -289,7 +311,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    nsize: {{1 2}}
+    nsize: {{1 2 3}}
     args: -ksp_idrs_implementation {{vec host}}
 
   test:

@@ -46,18 +46,19 @@ static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of B and X: those of the operator, which KSPMatSolve() does not look at */
+/* Rows of B and X: those of the operator, on all processes, which KSPMatSolve() does not look at */
 static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char name[])
 {
-  PetscInt m, n, M;
-  Mat      A;
+  PetscLayout ours, theirs;
+  PetscBool   same;
+  Mat         A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetLocalSize(block, &m, NULL));
-  PetscCall(MatGetSize(block, &M, NULL));
-  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT, name, m, M, n);
+  PetscCall(MatGetLayouts(A, &ours, NULL));
+  PetscCall(MatGetLayouts(block, &theirs, NULL));
+  PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
+  PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ, "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT " of %" PetscInt_FMT, name, theirs->n, theirs->N, ours->n, ours->N);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

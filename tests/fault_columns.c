@@ -27,7 +27,28 @@ static PetscErrorCode TestSettings(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks that do not fit: an error, and the solver goes on after it */
+/* A block like this one, but that the second process has a row of the first one: on others the rows are the same */
+static PetscErrorCode BlockMoveRow(Mat B, Mat *moved)
+{
+  PetscMPIInt rank;
+  PetscInt    n, columns;
+  MatType     type;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGetLocalSize(B, &n, NULL));
+  PetscCall(MatGetSize(B, NULL, &columns));
+  PetscCall(MatGetType(B, &type));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, moved));
+  PetscCall(MatSetSizes(*moved, rank > 1 ? n : (rank ? n + 1 : n - 1), PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(*moved, type));
+  PetscCall(MatSetUp(*moved));
+  PetscCall(MatAssemblyBegin(*moved, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*moved, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks that do not fit: an error on all processes, and the solver goes on after it */
 static PetscErrorCode TestBlocks(Mat A)
 {
   const KSPConvergedReason *reasons;
@@ -43,11 +64,12 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (PetscInt i = 0; i < 4; i++) {
-    PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
+  for (PetscInt i = 0; i < 6; i++) {
+    if (i < 4) PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
+    else PetscCall(BlockMoveRow(B, &wrong)); /* on one process it has a row less */
     PetscCall(Listen());
-    if (i == 0) ierr = KSPMatSolve(ksp, wrong, X);
-    else if (i == 1) ierr = KSPMatSolve(ksp, B, wrong);
+    if (i == 0 || i == 4) ierr = KSPMatSolve(ksp, wrong, X);
+    else if (i == 1 || i == 5) ierr = KSPMatSolve(ksp, B, wrong);
     else if (i == 2) ierr = KSPMatSolve(ksp, B, wrong);
     else ierr = KSPMatSolve(ksp, B, B);
     PetscCall(Heard());
@@ -99,7 +121,28 @@ static PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error in any product the solver is used again; nothing is lost, which -malloc_dump tells */
+/* A preconditioner of blocks that fails in the same way */
+static PetscErrorCode FailingMatApply(PC pc, Mat X, Mat Y)
+{
+  void    *ctx;
+  Failing *failing;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &ctx));
+  failing = (Failing *)ctx;
+  PetscCheck(++failing->made != failing->failat, PetscObjectComm((PetscObject)pc), PETSC_ERR_USER, "This preconditioner fails");
+  PetscCall(MatCopy(X, Y, SAME_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FailingApply(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecCopy(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After an error in any product, or preconditioner, the solver is used again; nothing is lost, which -malloc_dump tells */
 static PetscErrorCode TestErrors(Mat A)
 {
   const PetscInt failures[] = {1, 2, 7, 12, 23, 40};
@@ -107,6 +150,7 @@ static PetscErrorCode TestErrors(Mat A)
   PetscErrorCode ierr;
   Mat            S, B, X;
   KSP            ksp;
+  PC             pc;
 
   PetscFunctionBeginUser;
   PetscCall(ShellCreate(A, FailingMult, &failing, &S));
@@ -115,15 +159,26 @@ static PetscErrorCode TestErrors(Mat A)
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(SolverCreate(S, 2, PCNONE, &ksp));
   PetscCall(KSPSetResidualHistory(ksp, NULL, 100, PETSC_TRUE));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(failures); i++) {
-    failing.failat = failing.made + failures[i];
+  for (size_t i = 0; i < 2 * PETSC_STATIC_ARRAY_LENGTH(failures); i++) {
+    const PetscBool preconditioner = (PetscBool)(i >= PETSC_STATIC_ARRAY_LENGTH(failures));
+    const PetscInt  failure        = failures[i % PETSC_STATIC_ARRAY_LENGTH(failures)];
+
+    if (i == PETSC_STATIC_ARRAY_LENGTH(failures)) {
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPGetPC(ksp, &pc));
+      PetscCall(PCSetType(pc, PCSHELL));
+      PetscCall(PCShellSetContext(pc, &failing));
+      PetscCall(PCShellSetApply(pc, FailingApply));
+      PetscCall(PCShellSetMatApply(pc, FailingMatApply));
+    }
+    failing.failat = failing.made + failure;
     PetscCall(KSPIDRSSetWidth(ksp, i % 2 ? 3 : 16));
     PetscCall(Listen());
     ierr = KSPMatSolve(ksp, B, X);
     PetscCall(Heard());
-    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "product %" PetscInt_FMT " failed: error %d", failures[i], (int)ierr));
+    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" PetscInt_FMT " failed: error %d", preconditioner ? "preconditioner" : "product", failure, (int)ierr));
     PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, S, S));
+    PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("after an error", ksp, A, B, X, PETSC_TRUE));
   }
@@ -132,6 +187,65 @@ static PetscErrorCode TestErrors(Mat A)
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&X));
   PetscCall(Verdict("errors in the midst of a solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An inner solver that fails three times in a row, from this solve on */
+static PetscErrorCode FailingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  Failing *failing = (Failing *)ctx;
+
+  PetscFunctionBeginUser;
+  *reason = KSP_CONVERGED_ITERATING;
+  if (it < 3) PetscFunctionReturn(PETSC_SUCCESS);
+  failing->made++;
+  *reason = failing->made >= failing->failat && failing->made < failing->failat + 3 ? KSP_DIVERGED_BREAKDOWN : KSP_CONVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A preconditioner that fails for some right-hand sides is used for those that enter later */
+static PetscErrorCode TestInner(Mat A)
+{
+  const KSPConvergedReason *reasons;
+  Mat                       B, X;
+  Vec                       b, x;
+  KSP                       ksp, inner;
+  PC                        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (PetscInt width = 1; width <= 3; width++) {
+    Failing failing = {.failat = 4};
+
+    PetscCall(SolverCreate(A, 2, PCKSP, &ksp));
+    PetscCall(KSPIDRSSetWidth(ksp, width));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCKSPGetKSP(pc, &inner));
+    PetscCall(KSPSetType(inner, KSPBCGS));
+    PetscCall(KSPSetConvergenceTest(inner, FailingTest, &failing, NULL));
+    PetscCall(KSPGetPC(inner, &pc));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+    for (PetscInt j = 3; j < COLUMNS; j++) {
+      PetscReal rnorm, bnorm;
+
+      PetscCall(ColumnGet(B, j, b));
+      PetscCall(ColumnGet(X, j, x));
+      PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+      PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%" PetscInt_FMT " at a time: %s for column %" PetscInt_FMT ", after the preconditioner has failed for others", width, KSPConvergedReasons[reasons[j]], j));
+    }
+    PetscCall(ComplainIf(failing.made < failing.failat + 3, "the inner solver has not failed"));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("a preconditioner that fails for some"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -186,6 +300,7 @@ int main(int argc, char **argv)
   PetscCall(TestSettings(A));
   PetscCall(TestBlocks(A));
   PetscCall(TestErrors(A));
+  PetscCall(TestInner(A));
   PetscCall(TestChanges(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
@@ -196,7 +311,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    nsize: {{1 2}}
+    nsize: {{1 2 3}}
     args: -ksp_idrs_implementation {{vec host}}
 
   test:

@@ -1,7 +1,7 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of KSPIDRS fails once, the first, the second and so on.\n\
 Each failure is an error, what was allocated is freed, and the solver can be used again.\n\n";
 
-#include "systems.h"
+#include "columns.h"
 
 #define MAX_BLOCKS 8192
 
@@ -115,7 +115,7 @@ typedef struct {
 
 typedef struct {
   const Use  *use;
-  Mat         A;
+  Mat         A, B, X;
   Vec         b, x, *P;
   KSP         ksp;
   PetscViewer viewer;
@@ -136,6 +136,7 @@ static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
 {
   const PetscInt n = 20;
+  Vec            column;
   PC             pc;
 
   PetscFunctionBeginUser;
@@ -161,6 +162,13 @@ static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
     PetscCall(VecAssemblyBegin(scene->P[j]));
     PetscCall(VecAssemblyEnd(scene->P[j]));
   }
+  PetscCall(BlockCreate(scene->A, 3, &scene->B));
+  PetscCall(BlockSet(scene->A, BLOCK_RANDOM, scene->B));
+  PetscCall(MatDuplicate(scene->B, MAT_DO_NOT_COPY_VALUES, &scene->X));
+  PetscCall(MatDenseGetColumnVec(scene->B, 0, &column)); /* PETSc makes the vector then, and takes one that is half made for made, too */
+  PetscCall(MatDenseRestoreColumnVec(scene->B, 0, &column));
+  PetscCall(MatDenseGetColumnVec(scene->X, 0, &column));
+  PetscCall(MatDenseRestoreColumnVec(scene->X, 0, &column));
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &scene->viewer));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &scene->ksp));
   PetscCall(KSPSetOperators(scene->ksp, scene->A, scene->A));
@@ -183,6 +191,8 @@ static PetscErrorCode SceneDestroy(Scene *scene)
   PetscCall(VecDestroyVecs(scene->use->s, &scene->P));
   PetscCall(VecDestroy(&scene->b));
   PetscCall(VecDestroy(&scene->x));
+  PetscCall(MatDestroy(&scene->B));
+  PetscCall(MatDestroy(&scene->X));
   PetscCall(MatDestroy(&scene->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -236,6 +246,17 @@ static PetscErrorCode Solve(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Right-hand sides at the same time, one of which makes room for another */
+static PetscErrorCode SolveBlock(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPMonitorCancel(scene->ksp)); /* ours asks for the solution of each */
+  PetscCall(KSPSetResidualHistory(scene->ksp, NULL, 100, PETSC_TRUE));
+  PetscCall(KSPIDRSSetWidth(scene->ksp, 2));
+  PetscCall(KSPMatSolve(scene->ksp, scene->B, scene->X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode View(Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -257,6 +278,7 @@ static const struct {
   {"KSPSetFromOptions()", SetFromOptions, PETSC_FALSE, 8,  12  },
   {"KSPSetUp()",          SetUp,          PETSC_TRUE,  8,  1000},
   {"KSPSolve()",          Solve,          PETSC_FALSE, 20, 2000},
+  {"KSPMatSolve()",       SolveBlock,     PETSC_FALSE, 20, 2000},
   {"KSPView()",           View,           PETSC_FALSE, 8,  0   },
 };
 
@@ -329,7 +351,7 @@ static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After a
       if (i == which || !acts[i].skip) ierr = (*acts[i].act)(&scene);
     }
     PetscCall(Heard());
-    if (after == AFTER_AGAIN && acts[which].act == Solve && ierr == PETSC_ERR_ORDER && strstr(message, "KSPReset()")) asked++;
+    if (after == AFTER_AGAIN && (acts[which].act == Solve || acts[which].act == SolveBlock) && ierr == PETSC_ERR_ORDER && strstr(message, "KSPReset()")) asked++;
     else if (ierr) PetscCall(Complain("%s: error code %d, \"%s\"", what, (int)ierr, message));
     else {
       PetscCall(ResidualNorm(scene.A, scene.b, scene.x, &rnorm, &bnorm));

@@ -47,6 +47,7 @@ typedef struct {
   PetscBool device; /* the device does the algebra, where there is one */
   PetscBool start;  /* in the start of the recurrence; mixed: only every other work */
   PetscBool mixed;
+  PetscBool restarted;                /* every other work has another shadow space, as after a restart */
   PetscBool preconditioned, diagonal; /* see idrsops.h */
   PetscInt  stops, nan;               /* work whose norm is out of bounds in step 1, and one with a NaN in the x of step 1, or -1 */
 } Way;
@@ -101,6 +102,19 @@ static PetscErrorCode Fill(const Problem *problem, PetscInt number, PetscInt whi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Back ends are given works with the same shadow space only: one that computes the shadow vectors does so once for all of them */
+static IDRSPassOps projecting;
+static PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *);
+static PetscInt apart = 0; /* works of a group with another shadow space than the first one */
+
+static PetscErrorCode Project(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 1; i < group->count; i++) apart += group->work[i]->seed != group->work[0]->seed;
+  PetscCall((*project)(group, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Vectors and small numbers of the work with this number, which one that is alone may take as well */
 static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
 {
@@ -122,6 +136,7 @@ static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
     scalars->M[j + j * s] += 3.0;
     scalars->inverse[j] = (PetscScalar)1.0 / scalars->M[j + j * s];
   }
+  PetscCall(IDRSWorkSetSeed(work, 3 + (way->restarted ? (uint64_t)number % 2 : 0)));
   work->preconditioned = (PetscBool)(way->preconditioned || way->diagonal);
   work->diagonal       = way->diagonal ? problem->diagonal : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -254,8 +269,8 @@ static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt num
   PetscFunctionBegin;
   if (difference <= tolerance) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE, "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s work %" PetscInt_FMT ": %s %" PetscInt_FMT " differs by %g", problem->work[0]->passes->name, problem->s, problem->n, problem->width,
-                     problem->P ? " stored P" : "", way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+    PetscCall(Expect(check, PETSC_FALSE, "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s%s work %" PetscInt_FMT ": %s %" PetscInt_FMT " differs by %g", problem->work[0]->passes->name, problem->s, problem->n, problem->width,
+                     problem->P ? " stored P" : "", way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->restarted ? " restarted" : "", way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -298,10 +313,13 @@ static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches of a pass, but one reduction, unless that is made of Vec calls, and one launch of the algebra behind it */
+/*
+   A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches of a pass, and those with two shadow spaces two projections, but one reduction,
+   unless that is made of Vec calls, and one launch of the algebra behind it
+*/
 static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, const Way *way)
 {
-  const PetscInt width = problem->width, kinds = way->start && way->mixed && width > 1 ? 2 : 1;
+  const PetscInt width = problem->width, kinds = ((way->start && way->mixed) || (way->restarted && !problem->P)) && width > 1 ? 2 : 1;
   Fate          *fate, expected;
   Cost           together = {.reductions = 0}, alone = {.reductions = 0};
   PetscBool      complete = PETSC_TRUE;
@@ -315,7 +333,9 @@ static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, co
     team.group.work[i] = problem->work[i];
     team.number[i]     = i;
   }
+  apart = 0;
   PetscCall(Cycle(problem, &team, fate, &together));
+  PetscCall(Compare(check, problem, 0, "number of works with another shadow space", 0, (PetscReal)apart, 0.0));
   for (PetscInt i = 0; i < width; i++) {
     Team one = {
       .group = {1, {problem->work[width]}},
@@ -365,7 +385,10 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
 
     for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(problem->like, &x[j]));
     PetscCall(IDRSWorkSetVecs(problem->work[i], x[R], x[Z], x[V], x[T]));
-    PetscCall(IDRSWorkSetSeed(problem->work[i], 3));
+    projecting               = *problem->work[i]->passes;
+    project                  = projecting.project;
+    projecting.project       = Project;
+    problem->work[i]->passes = &projecting;
     if (i < width) group.work[i] = problem->work[i];
   }
   PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
@@ -394,12 +417,14 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplem
     {.stops = -1, .nan = -1},
     {.stops = -1, .nan = -1, .start = PETSC_TRUE},
     {.stops = -1, .nan = -1, .start = PETSC_TRUE, .mixed = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .restarted = PETSC_TRUE},
     {.stops = -1, .nan = -1, .preconditioned = PETSC_TRUE},
     {.stops = -1, .nan = -1, .diagonal = PETSC_TRUE},
     {.stops = -1, .nan = 1},
     {.stops = -1, .nan = -1, .device = PETSC_TRUE},
     {.stops = -1, .nan = -1, .device = PETSC_TRUE, .start = PETSC_TRUE},
     {.stops = -1, .nan = -1, .device = PETSC_TRUE, .start = PETSC_TRUE, .mixed = PETSC_TRUE},
+    {.stops = -1, .nan = -1, .device = PETSC_TRUE, .restarted = PETSC_TRUE},
     {.stops = -1, .nan = -1, .device = PETSC_TRUE, .diagonal = PETSC_TRUE},
     {.stops = 0, .nan = 1, .device = PETSC_TRUE},
     {.stops = 1, .nan = 0, .device = PETSC_TRUE, .start = PETSC_TRUE, .mixed = PETSC_TRUE},

@@ -34,7 +34,7 @@
 
    Many columns. Each right-hand side, a column, has an IDRSWork of its own: panels, vectors, scalars, queue of results. Passes and projections are given a group of
    works, with the step of each; one right-hand side is a group of one. Works that make the same step, and whose scalars are in the same place, are given to the back end together, which
-   launches once for all of them. The hash of a row is the same for works with the same seed. All projections of a group have one reduction.
+   launches once for all of them; projections of works with the same seed, as the hash of a row is the same for these. All projections of a group have one reduction.
 
    The queue. IDRSQueueLaunch() launches the projections of a group, IDRSQueueCollect() returns the outcome of the oldest one in flight of a work. With bounds, a
    queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps before it collects. The device stops, and all passes
@@ -162,7 +162,7 @@ typedef struct {
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*create)(const IDRSGroup *, Vec);        /* the panels, with a Vec for each column; those of a group are destroyed together, too */
   PetscErrorCode (*destroy)(const IDRSGroup *);            /* projections may still be in flight after an error */
-  /* all works of the group make this step, but for `unreported`, and their scalars are in the same place */
+  /* all works of the group make this step, but for `unreported`, and their scalars are in the same place; in projections they have the same shadow space */
   PetscErrorCode (*combine)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);

@@ -79,7 +79,7 @@ static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDR
   return {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm, {}};
 }
 
-/* Launches the projections, together for works that make the same step */
+/* Launches the projections, together for works that make the same step with the same shadow space */
 static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSStep steps[], const IDRSAlgebra algebra[], PetscScalar *const sums[])
 {
   uint32_t        taken = 0;
@@ -87,7 +87,7 @@ static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSSt
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  for (uint32_t before = 0; IDRSGroupTake(group, steps, &taken, &same, &step); before = taken) {
+  for (uint32_t before = 0; IDRSGroupTake(group, steps, PETSC_TRUE, &taken, &same, &step); before = taken) {
     IDRSAlgebra  of[IDRS_MAX_WIDTH];
     PetscScalar *to[IDRS_MAX_WIDTH];
     PetscInt     count = 0;

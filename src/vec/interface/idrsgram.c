@@ -12,6 +12,7 @@
 PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memory)
 {
   PetscBool device = PETSC_FALSE, ghosted = PETSC_FALSE;
+  Vec      *created;
 
   PetscFunctionBegin;
   *memory = NULL;
@@ -19,12 +20,21 @@ PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memo
   PetscCall(IDRSGhosted(like, &ghosted));
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (device && !ghosted) {
-    PetscCall(PetscCalloc1(count, vecs));
-    PetscCall(IDRSVecsCreate_CUDA(like, count, *vecs, memory));
+    PetscErrorCode ierr;
+
+    PetscCall(PetscCalloc1(count, &created));
+    ierr = IDRSVecsCreate_CUDA(like, count, created, memory);
+    if (ierr) {
+      PetscCall(IDRSColumnsDestroy(count, &created));
+      PetscCall(IDRSVecsFree_CUDA(memory));
+    }
+    PetscCall(ierr);
+    *vecs = created;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(VecDuplicateVecs(like, count, vecs));
+  PetscCall(VecDuplicateVecs(like, count, &created));
+  *vecs = created; /* only once it is complete */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

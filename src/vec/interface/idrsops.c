@@ -32,10 +32,10 @@ PetscLogDouble IDRSGpuSeconds(void)
 }
 
 /*
-   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been taken, and have their scalars in the same place.
-   taken has a bit for each work. False, where all have been taken
+   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been taken, and have their scalars in the same place; for
+   projections also the same shadow space, which is another one after a restart. taken has a bit for each work. False, where all have been taken
 */
-PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], uint32_t *taken, IDRSGroup *same, const IDRSStep **step)
+PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same, const IDRSStep **step)
 {
   IDRSWork first = NULL;
 
@@ -48,7 +48,7 @@ PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], uint32_t
     if (!first) {
       first = work;
       *step = s;
-    } else if (work->ondevice != first->ondevice || s->k != (*step)->k || s->start != (*step)->start || s->wantv != (*step)->wantv || s->wantu != (*step)->wantu || s->matvec != (*step)->matvec) continue;
+    } else if (work->ondevice != first->ondevice || s->k != (*step)->k || s->start != (*step)->start || s->wantv != (*step)->wantv || s->wantu != (*step)->wantu || s->matvec != (*step)->matvec || (projects && work->seed != first->seed)) continue;
     *taken |= UINT32_C(1) << i;
     same->work[same->count++] = work;
   }
@@ -121,7 +121,7 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  while (IDRSGroupTake(group, steps, &taken, &same, &step)) {
+  while (IDRSGroupTake(group, steps, PETSC_FALSE, &taken, &same, &step)) {
     IDRSWork           first  = same.work[0];
     const IDRSPassOps *passes = first->passes;
 

@@ -191,14 +191,15 @@ static PetscErrorCode KSPIDRSSolveTogether_Private(KSP ksp, Mat B, Mat X)
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const Vec      sol = ksp->vec_sol, rhs = ksp->vec_rhs;
   PetscErrorCode ierr;
-  Vec            first;
+  Vec            column, first;
 
   PetscFunctionBegin;
-  PetscCall(MatDenseGetColumnVecRead(X, 0, &first));
-  PetscCall(VecDuplicate(first, &ksp->vec_sol));
-  PetscCall(MatDenseRestoreColumnVecRead(X, 0, &first));
-  ksp->vec_rhs = ksp->vec_sol;
-  first        = ksp->vec_sol;
+  PetscCall(MatDenseGetColumnVecRead(X, 0, &column));
+  ierr = VecDuplicate(column, &first);
+  PetscCall(MatDenseRestoreColumnVecRead(X, 0, &column));
+  PetscCall(ierr);
+  ksp->vec_sol = first;
+  ksp->vec_rhs = first;
   ierr         = PCPreSolve(ksp->pc, ksp);
   if (!ierr) ierr = KSPIDRSSolve_Private(ksp, PetscMin(idrs->set.width, idrs->results.count), B, X);
   if (!ierr) ierr = PCPostSolve(ksp->pc, ksp);

@@ -14,11 +14,12 @@
 
 /* The right-hand sides and solutions of this solve, and what becomes of them */
 typedef struct {
-  Mat          B, X;
-  KSPIDRSOfKSP outer;     /* the KSP's own */
-  PetscReal  **histories; /* of right-hand sides that are done, or NULL */
-  PetscInt64  *lengths;
-  PetscInt     total; /* iterations of all */
+  Mat            B, X;
+  KSPIDRSOfKSP   outer;     /* the KSP's own */
+  PCFailedReason failed;    /* whether the set-up of the preconditioner has failed on this process */
+  PetscReal    **histories; /* of right-hand sides that are done, or NULL */
+  PetscInt64    *lengths;
+  PetscInt       total; /* iterations of all */
 } KSPIDRSBlock;
 
 /* Why the right-hand sides are to be taken one by one; NULL if they need not */
@@ -45,18 +46,19 @@ static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of B and X: those of the operator, which KSPMatSolve() does not look at */
+/* Rows of B and X: those of the operator, on all processes, which KSPMatSolve() does not look at */
 static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char name[])
 {
-  PetscInt m, n, M;
-  Mat      A;
+  PetscLayout ours, theirs;
+  PetscBool   same;
+  Mat         A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetLocalSize(block, &m, NULL));
-  PetscCall(MatGetSize(block, &M, NULL));
-  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT, name, m, M, n);
+  PetscCall(MatGetLayouts(A, &ours, NULL));
+  PetscCall(MatGetLayouts(block, &theirs, NULL));
+  PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
+  PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ, "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT " of %" PetscInt_FMT, name, theirs->n, theirs->N, ours->n, ours->N);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,8 +124,11 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
 {
   const PetscInt  count = ((KSP_IDRS *)ksp->data)->results.count;
   const PetscBool view  = ksp->view;
+  PCFailedReason  failed;
 
   PetscFunctionBegin;
+  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may have left it to the first solve */
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
     PetscErrorCode ierr;
     Vec            b, x;
@@ -131,6 +136,7 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
     if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
     else PetscCall(MatDenseGetColumnVec(X, j, &x));
+    PetscCall(PCSetFailedReason(ksp->pc, failed)); /* an application that failed for the last one is none of this one's */
     ksp->view = PETSC_FALSE;
     ierr      = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
     ksp->view = view;
@@ -184,27 +190,34 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 /* A right-hand side enters a slot, up to its first residual */
 static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
 {
-  KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING}, before;
-  PetscBool    copied;
-  Vec          column;
+  const KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING};
+  KSPIDRSOfKSP       before;
+  PetscErrorCode     ierr;
+  PetscBool          copied;
+  Vec                column;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSSelect_Private(ksp, col));
+  PetscCall(KSPIDRSExchange_Private(ksp, &fresh, &before)); /* what the KSP has of it is freed after an error, too */
   PetscCall(MatDenseGetColumnVecRead(block->B, index, &column));
-  PetscCall(KSPIDRSColumnVec_Private(ksp, column, &fresh.rhs, &copied));
+  ierr = KSPIDRSColumnVec_Private(ksp, column, &ksp->vec_rhs, &copied);
   PetscCall(MatDenseRestoreColumnVecRead(block->B, index, &column));
-  PetscCall(KSPIDRSProjectRHS_Private(ksp, &fresh.rhs));
+  PetscCall(ierr);
+  PetscCall(KSPIDRSProjectRHS_Private(ksp, &ksp->vec_rhs));
   PetscCall(MatDenseGetColumnVec(block->X, index, &column));
-  PetscCall(KSPIDRSColumnVec_Private(ksp, column, &fresh.sol, &col->copied));
+  ierr = KSPIDRSColumnVec_Private(ksp, column, &ksp->vec_sol, &col->copied);
   PetscCall(MatDenseRestoreColumnVec(block->X, index, &column));
+  PetscCall(ierr);
   if (block->outer.history) {
-    fresh.historymax = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
-    PetscCall(PetscMalloc1(fresh.historymax, &fresh.history));
+    const PetscInt64 most = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
+
+    PetscCall(PetscMalloc1(most, &ksp->res_hist));
+    ksp->res_hist_max = most;
   }
-  PetscCall(KSPIDRSExchange_Private(ksp, &fresh, &before));
   PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
   col->trust = KSPIDRSFreshTrust();
   col->index = index;
+  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of this one's */
   PetscCall(KSPIDRSBegin_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -220,17 +233,17 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscCall(KSPIDRSEnd_Private(ksp));
   KSPIDRSNoteResult(ksp, index);
   block->total += ksp->its;
-  PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
-  col->index = -1;
-  if (last.history) {
-    PetscCall(PetscMalloc1(last.historylen, &block->histories[index]));
-    PetscCall(PetscArraycpy(block->histories[index], last.history, last.historylen));
-    PetscCall(PetscFree(last.history));
-    block->lengths[index] = last.historylen;
+  if (ksp->res_hist) {
+    block->lengths[index] = (PetscInt64)ksp->res_hist_len;
+    PetscCall(PetscMalloc1(block->lengths[index], &block->histories[index]));
+    PetscCall(PetscArraycpy(block->histories[index], ksp->res_hist, block->lengths[index]));
   }
   PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
-  if (col->copied) PetscCall(VecCopy(last.sol, column));
+  if (col->copied) PetscCall(VecCopy(ksp->vec_sol, column));
   PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
+  PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
+  col->index = -1;
+  PetscCall(PetscFree(last.history));
   PetscCall(VecDestroy(&last.rhs));
   PetscCall(VecDestroy(&last.sol));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -309,6 +322,7 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(ksp->pc, &block.failed));
   PetscCall(PetscCalloc2(count, &block.histories, count, &block.lengths));
   for (PetscInt i = 0; i < idrs->active; i++) idrs->slot[i].index = -1;
   PetscCall(KSPIDRSExchange_Private(ksp, &none, &block.outer));

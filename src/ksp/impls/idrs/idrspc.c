@@ -42,8 +42,9 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
 /* KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too */
 PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Mat       X, Y;
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PetscErrorCode ierr;
+  Mat            X, Y;
 
   PetscFunctionBegin;
   if (!idrs->matapply) {
@@ -56,10 +57,11 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
   PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
   PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
-  PetscCall(PCMatApply(ksp->pc, X, Y));
-  PetscCall(KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE));
-  PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y));
+  ierr = PCMatApply(ksp->pc, X, Y);
+  if (!ierr) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
+  PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y)); /* after an error, too: KSPReset() could not destroy the blocks otherwise */
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
+  PetscCall(ierr);
   PetscCall(IDRSStreamJoin(idrs->col->work));
   idrs->counts.pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);

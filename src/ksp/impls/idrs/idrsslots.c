@@ -73,6 +73,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   const PetscInt length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
   IDRSWorkInfo   info;
   IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (count <= idrs->slots) PetscFunctionReturn(PETSC_SUCCESS);
@@ -81,7 +82,9 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(IDRSCheckRoom(idrs->slot[0].r, (info.composed && !idrs->set.P ? 3 : 2) * idrs->set.s + length, more));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
-  PetscCall(IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works));
+  ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
+  for (PetscInt i = 1; i < count; i++) idrs->slot[i].work = works[i - 1]; /* what is there after an error is destroyed with the slots, too */
+  PetscCall(ierr);
   for (PetscInt i = 1; i < count; i++) PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[i], works[i - 1], idrs->slotvecs + length * (i - 1)));
   idrs->slots = count;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -104,7 +104,7 @@ static PetscErrorCode TestHistories(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Column j of X is that of Y to the bit. On a device, where the host reads norms some steps late, others may move a reliable update by a cycle: there it is a solution as well */
+/* Column j of X is that of Y to the bit. On a device it has not been seen to be, and has to be a solution as well */
 static PetscErrorCode CheckUnchanged(Mat A, Mat B, Mat X, Mat Y, PetscInt j, const char what[])
 {
   PetscReal rnorm, bnorm;

@@ -564,7 +564,7 @@ static PetscErrorCode TestPlaces(void)
     Mat A;
 
     PetscCall(InfoCreate(&info));
-#if PETSC_VERSION_GE(3, 22, 0)
+#if PETSC_VERSION_GE(3, 23, 0)
     info.factoronhost = (PetscBool)(l % 2);
     info.solveonhost  = (PetscBool)(l / 2);
 #endif

@@ -179,8 +179,8 @@ static inline PetscErrorCode IDRSVecMultiply(Vec w, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options of PCFactor for matrices on a GPU came with 3.22 */
-#if PETSC_VERSION_LT(3, 22, 0)
+/* Options of PCFactor for matrices on a GPU came with 3.23 */
+#if PETSC_VERSION_LT(3, 23, 0)
   #define IDRSFactorOnHost(info) PETSC_FALSE
   #define IDRSSolveOnHost(info)  PETSC_FALSE
 #else

@@ -263,8 +263,8 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
 . -pc_factor_levels k                     - levels of fill of `PCILU` (default 0)
 . -pc_factor_mat_ordering_type ordering   - ordering of the rows (default nd for `PCLU`, natural for `PCILU`)
 . -pc_factor_shift_type type              - what happens at zero pivots, with -pc_factor_shift_amount and -pc_factor_zeropivot (default none)
-. -pc_factor_mat_factor_on_host (true|false) - compute the factors of a `MATSEQAIJCUSPARSE` on the host (default false; with PETSc 3.22 or newer)
-- -pc_factor_mat_solve_on_host (true|false)  - solve with them on the host (default false; with PETSc 3.22 or newer)
+. -pc_factor_mat_factor_on_host (true|false) - compute the factors of a `MATSEQAIJCUSPARSE` on the host (default false; with PETSc 3.23 or newer)
+- -pc_factor_mat_solve_on_host (true|false)  - solve with them on the host (default false; with PETSc 3.23 or newer)
 
   Level: beginner
 

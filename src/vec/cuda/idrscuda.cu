@@ -34,22 +34,31 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Bytes of the device's memory that are free */
+PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)
+{
+  size_t available, total;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMemGetInfo(&available, &total));
+  *bytes = (PetscLogDouble)available;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    A panel of zeros, or how much was asked for and how much there is. With cudaMalloc(), as the arrays of VECCUDA: a GPU-aware MPI
    cannot send from the pool that PetscDeviceMalloc() takes memory from, and PETSc never gives the memory of the pool back.
 */
 static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **panel, PetscLogDouble lacking[])
 {
-  size_t      free = 0, total = 0;
-  cudaError_t error = cudaMalloc((void **)panel, PetscMax(bytes, 1));
+  const cudaError_t error = cudaMalloc((void **)panel, PetscMax(bytes, 1));
 
   PetscFunctionBegin;
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
-    *panel = NULL;
-    PetscCallCUDA(cudaMemGetInfo(&free, &total));
+    *panel     = NULL;
     lacking[0] = (PetscLogDouble)bytes;
-    lacking[1] = (PetscLogDouble)free;
+    PetscCall(IDRSGetFreeMemory_CUDA(&lacking[1]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallCUDA(error);

@@ -4,9 +4,6 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
-#if defined(PETSCIDRS_HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-#endif
 
 /* Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do not all know that they are */
 PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
@@ -134,13 +131,13 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt sets)
   lacking[1] = lacking[2] = -PETSC_MAX_REAL;
   if (device) {
     const PetscLogDouble set = (PetscLogDouble)vectors * (PetscLogDouble)n * (PetscLogDouble)sizeof(PetscScalar);
-    size_t               free, total;
+    PetscLogDouble       available;
 
-    PetscCallCUDA(cudaMemGetInfo(&free, &total));
-    if ((PetscLogDouble)sets * set > (PetscLogDouble)free) {
+    PetscCall(IDRSGetFreeMemory_CUDA(&available));
+    if ((PetscLogDouble)sets * set > available) {
       lacking[0] = (PetscLogDouble)sets * set;
-      lacking[1] = -(PetscLogDouble)free;
-      lacking[2] = -floor((PetscLogDouble)free / set);
+      lacking[1] = -available;
+      lacking[2] = -floor(available / set);
     }
   }
   IDRSCallAllreduce(MPI_IN_PLACE, lacking, 3, MPI_DOUBLE, MPI_MAX, comm);

@@ -314,10 +314,4 @@ int main(int argc, char **argv)
     nsize: {{1 2 3}}
     args: -ksp_idrs_implementation {{vec host}}
 
-  test:
-    suffix: cuda
-    requires: cuda
-    args: -mat_type aijcusparse
-    output_file: output/fault_columns_1.out
-
 TEST*/

@@ -575,8 +575,10 @@ int main(int argc, char **argv)
 
 /*TEST
 
+  # PETSc's MatHeaderMerge() lets go of a header with its functions
   test:
     suffix: 1
     nsize: {{1 2 3}}
+    args: -checkfunctionlist 0
 
 TEST*/

@@ -495,23 +495,4 @@ int main(int argc, char **argv)
      args: -columns 3 -rows 1000007 -widths 3
      output_file: output/ops_groups_1.out
 
-   test:
-     suffix: cuda
-     requires: cuda
-     args: -vec_type cuda -implementation cuda -columns 1,2,4,8,16,19
-     output_file: output/ops_groups_1.out
-
-   test:
-     suffix: cuda_large
-     requires: cuda
-     args: -vec_type cuda -implementation cuda -columns {{1 4}} -rows 1000007 -widths 1,2,3,8,16
-     output_file: output/ops_groups_1.out
-
-   test:
-     suffix: cuda_ranks
-     nsize: 2
-     requires: cuda
-     args: -vec_type cuda -implementation cuda -columns 4,19 -rows 33,1000 -widths 3,16 -communication {{mpi peer}}
-     output_file: output/ops_groups_1.out
-
 TEST*/

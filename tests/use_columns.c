@@ -365,12 +365,4 @@ int main(int argc, char **argv)
     nsize: {{1 2 3}}
     args: -ksp_idrs_implementation {{vec host}}
 
-  # cuda with back ends of the products, on several processes with MPI between them; matvecs of PETSc may add up in another order from run to run
-  test:
-    suffix: cuda
-    requires: cuda
-    nsize: {{1 2}}
-    args: -mat_type aijcusparse -ksp_idrs_implementation {{auto vec}}
-    output_file: output/use_columns_1.out
-
 TEST*/

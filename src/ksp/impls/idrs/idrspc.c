@@ -74,7 +74,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    overlapping, host, device;
+  PetscBool    overlapping, inner, host, device;
   MatNullSpace space;
   PetscInt     n, N;
   Mat          A;
@@ -83,11 +83,12 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   idrs->matapply = PETSC_FALSE;
   if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* from 3.26 on one inner solve that fails makes all of its block infinite */
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (overlapping || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->matapply = PETSC_TRUE;
   if (idrs->pcin) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(idrs->col->r, &n));

@@ -489,17 +489,24 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStreamConvert_Private - The matrix whose type a conversion of A changes: A itself or a copy; NULL where the values have been copied to one that was converted before */
+PetscErrorCode MatStreamConvert_Private(Mat A, MatReuse reuse, const Mat *before, Mat *B)
+{
+  PetscFunctionBegin;
+  *B = reuse == MAT_REUSE_MATRIX ? NULL : A;
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(A, *before, SAME_NONZERO_PATTERN));
+  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatConvert_SeqAIJStream_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  Mat B = A;
+  Mat B;
 
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
     if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], Data(B)->functions[f]));
   }
@@ -522,15 +529,12 @@ static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatF
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
-  Mat B = A;
+  Mat B;
 
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatStreamBegin_Private(B, MATSEQAIJSTREAM));
   B->ops->mult     = MatMult_SeqAIJStream;
   B->ops->lufactor = MatLUFactor_SeqAIJStream;

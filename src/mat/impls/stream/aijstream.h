@@ -43,6 +43,7 @@ PETSC_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat, MatType, MatReus
 /* For both types */
 PETSC_INTERN PetscErrorCode MatStreamBegin_Private(Mat, MatType);
 PETSC_INTERN PetscErrorCode MatStreamEnd_Private(Mat, MatType);
+PETSC_INTERN PetscErrorCode MatStreamConvert_Private(Mat, MatReuse, const Mat *, Mat *);
 PETSC_INTERN PetscErrorCode MatStreamTakes_Private(Mat, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamViewCounts_Private(Mat, Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);

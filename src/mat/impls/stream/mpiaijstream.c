@@ -134,15 +134,12 @@ static PetscErrorCode MatConvert_MPIAIJ_MPIAIJStream(Mat, MatType, MatReuse, Mat
 static PetscErrorCode MatConvert_MPIAIJStream_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   PetscBool streams = PETSC_FALSE;
-  Mat       B       = A, block;
+  Mat       B, block;
 
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(B, &block, NULL, NULL));
   if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
   if (streams) PetscCall(MatConvert(block, MATSEQAIJ, MAT_INPLACE_MATRIX, &block));
@@ -155,15 +152,12 @@ static PetscErrorCode MatConvert_MPIAIJStream_MPIAIJ(Mat A, MatType type, MatReu
 
 static PetscErrorCode MatConvert_MPIAIJ_MPIAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  Mat B = A;
+  Mat B;
 
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatStreamBegin_Private(B, MATMPIAIJSTREAM));
   B->ops->mult = MatMult_MPIAIJStream;
   PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijstream_C", MatConvert_MPIAIJ_MPIAIJStream));

@@ -15,6 +15,20 @@ static PetscErrorCode WholeRuns(Mat A, PetscBool *runs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the options make matrices of this type */
+static PetscErrorCode OnGPU(PetscBool *gpu)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 1, 1));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(WholeRuns(A, gpu));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KSPIDRSRun run, KSP *ksp)
 {
   PetscFunctionBeginUser;
@@ -24,7 +38,7 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve; all solutions are right */
+/* Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve; all solutions are right. Large systems are left out without a GPU */
 static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};
@@ -36,6 +50,8 @@ static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
   History          *history;
 
   PetscFunctionBeginUser;
+  PetscCall(OnGPU(&runs));
+  if (m > 200 && !runs) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(3, &history));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, m, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
@@ -302,7 +318,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
   PetscCall(ImplementationFromOptions());
   PetscCall(TestHistories(30, 0));
-  PetscCall(TestHistories(190, 0)); /* several rows a thread */
+  PetscCall(TestHistories(190, 0));
+  PetscCall(TestHistories(420, 0)); /* several rows a thread, and by s all in shared memory, all but the matrix, or nothing */
   PetscCall(TestHistories(30, 1));
   PetscCall(Verdict("histories"));
   PetscCall(TestLimits());

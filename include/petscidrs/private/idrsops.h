@@ -141,7 +141,7 @@ typedef struct {
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
   PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
   /* many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such thing */
-  PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, const char *[]);
+  PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, PetscBool, const char *[]);
   PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *completed, const PetscReal *norms[]);
 } IDRSQueueOps;
 
@@ -209,7 +209,7 @@ PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[],
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(IDRSWork);
-PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, const char *[]);
+PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, PetscBool, const char *[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, PetscInt *, const PetscReal *[], IDRSOutcome *);
 PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
 PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);

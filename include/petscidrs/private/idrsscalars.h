@@ -95,18 +95,27 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 }
 
 /*
+   Whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN
+   is no pivot either
+*/
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
+{
+  const PetscReal gg = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]), large = pivot / PETSC_MACHINE_EPSILON;
+
+  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && large * large > scalars->shadownorm * scalars->shadownorm * gg ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/*
    From d = P^H g, g = A u, the coefficients that make g orthogonal to p_0 ... p_{k-1}, and the new column of M:
 
      alpha_i = (d_i - sum_{j<i} M_ij alpha_j) / M_ii, i < k;    M_ik = d_i - sum_{j<k} M_ij alpha_j, i >= k
 
-   Returns whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the
-   difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN is no pivot either. *share is what is left of these terms.
+   Returns whether M_kk can be divided by. *share is what is left of the terms that it is the difference of.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *scalars, PetscInt k, PetscReal *share)
 {
   const PetscInt     s     = scalars->s;
   const PetscScalar *d     = scalars->sums + IDRS_SUM_PX(s);
-  const PetscReal    gg    = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
   PetscScalar       *alpha = scalars->alpha, *Mk = scalars->M + k * s;
   PetscReal          terms = PetscAbsScalar(d[k]), pivot;
 
@@ -130,7 +139,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *s
   for (PetscInt i = IDRS_LANE; i < k; i += IDRS_LANES) alpha[i] *= scalars->inverse[i];
   pivot  = PetscAbsScalar(Mk[k]);
   *share = pivot / terms;
-  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && pivot > PETSC_MACHINE_EPSILON * scalars->shadownorm * PetscSqrtReal(gg) ? PETSC_TRUE : PETSC_FALSE;
+  return IDRSScalarsIsPivot(scalars, pivot, terms);
 }
 
 /* beta = f_k / M_kk makes r - beta g_k orthogonal to p_k as well;  f_i -= beta M_ik, i > k */

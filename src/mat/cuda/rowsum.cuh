@@ -24,24 +24,28 @@ static __device__ __forceinline__ bool IDRSGoesOn(const PetscScalar *, bool left
   return left;
 }
 
-/* By lane of so many: the part of this lane of (A u)_row. A lane reads ATONCE entries before it uses one of them, and takes those of u with IDRSGather() */
-template <int ATONCE, typename Operand>
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, const Operand &u, IDRSIndex row, int lane, int lanes)
+/* Value q of a matrix in global memory, which nothing writes in this kernel */
+static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSCSR &A, IDRSIndex q)
 {
-  const bool      there = row < (IDRSIndex)A.n;
-  const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
-  PetscScalar     sum = 0.0;
+  return IDRSLoadConstant(A.a + q);
+}
 
-  for (IDRSIndex p = begin + lane; IDRSGoesOn(u, p < end); p += ATONCE * lanes) {
+/* Entries p, p + stride, ... before end. A lane reads ATONCE entries before it uses one of them, and takes those of u with IDRSGather() */
+template <int ATONCE, typename Matrix, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, const Operand &u, IDRSIndex p, IDRSIndex end, int stride)
+{
+  PetscScalar sum = 0.0;
+
+  for (; IDRSGoesOn(u, p < end); p += ATONCE * stride) {
     PetscInt    column[ATONCE];
     PetscScalar value[ATONCE], entry[ATONCE];
 
 #pragma unroll
     for (int l = 0; l < ATONCE; l++) {
-      const IDRSIndex q = p + l * lanes;
+      const IDRSIndex q = p + l * stride;
 
       column[l] = q < end ? A.j[q] : -1;
-      value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
+      value[l]  = q < end ? IDRSMatrixValue(A, q) : (PetscScalar)0.0;
     }
     IDRSGather<ATONCE>(u, column, entry);
 #pragma unroll
@@ -52,6 +56,15 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
   return sum;
 }
 
+/* By lane of so many: the part of this lane of (A u)_row */
+template <int ATONCE, typename Matrix, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSRowPart(const Matrix &A, const Operand &u, IDRSIndex row, int lane, int lanes)
+{
+  const bool there = row < (IDRSIndex)A.n;
+
+  return IDRSEntriesSum<ATONCE>(A, u, there ? A.i[row] + lane : 0, there ? A.i[row + 1] : 0, lanes);
+}
+
 /* By a warp: (A u)_row, for its first lane */
 template <int ATONCE, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row)
@@ -60,8 +73,8 @@ static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, c
 }
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
-template <int ATONCE, typename Operand>
-static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row, int lanes)
+template <int ATONCE, typename Matrix, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSRowSum(const Matrix &A, const Operand &u, IDRSIndex row, int lanes)
 {
   const int   lane = threadIdx.x % IDRS_WARP, rows = IDRS_WARP / lanes; /* rows at a time */
   PetscScalar mine = 0.0;
@@ -73,6 +86,25 @@ static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const
     for (int offset = lanes / 2; offset > 0; offset /= 2) sum += IDRSShuffleDown(sum, offset);
     sum = IDRSShuffle(sum, lane % rows * lanes);
     if (lane / rows == done / rows) mine = sum;
+  }
+  return mine;
+}
+
+/* The same, where each lane has a row, but for entries beyond so many: those of one row after another are shared by all lanes */
+template <int ATONCE, typename Matrix, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const Matrix &A, const Operand &u, IDRSIndex row, int own)
+{
+  const int       lane  = threadIdx.x % IDRS_WARP;
+  const bool      there = row + lane < (IDRSIndex)A.n;
+  const IDRSIndex begin = there ? A.i[row + lane] : 0, end = there ? A.i[row + lane + 1] : 0, split = min(end, begin + (IDRSIndex)own);
+  PetscScalar     mine = IDRSEntriesSum<ATONCE>(A, u, begin, split, 1);
+
+  for (unsigned int left = IDRSWarpBallot(split < end); left; left &= left - 1) {
+    const int         from = __ffs(left) - 1;
+    const IDRSIndex   p = IDRSShuffle(split, from), last = IDRSShuffle(end, from);
+    const PetscScalar rest = IDRSShuffle(IDRSWarpSum<IDRS_WARP>(IDRSEntriesSum<ATONCE>(A, u, p + lane, last, IDRS_WARP)), 0);
+
+    if (lane == from) mine += rest;
   }
   return mine;
 }

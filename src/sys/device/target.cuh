@@ -5,6 +5,7 @@
 #pragma once
 
 #include <petscsys.h>
+#include <type_traits>
 
 #define IDRS_WARP      32
 #define IDRS_ALL_LANES 0xffffffffu
@@ -25,8 +26,9 @@ static __device__ __forceinline__ PetscReal IDRSShuffleXor(PetscReal x, int mask
   return __shfl_xor_sync(IDRS_ALL_LANES, x, mask);
 }
 
-/* x of another lane */
-static __device__ __forceinline__ PetscReal IDRSShuffle(PetscReal x, int lane)
+/* x of another lane: a number, or an index */
+template <typename T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0>
+static __device__ __forceinline__ T IDRSShuffle(T x, int lane)
 {
   return __shfl_sync(IDRS_ALL_LANES, x, lane);
 }
@@ -144,6 +146,12 @@ static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar
 static __device__ __forceinline__ bool IDRSWarpAll(bool mine)
 {
   return __all_sync(IDRS_ALL_LANES, mine);
+}
+
+/* The lanes of the warp that say so, a bit each */
+static __device__ __forceinline__ unsigned int IDRSWarpBallot(bool mine)
+{
+  return __ballot_sync(IDRS_ALL_LANES, mine);
 }
 
 /*

@@ -17,14 +17,16 @@ static __device__ __forceinline__ void IDRSWarpSumsShared(T values[count], T *sh
   IDRSWarpSums<count>(values, [&](int i, const T &sum) { shared[i * IDRS_WARPS + threadIdx.x / IDRS_WARP] = sum; });
 }
 
-/* The sum over the block of value i, once all warps have left theirs */
+/* The sum over the block of value i, once all warps have left theirs; a block may have fewer of them than there is room for */
 template <typename T>
-static __device__ __forceinline__ T IDRSWarpsTotal(const T *shared, int i)
+static __device__ __forceinline__ T IDRSWarpsTotal(const T *shared, int i, int warps = IDRS_WARPS)
 {
   T sum = shared[i * IDRS_WARPS];
 
 #pragma unroll
-  for (int w = 1; w < IDRS_WARPS; w++) sum += shared[i * IDRS_WARPS + w];
+  for (int w = 1; w < IDRS_WARPS; w++) {
+    if (w < warps) sum += shared[i * IDRS_WARPS + w];
+  }
   return sum;
 }
 
@@ -67,9 +69,15 @@ static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message
 }
 #endif
 
+/* Bits in which its numbers differ from the one that is waited for */
+static __device__ __forceinline__ uint32_t IDRSMessageLacks(const IDRSBlockMessage &message, uint32_t launch)
+{
+  return ((uint32_t)(message.x >> 32) ^ launch) | ((uint32_t)(message.y >> 32) ^ launch);
+}
+
 static __device__ __forceinline__ bool IDRSMessageHasCome(const IDRSBlockMessage &message, uint32_t launch)
 {
-  return (uint32_t)(message.x >> 32) == launch && (uint32_t)(message.y >> 32) == launch;
+  return !IDRSMessageLacks(message, launch);
 }
 
 static __device__ __forceinline__ PetscReal IDRSMessageValue(const IDRSBlockMessage &message)
@@ -104,6 +112,10 @@ typedef struct {
 /* Real numbers in a scalar, and in the sums of up to IDRS_COLUMNS_AT_ONCE columns */
 #define IDRS_PARTS    ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
 #define IDRS_MESSAGES ((2 * IDRS_COLUMNS_AT_ONCE + 1) * IDRS_PARTS + 3)
+
+/* Real numbers in the sums of a projection */
+template <int S, bool Y, bool RR>
+static constexpr int IDRSRealSums = IDRSDots<S, Y, RR>::count * IDRS_PARTS + IDRSDots<S, Y, RR>::squares;
 
 /* Messages or numbers that a lane asks for at once */
 #define IDRS_TAKES 8
@@ -178,35 +190,54 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
   return IDRSWarpSum<IDRS_WARP>(sum);
 }
 
+/* Where real number i of the sums over all blocks is in sums as laid out in idrsscalars.h, counted in real numbers; -1: it is of a column that is not there. With RR, r^H r of the last pass is among them */
+template <int S, bool Y, bool RR>
+static __device__ __forceinline__ int IDRSSumPlace(const IDRSShadow<S> &P, int i)
+{
+  constexpr int dots = IDRSDots<S, Y, RR>::count * IDRS_PARTS, count = IDRSRealSums<S, Y, RR>;
+  const int     s = P.s, j = i / IDRS_PARTS;
+  int           place;
+
+  if (RR && i == count - 1) place = IDRS_SUM_RR(s);
+  else if (i >= dots) place = i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s);
+  else if (Y && j == 2 * S) place = IDRS_SUM_XY(s);
+  else if (j % S < P.Columns()) place = (j < S ? IDRS_SUM_PX(s) : IDRS_SUM_PY(s)) + P.first + j % S;
+  else return -1;
+  return place * IDRS_PARTS + (i < dots ? i % IDRS_PARTS : 0);
+}
+
+/* Sums with the hashed shadow space are in units of its fields */
+template <int S, bool Y, bool HASHED>
+static __device__ __forceinline__ PetscReal IDRSSumScale(int i)
+{
+  return HASHED && i < (Y ? 2 : 1) * S * IDRS_PARTS ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
+}
+
 /*
    The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has left it, and
-   r^H r is y^H y. With RR it is among the sums. Some lanes make a sum, of a real number. Sums of columns that are not there are dropped.
+   r^H r is y^H y. Some lanes make a sum, of a real number
 */
 template <int S, bool Y, bool HASHED, bool RR, typename Patience>
 static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr, PetscScalar *sums, Patience &patience)
 {
-  constexpr int dots = IDRSDots<S, Y, RR>::count * IDRS_PARTS, count = dots + IDRSDots<S, Y, RR>::squares;
+  constexpr int dots = IDRSDots<S, Y, RR>::count * IDRS_PARTS, count = IDRSRealSums<S, Y, RR>;
   constexpr int lanes = count <= IDRS_WARPS ? IDRS_WARP : IDRS_WARP / 2, atonce = IDRS_THREADS / lanes;
-  const int     s = P.s, columns = P.Columns();
 
   if (!RR && !yisr && threadIdx.x / IDRS_WARP == IDRS_WARPS - 1) {
     const PetscReal rr = IDRSLastSquare(partials);
 
-    if (threadIdx.x % IDRS_WARP == 0) sums[IDRS_SUM_RR(s)] = rr;
+    if (threadIdx.x % IDRS_WARP == 0) sums[IDRS_SUM_RR(P.s)] = rr;
   }
   for (int begin = 0; begin < count; begin += atonce) {
-    const int       i = min(begin + (int)threadIdx.x / lanes, count - 1), j = i / IDRS_PARTS;
-    const bool      mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
-    const PetscReal scale = HASHED && i < dots && j < 2 * S ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
-    PetscReal       total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, patience);
+    const int  i = min(begin + (int)threadIdx.x / lanes, count - 1), place = IDRSSumPlace<S, Y, RR>(P, i);
+    const bool mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
+    PetscReal  total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, patience);
 
     if (partials.earlier) total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, patience);
-    total *= scale;
-    if (!mine) continue;
-    if (RR && i == count - 1) sums[IDRS_SUM_RR(s)] = total;
-    else if (i >= dots) sums[i == dots ? IDRS_SUM_XX(s) : IDRS_SUM_YY(s)] = total;
-    else if (Y && j == 2 * S) ((PetscReal *)(sums + IDRS_SUM_XY(s)))[i % IDRS_PARTS] = total;
-    else if (j % S < columns) ((PetscReal *)(sums + (j < S ? IDRS_SUM_PX(s) : IDRS_SUM_PY(s)) + P.first + j % S))[i % IDRS_PARTS] = total;
-    if (yisr && i == dots + 1) sums[IDRS_SUM_RR(s)] = total;
+    total *= IDRSSumScale<S, Y, HASHED>(i);
+    if (!mine || place < 0) continue;
+    if (i < dots) ((PetscReal *)sums)[place] = total;
+    else sums[place / IDRS_PARTS] = total;
+    if (yisr && i == dots + 1) sums[IDRS_SUM_RR(P.s)] = total;
   }
 }

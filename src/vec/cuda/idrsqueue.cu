@@ -203,16 +203,6 @@ static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Many steps in one kernel. The scalars are on the device until the host continues */
-static PetscErrorCode IDRSQueueWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep *step, PetscInt *completed, const PetscReal *norms[])
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSQueueBegin_CUDA(work));
-  PetscCall(IDRSWhole_CUDA(work, limits, step, completed, norms));
-  PetscCall(IDRSQueueEnd_CUDA(work));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The host launches so many projections before it waits for the first of them */
 #define IDRS_CUDA_DEPTH 2
 
@@ -228,7 +218,7 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
   PetscDesignatedInitializer(wholeruns, IDRSWholeRuns_CUDA),
-  PetscDesignatedInitializer(whole, IDRSQueueWhole_CUDA),
+  PetscDesignatedInitializer(whole, IDRSWhole_CUDA),
 };
 
 const IDRSQueueOps IDRSQueue_NCCL = {

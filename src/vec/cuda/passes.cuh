@@ -1,6 +1,6 @@
 /*
    The rows of combine, update and advance, as a kernel of one pass and a kernel of many steps call them. One thread owns a pack of rows, and takes
-   the same rows in all passes.
+   the same rows in all passes: of all blocks, or of those that its block has for itself.
 
    All of them end with the next direction, from r - G c and U c of a row in registers:
 
@@ -52,14 +52,14 @@ static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, cons
 }
 
 /* Columns k ... end - 1. x is r, or B^{-1}v where direction.wantv is false */
-template <int S, int W, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
 static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int k, int end, const PetscScalar *x, const Tell &tell)
 {
   const size_t  n = panels.n, ld = panels.ld;
   IDRSDirection written = direction;
 
   written.wantv = true;
-  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+  for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
     IDRSPack<W> d = IDRSLoad<W>(x, i, n), Uc = IDRSZero<W>();
 
@@ -75,13 +75,13 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 }
 
 /* The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread */
-template <int S, int W, bool START, typename Tell>
+template <int S, int W, bool START, typename Rows = IDRSGridRows, typename Tell>
 static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int k, int end, PetscScalar *r, const Tell &tell)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
 
-  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+  for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
     IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), rr = IDRSLoad<W>(r, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
 
@@ -116,13 +116,13 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
 }
 
 /* p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none. Returns the part of r^H r of this thread */
-template <int S, int W, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
 static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, const Tell &tell)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
 
-  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+  for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
     IDRSPack<W> rr = IDRSLoad<W>(r, i, n), zz = IDRSLoad<W>(z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
 

@@ -31,6 +31,36 @@ static __device__ __forceinline__ size_t IDRSRowStride()
   return (size_t)gridDim.x * IDRS_THREADS * W;
 }
 
+/* Rows that the threads of all blocks take in turn */
+struct IDRSGridRows {
+  template <int W>
+  static __device__ __forceinline__ size_t First()
+  {
+    return IDRSFirstRow<W>();
+  }
+
+  template <int W>
+  static __device__ __forceinline__ size_t Stride()
+  {
+    return IDRSRowStride<W>();
+  }
+};
+
+/* Rows that a block has for itself, and counts from 0 */
+struct IDRSBlockRows {
+  template <int W>
+  static __device__ __forceinline__ size_t First()
+  {
+    return (size_t)threadIdx.x * W;
+  }
+
+  template <int W>
+  static __device__ __forceinline__ size_t Stride()
+  {
+    return (size_t)blockDim.x * W;
+  }
+};
+
 /* Rows [i, i+W) of x, zeros from row n on */
 template <int W>
 static __device__ __forceinline__ IDRSPack<W> IDRSLoad(const PetscScalar *x, size_t i, size_t n)

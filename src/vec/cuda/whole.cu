@@ -1,75 +1,20 @@
 /*
-   Many steps in one kernel, from a direction that is there until the host is to continue: for systems so small that launches would take longer than the work.
-
-   All blocks are resident at once, and a thread has the same rows in all passes: the panels, r, z, v and t are read and written by their own thread only.
-   Two things go from block to block in a step:
-
-     the direction u    each entry, for the rows of A u that need it
-     the sums           of each block, which all blocks add up, in the same order
-
-   Then every block does the algebra of the step for itself, with the same outcome. No barrier and no fence is needed: what goes from block to block is in messages, as in
-   finish.cuh, each word of which carries the number of its step. Whoever reads the number has the value.
-
-     entries of u       A block writes those of step j+1 once it has the sums of all blocks of step j. The sums of a block depend on all that it has read of u in step j.
-                        So nobody reads u of step j any more.
-     sums               Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it has the sums of all blocks of step j+1, and a block
-                        leaves these after it has read all sums of step j.
-
-   A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an error.
+   Many steps in one kernel, from a direction that is there until the host is to continue: for systems so small that launches would take longer than the work. Here are the host's part, and
+   the kernel whose blocks have their rows in global memory: a thread has the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What
+   goes from block to block, and why in order, is in whole.cuh.
 */
-#include "project.cuh"
-#include "../../mat/cuda/csr.h"
-#include "../../mat/cuda/rowsum.cuh"
+#include "onchip.h"
 #include "../../sys/device/cooperative.cuh"
-
-/* Steps of one kernel, so that it ends within some ten milliseconds */
-#define IDRS_WHOLE_STEPS 2048
-
-/* How often a message is asked for: some ten seconds */
-#define IDRS_WHOLE_POLLS (1u << 24)
-
-/* What has become of the steps, on the host */
-typedef struct {
-  PetscReal norms[IDRS_WHOLE_STEPS]; /* of r, at the begin of each step that the kernel has completed */
-  PetscInt  completed;
-  int       k, start; /* the step in which the host continues */
-  int       lost;     /* a message has not come */
-} IDRSWholeResult;
 
 struct _n_IDRSWhole {
   IDRSBlockMessage *entries; /* of u */
   IDRSWholeResult  *result;  /* pinned */
   PetscObjectId     id;      /* of the matrix whose rows are known */
   PetscObjectState  pattern;
-  unsigned int      longest; /* row */
-  int               lanes;   /* of a row */
-};
-
-typedef struct {
-  IDRSPanels         panels;
-  IDRSCSR            A;
-  int                lanes;
-  IDRSBlockMessage  *entries;
-  IDRSPartials       partials; /* launch: number of the first step */
-  const PetscScalar *diagonal;
-  PetscScalar       *r, *z, *v, *t, *storage;
-  PetscReal          shadownorm;
-  IDRSStep           step;
-  IDRSLimits         limits;
-  IDRSWholeResult   *result;
-  uint64_t          *arrived, sequence;
-} IDRSWholeSteps;
-
-struct IDRSBoundedPatience {
-  unsigned int left;
-
-  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
-
-  __device__ __forceinline__ bool Ends()
-  {
-    if (left) left--;
-    return !left;
-  }
+  PetscInt          own;   /* entries of a row that its lane takes */
+  PetscInt          turns; /* of a warp at most */
+  bool              diagonal;
+  IDRSOnChip        onchip; /* how the system lies in shared memory, with a diagonal or without */
 };
 
 /* The u of a step, on its way to the rows that need it */
@@ -78,13 +23,7 @@ struct IDRSEntries {
   uint32_t             number;
   IDRSBoundedPatience *patience;
 
-  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
-  {
-    const PetscReal part[2] = {PetscRealPart(u.v[0]), PetscImaginaryPart(u.v[0])};
-
-#pragma unroll
-    for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(entries + i * IDRS_PARTS + k, part[k], number);
-  }
+  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const { IDRSPostScalar(entries + i * IDRS_PARTS, u.v[0], number); }
 };
 
 /* The lanes of a warp go on together: one that waits by itself leaves a warp whose shuffles each take hundreds of cycles, until the next barrier */
@@ -111,140 +50,39 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
   for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }
 
-/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread */
-template <int S, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSEntries &u, PetscScalar *x, PetscReal rr, PetscScalar *sums)
-{
-  const size_t         n = steps.panels.n, lane = threadIdx.x % IDRS_WARP;
-  IDRSPartials         partials = steps.partials;
-  IDRSDots<S, Y, true> dots;
+/* Blocks whose rows are in global memory */
+struct IDRSGridBlocks {
+  typedef IDRSGridRows Rows;
+  const IDRSCSR       &A;
+  const IDRSPartials  &messages;
+  IDRSEntries          u;
 
-  partials.launch = u.number;
-  if (u.number % 2) partials.messages = partials.second;
-  partials.earlier = 0;
-  IDRSDotsClear(dots);
-  dots.square[dots.squares - 1] = rr;
-  for (size_t row = IDRSFirstRow<1>() - lane; row < n; row += IDRSRowStride<1>()) {
-    const size_t i = row + lane;
-    IDRSPack<1>  xi, yi = IDRSZero<1>();
+  /* By all threads. Sums of even and odd steps are in two places */
+  template <int S, bool Y, bool HASHED>
+  __device__ __forceinline__ bool Sums(IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &P, PetscScalar *sums)
+  {
+    IDRSPartials partials = messages;
 
-    if (Y) yi = IDRSLoad<1>(steps.r, i, n);
-    xi.v[0] = IDRSRowSum<8>(steps.A, u, (IDRSIndex)row, steps.lanes);
-    IDRSStore<1>(x, i, n, xi);
-    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    partials.launch  = u.number;
+    partials.earlier = 0;
+    if (u.number % 2) partials.messages = partials.second;
+    (void)IDRSDotsFinish<S, Y>(dots, partials);
+    IDRSDotsTotal<S, Y, HASHED, true>(partials, P, false, sums, *u.patience);
+    return __syncthreads_or(!u.patience->left);
   }
-  (void)IDRSDotsFinish<S, Y>(dots, partials);
-  IDRSDotsTotal<S, Y, HASHED, true>(partials, P, false, sums, *u.patience);
-}
 
-/* By a warp: whether the device goes on after this step; else the host continues with its sums. *rnorm is the norm of r at its begin, *peak the largest one so far */
-static __device__ __forceinline__ bool IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, const IDRSLimits &limits, PetscInt completed, PetscReal *rnorm, PetscReal *peak)
-{
-  const PetscInt  s     = scalars->s;
-  const bool      omega = step.k == s, y = step.start || omega;
-  const PetscReal norm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_RR(s)])), now = y ? PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_YY(s)])) : norm;
-
-  if (limits.its + completed + 1 >= limits.maxits || completed + 1 >= IDRS_WHOLE_STEPS) return false;
-  if (step.unreported) *peak = max(*peak, norm);
-  if (omega && now < limits.fall * *peak && now < limits.anchornorm) return false;
-  return y ? IDRSContinue<true>(scalars, step, limits.bounds, rnorm) : IDRSContinue<false>(scalars, step, limits.bounds, rnorm);
-}
-
-/* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
-template <int S>
-static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step, const IDRSCoefficients<S> &c, const IDRSEntries &next)
-{
-  const int            s = steps.panels.s, k = (int)step.k;
-  const bool           inner     = k + 1 < s;
-  const IDRSDirection  direction = {inner || (k < s && steps.diagonal && !step.start) || k == s, inner || k == s, steps.diagonal, steps.v};
-  const IDRSTellNobody nobody;
-
-  if (k == s) return IDRSAdvanceRows<S, 1>(steps.panels, c, direction, s, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, next);
-  if (!step.start) return IDRSUpdateRows<S, 1, false>(steps.panels, c, direction, k, direction.wantv ? s : k + 1, steps.r, next);
-  if (inner) return IDRSUpdateRows<S, 1, true>(steps.panels, c, direction, k, k + 1, steps.r, next);
-  return IDRSUpdateRows<S, 1, true>(steps.panels, c, direction, k, k + 1, steps.r, nobody);
-}
-
-/* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
-template <int S>
-static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c, const IDRSEntries &next)
-{
-  const IDRSDirection direction = {true, false, NULL, steps.r};
-
-  IDRSCombineRows<S, 1>(steps.panels, c, direction, 0, steps.panels.s, steps.r, [&](size_t i, IDRSPack<1> d) {
-    if (steps.diagonal) {
-      IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.panels.n));
-      IDRSStore<1>(steps.v, i, steps.panels.n, d);
-    }
-    next(i, d);
-  });
-}
+  __device__ __forceinline__ void Meet() const {}
+};
 
 template <int S, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
 {
-  __shared__ PetscScalar storage[IDRS_STORAGE(S)];
-  __shared__ IDRSCoefficients<S> c;
-  __shared__ bool                goeson;
-  const size_t                   n    = steps.panels.n;
-  const int                      s    = steps.panels.s;
-  IDRSStep                       step = steps.step;
-  PetscReal                      rr = 0.0, peak = steps.limits.peak;
-  IDRSBoundedPatience            patience  = {IDRS_WHOLE_POLLS};
-  IDRSEntries                    u         = {steps.entries, steps.partials.launch, &patience};
-  PetscInt                       completed = 0;
-  IDRSScalars                    scalars;
-  bool                           lost;
+  IDRSBoundedPatience patience = {IDRS_WHOLE_POLLS};
+  IDRSGridBlocks      blocks   = {
+    steps.A, steps.partials, {steps.entries, steps.partials.launch, &patience}
+  };
 
-  IDRSScalarsSetPointers(&scalars, s, storage);
-  scalars.shadownorm = steps.shadownorm;
-  for (int i = threadIdx.x; i < IDRS_STORAGE_SUMS(s); i += IDRS_THREADS) storage[i] = steps.storage[i];
-  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) {
-    const PetscScalar *direction = step.k < s ? steps.panels.U + step.k * steps.panels.ld : (steps.diagonal ? steps.v : steps.r);
-
-    rr += IDRSSquare<1>(IDRSLoad<1>(steps.r, i, n));
-    u(i, IDRSLoad<1>(direction, i, n));
-  }
-  for (;; completed++) {
-    PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
-
-    if (step.start || step.k == s) IDRSWholeProject<S, true, HASHED>(steps, P, u, x, rr, scalars.sums);
-    else IDRSWholeProject<S, false, HASHED>(steps, P, u, x, rr, scalars.sums);
-    lost = __syncthreads_or(!patience.left);
-    if (threadIdx.x < IDRS_WARP) {
-      PetscReal  rnorm;
-      const bool goes = IDRSWholeContinue(&scalars, step, steps.limits, completed, &rnorm, &peak) && !lost;
-
-      for (int j = threadIdx.x; j < s; j += IDRS_WARP) IDRSGetCoefficient<S>(&scalars, step.k < s ? step.k : -1, j, &c);
-      if (threadIdx.x == 0) {
-        goeson = goes;
-        if (goes && blockIdx.x == 0) steps.result->norms[completed] = rnorm;
-      }
-    }
-    __syncthreads();
-    if (!goeson) break;
-    u.number++;
-    rr              = IDRSWholePasses<S>(steps, step, c, u);
-    step.unreported = PETSC_TRUE;
-    if (step.k == s) step.start = PETSC_FALSE;
-    step.k = step.k < s ? step.k + 1 : 0;
-    if (step.start && step.k == s) {
-      __syncthreads();
-      for (int j = threadIdx.x; j < s; j += IDRS_THREADS) IDRSGetCoefficient<S>(&scalars, -1, j, &c);
-      __syncthreads();
-      IDRSWholeEndStart<S>(steps, c, u);
-    }
-  }
-  if (blockIdx.x) return;
-  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += IDRS_THREADS) steps.storage[i] = storage[i];
-  if (threadIdx.x == 0) {
-    steps.result->completed = completed;
-    steps.result->k         = (int)step.k;
-    steps.result->start     = step.start;
-    steps.result->lost      = lost;
-    __threadfence_system();
-    *(volatile uint64_t *)steps.arrived = steps.sequence;
-  }
+  (void)IDRSWholeRun<S, HASHED>(steps, P, blocks);
 }
 
 PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
@@ -260,7 +98,26 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The messages and the result, and what is known of the rows of A */
+/* How often the lanes of a warp ask for entries of u, at most, where a lane takes so many of its row, and all of them share the rest, as in IDRSRowSumShared() */
+static PetscInt IDRSWholeTurns(PetscInt n, const PetscInt *i, PetscInt own)
+{
+  PetscInt most = 0;
+
+  for (PetscInt warp = 0; warp < n; warp += IDRS_WARP) {
+    PetscInt first = 0, rest = 0;
+
+    for (PetscInt row = warp; row < PetscMin(n, warp + IDRS_WARP); row++) {
+      const PetscInt length = i[row + 1] - i[row];
+
+      first = PetscMax(first, PetscMin(length, own));
+      if (length > own) rest += (length - own - 1) / (IDRS_WHOLE_ATONCE * IDRS_WARP) + 1;
+    }
+    most = PetscMax(most, (first + IDRS_WHOLE_ATONCE - 1) / IDRS_WHOLE_ATONCE + rest);
+  }
+  return most;
+}
+
+/* The messages and the result, and what is known of the rows of A. A lane takes twice as many entries of a row as there are in the mean */
 static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
@@ -277,25 +134,36 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   }
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &pattern));
-  if (id != cuda->whole->id || pattern != cuda->whole->pattern) {
-    IDRSRowLengths lengths;
-    IDRSCSR        csr;
+  if (id != cuda->whole->id || pattern != cuda->whole->pattern || cuda->whole->diagonal != (work->diagonal != NULL)) {
+    IDRSOnChip     *onchip = &cuda->whole->onchip;
+    const PetscInt *i, *j;
+    PetscInt        n;
+    PetscBool       done;
 
-    PetscCall(IDRSGetCSR(A, &csr));
-    PetscCall(IDRSGetRowLengths(&csr, UINT_MAX, &lengths));
-    PetscCall(IDRSGetRowLanes(A, &cuda->whole->lanes));
-    cuda->whole->longest = lengths.longest;
-    cuda->whole->id      = id;
-    cuda->whole->pattern = pattern;
+    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
+    cuda->whole->own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
+    cuda->whole->turns = IDRSWholeTurns(n, i, cuda->whole->own);
+    PetscCall(IDRSOnChipSetUp_CUDA(work, i, onchip));
+    PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+    if (onchip->clusters) PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n", onchip->nonzeros ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
+    else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
+    cuda->whole->id       = id;
+    cuda->whole->pattern  = pattern;
+    cuda->whole->diagonal = work->diagonal != NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why the steps cannot run in one kernel, or had better not, or NULL */
-PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, const char *why[])
+/* With more rows than this the work of a step takes longer than its launches, if not in shared memory; and with more turns others wait too long for a long row. For the automatic choice */
+#define IDRS_WHOLE_ROWS  131072
+#define IDRS_WHOLE_TURNS 8
+
+/* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
+PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
 {
-  PetscLogDouble nonzeros;
-  int            device, cooperative;
+  const IDRSWhole *whole = &((const IDRS_CUDA *)work->data)->whole;
+  int              device, cooperative;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -306,38 +174,27 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, const char
   else PetscCall(IDRSProductRuns_CUDA(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWholeSetUp_CUDA(work, product->A));
-  PetscCall(IDRSGetNonzeros(product->A, &nonzeros));
-  *why = IDRSDeclineLongRow(nonzeros, ((IDRS_CUDA *)work->data)->whole->longest / ((IDRS_CUDA *)work->data)->whole->lanes);
+  if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!(*whole)->onchip.clusters && work->n > IDRS_WHOLE_ROWS) *why = "so many rows do not fit into shared memory, and it would not be faster";
+  else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Blocks with their rows in global memory */
 static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   const IDRS_CUDA   *cuda   = (const IDRS_CUDA *)work->data;
   const size_t       enough = ((size_t)work->n + IDRS_THREADS - 1) / IDRS_THREADS;
   const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
-  const PetscScalar *P[IDRS_COLUMNS_AT_ONCE];
-  cudaError_t        error = cudaSuccess;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));
-  PetscCallCUDA(IDRSDispatch(work->s, false, [&](auto S, auto) {
-    if constexpr (S > 0) {
-      IDRSShadow<S> shadow = {(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
-
-      for (PetscInt j = 0; work->P && j < work->s; j++) shadow.a[j] = P[j];
-      if (work->P) error = IDRSLaunchCooperative(IDRSWholeKernel<S, false>, blocks, IDRS_THREADS, stream, *steps, shadow);
-      else error = IDRSLaunchCooperative(IDRSWholeKernel<S, true>, blocks, IDRS_THREADS, stream, *steps, shadow);
-    }
-  }));
-  PetscCallCUDA(error);
-  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) { return IDRSLaunchCooperative(IDRSWholeKernel<S, hashed>, blocks, IDRS_THREADS, stream, *steps, shadow); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, until the host is to continue with the sums of *step. Tells how many have been completed, and the
-   norm of r at the begin of each of them
+   norm of r at the begin of each of them. The scalars go to the device and come back
 */
 PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep *step, PetscInt *completed, const PetscReal *norms[])
 {
@@ -349,15 +206,18 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   cudaStream_t   stream;
 
   PetscFunctionBegin;
+  PetscCall(IDRSWholeSetUp_CUDA(work, work->product->A));
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscArraycpy(whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
+  PetscCallCUDA(cudaMemcpyAsync(cuda->storage, whole->result->storage, (size_t)IDRS_STORAGE_SUMS(work->s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) { /* numbers begin again, and nothing in memory is to bear one of them */
     PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage), stream));
     PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
     cuda->partials.launch = 0;
   }
   steps.panels     = cuda->panels;
-  steps.lanes      = whole->lanes;
+  steps.own        = (int)whole->own;
   steps.entries    = whole->entries;
   steps.partials   = cuda->partials;
   steps.storage    = cuda->storage;
@@ -372,7 +232,8 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   for (int i = 0; i < 4; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
   PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
+  if (whole->onchip.clusters) PetscCall(IDRSOnChipLaunch_CUDA(work, &whole->onchip, &steps, stream));
+  else PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));
   for (int i = 3; i >= 0; i--) PetscCall(VecRestoreArrayAndMemType(vecs[i], arrays[i]));
@@ -383,8 +244,10 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   cuda->partials.launch += IDRS_WHOLE_STEPS;
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
   PetscCheck(!whole->result->lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Blocks of a kernel of KSPIDRS have not met: are they held up, by a debugger perhaps? -ksp_idrs_run steps does without");
+  PetscCall(PetscArraycpy(work->storage, whole->result->storage, IDRS_STORAGE(work->s)));
   *step      = {whole->result->k, whole->result->start ? PETSC_TRUE : PETSC_FALSE, whole->result->completed ? PETSC_TRUE : step->unreported, PETSC_FALSE, PETSC_FALSE, step->matvec};
   *completed = whole->result->completed;
-  *norms     = whole->result->norms;
+  for (PetscInt i = 0; i < *completed; i++) whole->result->squares[i] = PetscSqrtReal(whole->result->squares[i]);
+  *norms = whole->result->squares;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

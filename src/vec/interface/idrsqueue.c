@@ -203,14 +203,14 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot make many steps at once */
-PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, const char *why[])
+/* IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot make many steps at once, or had better not if the choice is automatic */
+PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
   if (!work->queue->whole) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
-  else PetscCall((*work->queue->wholeruns)(work, work->product, why));
+  else PetscCall((*work->queue->wholeruns)(work, work->product, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -186,9 +186,7 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs: "whole", many steps in one kernel. With more rows than this the work of a step takes longer than its launches */
-#define IDRS_WHOLE_ROWS 131072
-
+/* Runs: "whole", many steps in one kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -201,8 +199,7 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
   else if (idrs->preconditioned || ksp->pc_side == PC_LEFT) *why = "the preconditioner is not PCNONE or PCJACOBI from the right";
-  else if (idrs->set.run == KSP_IDRS_RUN_AUTO && info.n > IDRS_WHOLE_ROWS) *why = "with so many rows it would not be faster";
-  else PetscCall(IDRSQueueWholeRuns(idrs->col->work, why));
+  else PetscCall(IDRSQueueWholeRuns(idrs->col->work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

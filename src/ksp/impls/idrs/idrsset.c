@@ -839,8 +839,10 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the right, at most 16 shadow vectors, one of the products of
   `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`, and monitors that do not ask for the solution.
 
-  `KSP_IDRS_RUN_AUTO` takes it for systems of up to 131072 rows, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice and the reason. With
-  `KSP_IDRS_RUN_WHOLE` a system on which it cannot run is an error.
+  Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster.
+
+  `KSP_IDRS_RUN_AUTO` takes it for these, and for other systems of up to 131072 rows, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice
+  and the reason. With `KSP_IDRS_RUN_WHOLE` a system on which it cannot run is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`
 @*/

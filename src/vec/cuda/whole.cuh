@@ -1,0 +1,268 @@
+/*
+   Many steps in one kernel, as blocks make them that have their rows in global memory, whole.cu, or in their own shared memory, onchip.cu: what both have in common.
+
+   Two things go from block to block in a step:
+
+     the direction u    each entry, for the rows of A u that need it
+     the sums           of each block, which all blocks add up, in the same order
+
+   Then every block does the algebra of the step for itself, with the same outcome. No barrier between blocks and no fence is needed: what goes from block to block is in messages, as in
+   finish.cuh, each word of which carries the number of its step. Whoever reads the number has the value.
+
+     entries of u       A block writes those of step j+1 once it has the sums of all blocks of step j. The sums of a block depend on all that it has read of u in step j.
+                        So nobody reads u of step j any more.
+     sums               Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it has the sums of all blocks of step j+1, and a block
+                        leaves these after it has read all sums of step j.
+
+   A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an error.
+*/
+#pragma once
+
+#include "lanes.cuh"
+#include "project.cuh"
+#include "../../mat/cuda/csr.h"
+#include "../../mat/cuda/rowsum.cuh"
+
+/* Steps of one kernel, so that it ends within some ten milliseconds */
+#define IDRS_WHOLE_STEPS 2048
+
+/* Entries of u that a lane asks for at once */
+#define IDRS_WHOLE_ATONCE 8
+
+/* How often a message is asked for: some ten seconds */
+#define IDRS_WHOLE_POLLS (1u << 24)
+
+/* What has become of the steps, on the host */
+typedef struct {
+  PetscScalar storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)]; /* of IDRSScalars, with the sums of the last step; also on its way to the device */
+  PetscReal   squares[IDRS_WHOLE_STEPS];                   /* r^H r at the begin of each step that the kernel has completed */
+  PetscInt    completed;
+  int         k, start; /* the step in which the host continues */
+  int         lost;     /* a message has not come */
+} IDRSWholeResult;
+
+typedef struct {
+  IDRSPanels         panels;
+  IDRSCSR            A;
+  int                own; /* entries of a row that its lane takes */
+  IDRSBlockMessage  *entries;
+  IDRSPartials       partials; /* launch: number of the first step */
+  const PetscScalar *diagonal;
+  PetscScalar       *r, *z, *v, *t;
+  const PetscScalar *storage;
+  PetscReal          shadownorm;
+  IDRSStep           step;
+  IDRSLimits         limits;
+  IDRSWholeResult   *result;
+  uint64_t          *arrived, sequence;
+} IDRSWholeSteps;
+
+struct IDRSBoundedPatience {
+  unsigned int left;
+
+  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
+
+  __device__ __forceinline__ bool Ends()
+  {
+    if (left) left--;
+    return !left;
+  }
+};
+
+/* A scalar to whoever needs it, a message for each of its parts */
+static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
+{
+  const PetscReal part[2] = {PetscRealPart(x), PetscImaginaryPart(x)};
+
+#pragma unroll
+  for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
+}
+
+/*
+   The blocks and their rows, a class each:
+
+     Rows            those of a thread, as in rows.cuh
+     A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of the step, u.patience how long is waited
+     Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come
+     Meet()          after the direction has been told: what threads of this block are told without messages is there
+*/
+
+/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread */
+template <int S, bool Y, bool HASHED, typename Blocks>
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, PetscScalar *x, PetscReal rr, PetscScalar *sums)
+{
+  const size_t         n = steps.panels.n, lane = threadIdx.x % IDRS_WARP;
+  IDRSDots<S, Y, true> dots;
+
+  IDRSDotsClear(dots);
+  dots.square[dots.squares - 1] = rr;
+  for (size_t row = Blocks::Rows::template First<1>() - lane; row < n; row += Blocks::Rows::template Stride<1>()) {
+    const size_t i = row + lane;
+    IDRSPack<1>  xi, yi = IDRSZero<1>();
+
+    if (Y) yi = IDRSLoad<1>(steps.r, i, n);
+    xi.v[0] = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)row, steps.own);
+    IDRSStore<1>(x, i, n, xi);
+    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+  }
+  return blocks.template Sums<S, Y, HASHED>(dots, P, sums);
+}
+
+/* The limits for r^H r, so that no step takes a root. What the host tests again ends the kernel too early rather than too late */
+static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
+{
+  constexpr PetscReal little  = 16 * PETSC_MACHINE_EPSILON;
+  IDRSLimits          squares = limits;
+
+  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + little) : (PetscReal)-1.0;
+  squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - little);
+  squares.fall        = limits.fall * limits.fall;
+  squares.anchornorm  = limits.anchornorm * limits.anchornorm;
+  squares.peak        = limits.peak * limits.peak;
+  return squares;
+}
+
+/* By a warp: whether the device goes on after this step, with its coefficients; else the host continues with its sums. *square is r^H r at its begin; limits.peak, of squares as they all are, the largest one so far */
+template <int S>
+static __device__ __forceinline__ bool IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits, PetscInt completed, IDRSCoefficients<S> *c, PetscReal *square)
+{
+  const PetscInt  s     = scalars->s;
+  const bool      omega = step.k == s, y = step.start || omega;
+  const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = y ? PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) : rr;
+  PetscReal       next;
+
+  *square = step.unreported || !y ? rr : now; /* the start has a norm to tell before any iteration is unreported */
+  if (limits.its + completed + 1 >= limits.maxits || completed + 1 >= IDRS_WHOLE_STEPS) return false;
+  if (step.unreported && IDRS_LANE == 0) limits.peak = max(limits.peak, rr);
+  IDRS_SYNC_WARP();
+  if (omega && now < limits.fall * limits.peak && now < limits.anchornorm) return false;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return false;
+  if (step.unreported && !(rr > limits.bounds.low && rr < limits.bounds.high)) return false;
+  if (!y) return IDRSLanesStep<S>(scalars, (int)step.k, c);
+  if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, &next)) return false;
+  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, c);
+  return true;
+}
+
+/* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
+template <int S, typename Rows, typename Tell>
+static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step, const IDRSCoefficients<S> &c, const Tell &next)
+{
+  const int            s = steps.panels.s, k = (int)step.k;
+  const bool           inner     = k + 1 < s;
+  const IDRSDirection  direction = {inner || (k < s && steps.diagonal && !step.start) || k == s, inner || k == s, steps.diagonal, steps.v};
+  const IDRSTellNobody nobody;
+
+  if (k == s) return IDRSAdvanceRows<S, 1, Rows>(steps.panels, c, direction, s, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, next);
+  if (!step.start) return IDRSUpdateRows<S, 1, false, Rows>(steps.panels, c, direction, k, direction.wantv ? s : k + 1, steps.r, next);
+  if (inner) return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, next);
+  return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, nobody);
+}
+
+/* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
+template <int S, typename Rows, typename Tell>
+static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c, const Tell &next)
+{
+  const IDRSDirection direction = {true, false, NULL, steps.r};
+
+  IDRSCombineRows<S, 1, Rows>(steps.panels, c, direction, 0, steps.panels.s, steps.r, [&](size_t i, IDRSPack<1> d) {
+    if (steps.diagonal) {
+      IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.panels.n));
+      IDRSStore<1>(steps.v, i, steps.panels.n, d);
+    }
+    next(i, d);
+  });
+}
+
+/* The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the step in which the host continues; the first block tells the host the rest */
+template <int S, bool HASHED, typename Blocks>
+static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
+{
+  __shared__ PetscScalar storage[IDRS_STORAGE(S)];
+  __shared__ IDRSCoefficients<S> c;
+  __shared__ IDRSLimits          limits; /* for r^H r */
+  __shared__ bool                goeson;
+  const size_t                   n         = steps.panels.n;
+  const int                      s         = steps.panels.s;
+  IDRSStep                       step      = steps.step;
+  PetscReal                      rr        = 0.0;
+  PetscInt                       completed = 0;
+  IDRSScalars                    scalars;
+  bool                           lost;
+
+  IDRSScalarsSetPointers(&scalars, s, storage);
+  scalars.shadownorm = steps.shadownorm;
+  if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
+  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
+  for (size_t i = Blocks::Rows::template First<1>(); i < n; i += Blocks::Rows::template Stride<1>()) {
+    const PetscScalar *direction = step.k < s ? steps.panels.U + step.k * steps.panels.ld : (steps.diagonal ? steps.v : steps.r);
+
+    rr += IDRSSquare<1>(IDRSLoad<1>(steps.r, i, n));
+    blocks.u(i, IDRSLoad<1>(direction, i, n));
+  }
+  for (;; completed++) {
+    PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
+
+    blocks.Meet();
+    if (step.start || step.k == s) lost = IDRSWholeProject<S, true, HASHED>(steps, P, blocks, x, rr, scalars.sums);
+    else lost = IDRSWholeProject<S, false, HASHED>(steps, P, blocks, x, rr, scalars.sums);
+    if (threadIdx.x < IDRS_WARP) {
+      PetscReal  square;
+      const bool goes = IDRSWholeContinue<S>(&scalars, step, limits, completed, &c, &square) && !lost;
+
+      if (threadIdx.x == 0) {
+        goeson = goes;
+        if (goes && blockIdx.x == 0) steps.result->squares[completed] = square;
+      }
+    }
+    __syncthreads();
+    if (!goeson) break;
+    blocks.u.number++;
+    rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, c, blocks.u);
+    step.unreported = PETSC_TRUE;
+    if (step.k == s) step.start = PETSC_FALSE;
+    step.k = step.k < s ? step.k + 1 : 0;
+    if (step.start && step.k == s) {
+      __syncthreads();
+      for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &c);
+      __syncthreads();
+      IDRSWholeEndStart<S, typename Blocks::Rows>(steps, c, blocks.u);
+    }
+  }
+  if (blockIdx.x) return step;
+  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) steps.result->storage[i] = storage[i];
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    steps.result->completed = completed;
+    steps.result->k         = (int)step.k;
+    steps.result->start     = step.start;
+    steps.result->lost      = lost;
+    __threadfence_system();
+    *(volatile uint64_t *)steps.arrived = steps.sequence;
+  }
+  return step;
+}
+
+/* Calls launch with S and HASHED of a kernel as types, and the shadow vectors that it takes. The error of the launch becomes one of PETSc */
+template <typename L>
+static PetscErrorCode IDRSDispatchWhole(IDRSWork work, L &&launch)
+{
+  const PetscScalar *P[IDRS_COLUMNS_AT_ONCE];
+  cudaError_t        error = cudaSuccess;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));
+  PetscCallCUDA(IDRSDispatch(work->s, false, [&](auto S, auto) {
+    if constexpr (S > 0) {
+      IDRSShadow<S> shadow = {(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
+
+      for (PetscInt j = 0; work->P && j < work->s; j++) shadow.a[j] = P[j];
+      if (work->P) error = launch(S, std::false_type(), shadow);
+      else error = launch(S, std::true_type(), shadow);
+    }
+  }));
+  PetscCallCUDA(error);
+  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -6,6 +6,7 @@ The functions of the runtime that fail are defined here: a program's own come be
 #include <petscidrs.h>
 #include "systems.h"
 
+#include <petscdevice.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 

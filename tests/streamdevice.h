@@ -122,7 +122,9 @@ static void TaskRun(const IDRSStreamTask *task)
       if (task->inverse) sum *= task->inverse[row];
       sum = task->gamma * (sum - task->theta * last);
       if (task->before.array) sum -= task->mu * *Place(task->before, row);
-      if (task->y) task->y[row] = (task->begins ? task->first * last : task->y[row]) + task->c * sum;
+      if (task->y && task->begins) task->y[row] = 0.0;
+      if (task->y && task->first != 0.0) task->y[row] += task->first * last;
+      if (task->y && task->c != 0.0) task->y[row] += task->c * sum;
     }
     if (task->next.array) *Place(task->next, row) = sum;
   }

@@ -128,9 +128,9 @@ typedef struct {
    One level of one chunk, for its rows i:
 
      product   next_i = (A last)_i, and nothing else
-     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,   y_i += c next_i;  where it begins, y_i = first last_i + c next_i
+     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,   y_i += first last_i + c next_i;  where it begins, y_i = ...
 
-   next, before, inverse and y may be NULL. The sum of a row has the order of its columns, for long rows that of the lanes that share them: in no case does it depend
+   Terms of y with coefficients 0 are not added. next, before, inverse and y may be NULL. The sum of a row has the order of its columns, for long rows that of the lanes that share them: in no case does it depend
    on the chunk
 */
 typedef struct {
@@ -198,7 +198,8 @@ struct _n_IDRSStream {
 
 /* What a pass computes: levels begin + 1 ... begin + levels of a sequence, from level begin and, where there is one, the level before */
 typedef struct {
-  PetscBool          product; /* v_1 = A x, and nothing else */
+  PetscBool          product; /* the last level is A y, or without y A times the level before it, and nothing else */
+  PetscBool          adds;    /* the sum to what is in y */
   PetscInt           begin, levels;
   const PetscScalar *gamma, *theta, *mu; /* of the sequence: step j at j - 1 */
   const PetscScalar *c;                  /* c_j at j, where there is a y */

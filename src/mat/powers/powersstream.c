@@ -84,46 +84,65 @@ static void ChoosePlaces(PetscScalar *const work[3], const PetscScalar *last, co
   }
 }
 
-/* Without a y, v_k alone */
-static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, const PetscScalar c[], Vec y, Vec vk)
+/*
+   Where the levels of a pass go: those that the next pass begins with to work vectors, v_k where it is asked for, and A y behind it. Others live in the window, or, v_k beside y, nowhere
+*/
+static void ChooseLevels(PetscInt k, PetscScalar *const work[3], PetscScalar *vk, PetscScalar *z, IDRSStreamSequence *sequence)
 {
+  const PetscInt end = sequence->begin + sequence->levels;
+
+  for (PetscInt l = 0; l < sequence->levels; l++) sequence->v[l] = NULL;
+  if (end < k) {
+    PetscScalar *next, *before;
+
+    ChoosePlaces(work, sequence->x, sequence->before, &next, &before);
+    sequence->v[sequence->levels - 1] = next;
+    if (sequence->levels > 1) sequence->v[sequence->levels - 2] = before;
+  } else {
+    if (k > sequence->begin) sequence->v[k - sequence->begin - 1] = vk;
+    if (end > k) sequence->v[sequence->levels - 1] = z;
+  }
+  sequence->product = (PetscBool)(end > k);
+}
+
+/* Without a y, v_k alone */
+static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
+{
+  const PetscInt     k = powers->k, levels = k + (sum->z ? 1 : 0);
   Vec                work[3]   = {NULL, NULL, NULL};
-  PetscScalar       *places[3] = {NULL, NULL, NULL}, *last = NULL, *next, *before;
+  PetscScalar       *places[3] = {NULL, NULL, NULL}, *vk = NULL, *z = NULL;
   const PetscScalar *array;
   IDRSStreamSequence sequence;
   IDRSStream         stream;
-  PetscInt           most, k = powers->k;
+  PetscInt           most;
 
   PetscFunctionBegin;
   if (!k) {
-    PetscCall(IDRSPowersSumByStep(powers, x, c, y, vk));
+    PetscCall(IDRSPowersSumByStep(powers, x, sum));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatStreamGet_Private(powers->A, &stream));
-  PetscCall(IDRSStreamReserve(stream, k, &most));
-  if (k > most) {
-    PetscCall(PetscInfo(powers->A, "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and the memory of the GPU has room for %" PetscInt_FMT "\n", (k + most - 1) / most, k, most));
+  PetscCall(IDRSStreamReserve(stream, levels, &most));
+  if (levels > most) {
+    PetscCall(PetscInfo(powers->A, "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and the memory of the GPU has room for %" PetscInt_FMT "\n", (levels + most - 1) / most, levels, most));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));
   }
   PetscCall(SequenceBegin(powers, &sequence));
-  sequence.c = c;
+  sequence.c    = sum->c;
+  sequence.adds = sum->adds;
   PetscCall(VecGetArrayReadAndMemType(x, &array, NULL));
-  if (y) PetscCall(VecGetArrayWriteAndMemType(y, &sequence.y, NULL));
-  if (vk) PetscCall(VecGetArrayWriteAndMemType(vk, &last, NULL));
+  if (sum->y && sum->adds) PetscCall(VecGetArrayAndMemType(sum->y, &sequence.y, NULL));
+  else if (sum->y) PetscCall(VecGetArrayWriteAndMemType(sum->y, &sequence.y, NULL));
+  if (sum->vk) PetscCall(VecGetArrayWriteAndMemType(sum->vk, &vk, NULL));
+  if (sum->z) PetscCall(VecGetArrayWriteAndMemType(sum->z, &z, NULL));
   for (PetscInt i = 0; i < 3; i++) {
     if (work[i]) PetscCall(VecGetArrayWriteAndMemType(work[i], &places[i], NULL));
   }
   sequence.x = array;
-  for (PetscInt begin = 0; begin < k; begin += sequence.levels) {
+  for (PetscInt begin = 0; begin < levels; begin += sequence.levels) {
     sequence.begin  = begin;
-    sequence.levels = PetscMin(most, k - begin);
-    PetscCall(PetscArrayzero(sequence.v, IDRS_STREAM_LEVELS));
-    if (begin + sequence.levels == k) sequence.v[sequence.levels - 1] = last;
-    else {
-      ChoosePlaces(places, sequence.x, sequence.before, &next, &before);
-      sequence.v[sequence.levels - 1] = next;
-      if (sequence.levels > 1) sequence.v[sequence.levels - 2] = before;
-    }
+    sequence.levels = PetscMin(most, levels - begin);
+    ChooseLevels(k, places, vk, z, &sequence);
     PetscCall(IDRSStreamPass(stream, &sequence));
     sequence.before = sequence.levels > 1 ? sequence.v[sequence.levels - 2] : sequence.x;
     sequence.x      = sequence.v[sequence.levels - 1];
@@ -131,8 +150,10 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   for (PetscInt i = 0; i < 3; i++) {
     if (work[i]) PetscCall(VecRestoreArrayWriteAndMemType(work[i], &places[i]));
   }
-  if (vk) PetscCall(VecRestoreArrayWriteAndMemType(vk, &last));
-  if (y) PetscCall(VecRestoreArrayWriteAndMemType(y, &sequence.y));
+  if (sum->z) PetscCall(VecRestoreArrayWriteAndMemType(sum->z, &z));
+  if (sum->vk) PetscCall(VecRestoreArrayWriteAndMemType(sum->vk, &vk));
+  if (sum->y && sum->adds) PetscCall(VecRestoreArrayAndMemType(sum->y, &sequence.y));
+  else if (sum->y) PetscCall(VecRestoreArrayWriteAndMemType(sum->y, &sequence.y));
   PetscCall(VecRestoreArrayReadAndMemType(x, &array));
   PetscCall(SequenceEnd(powers, &sequence));
   PetscFunctionReturn(PETSC_SUCCESS);

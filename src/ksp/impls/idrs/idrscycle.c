@@ -117,6 +117,27 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the scalars */
+static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp)
+{
+  KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumn     *col     = idrs->col;
+  const IDRSScalars *scalars = col->scalars;
+  const PetscInt     s = idrs->set.s, k = col->rec.k;
+
+  PetscFunctionBegin;
+  PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
+  if (k == s) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, col->r, PETSC_FALSE, col->v, col->t));
+  else if (col->rec.start) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, k ? col->v : col->r, PETSC_FALSE, col->U[k], col->G[k]));
+  else {
+    PetscCall(IDRSStreamJoin(col->work));
+    PetscCall(VecScale(col->U[k], scalars->c[k]));
+    PetscCall(VecMAXPY(col->U[k], s - k - 1, scalars->c + k + 1, col->U + k + 1));
+    PetscCall(KSPIDRSPCApplyMult_Private(ksp, *scalars->omega, col->v, PETSC_TRUE, col->U[k], col->G[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a recurrence begins */
 static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -133,14 +154,15 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it */
+/* KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the matvec, too */
 PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCombine_Private(ksp, front));
-  if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
+  if (idrs->joint) PetscCall(KSPIDRSPreconditionMult_Private(ksp));
+  else if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
   for (PetscInt i = 0; i < front->count; i++) {
     if (!idrs->preconditioned) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
     front->column[i]->rec.stage = KSPIDRS_HAVE_U;
@@ -148,7 +170,7 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it */
+/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come with it */
 PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -164,7 +186,7 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
     x[i] = omega ? col->t : col->G[k];
     w[i] = omega ? col->v : col->t;
   }
-  if (idrs->fused) idrs->counts.matvecs += front->count;
+  if (idrs->fused || idrs->joint) idrs->counts.matvecs += front->count;
   else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -184,6 +184,7 @@ typedef struct {
   PetscInt             nesting;        /* solves of this type that this one is inside of */
   PetscInt             depth;          /* projections in flight that the host does not wait for: 0 in lockstep */
   PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
+  PetscBool            joint;          /* the preconditioner and the matvec after it are one operation */
   PetscBool            lagged;         /* the norm of an inner step comes with the next reduction */
   PetscBool            scatters;       /* the scatter of the operator goes from GPU to GPU */
   const char          *lockstep;       /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
@@ -274,6 +275,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP, PetscInt, Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSPCApplyMult_Private(KSP, PetscScalar, Vec, PetscBool, Vec, Vec);
 
 /* idrssmooth.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);

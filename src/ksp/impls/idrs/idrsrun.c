@@ -272,14 +272,18 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 
 /*
    KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for a device: none where
-   something may ask for the solution of every iteration
+   something may ask for the solution of every iteration, or a matvec takes much longer than the host waits
 */
 PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    streams;
   IDRSWorkInfo info;
+  Mat          A;
 
   PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
   idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
   idrs->lockstep = NULL;
@@ -287,6 +291,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   if (info.device) {
     if (!KSPIDRSMonitorsNorms(ksp)) idrs->lockstep = "a monitor may ask for the solution";
     if (idrs->d) idrs->lockstep = "residual smoothing";
+    if (streams) idrs->lockstep = "a matvec in vain would take a pass over the operator, which is streamed";
     if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user may ask for the solution";
     if (info.throughhost) idrs->lockstep = info.throughhost;
     if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../../../sys/device/target.cuh"
+#include "../../cuda/terms.cuh"
 #include "../../cuda/values.cuh"
 #include <petscidrs/private/idrsstream.h>
 
@@ -139,7 +140,7 @@ static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &ta
     if (task.inverse) sum *= IDRSLoadConstant(task.inverse + row);
     sum = task.gamma * (sum - task.theta * last);
     if (task.before.array) sum -= task.mu * task.before.array[IDRSStreamPlace(task.before, row)];
-    if (task.y) task.y[row] = (task.begins ? task.first * last : task.y[row]) + task.c * sum;
+    if (task.y) task.y[row] = IDRSAddTerms(task.begins ? PetscScalar(0.0) : task.y[row], task.first, last, task.c, sum);
   }
   if (task.next.array) task.next.array[IDRSStreamPlace(task.next, row)] = sum;
 }

@@ -227,24 +227,33 @@ static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequen
   return level;
 }
 
+/* The coefficients of step j of the sequence. A y to which it adds nothing is left alone */
+static void SetCoefficients(const IDRSStreamSequence *sequence, PetscInt j, IDRSStreamTask *task)
+{
+  task->inverse = sequence->inverse;
+  task->gamma   = sequence->gamma[j - 1];
+  task->theta   = sequence->theta[j - 1];
+  task->mu      = sequence->mu[j - 1];
+  if (!sequence->y) return;
+  task->begins = (PetscBool)(j == 1 && !sequence->adds);
+  if (j == 1) task->first = sequence->c[0];
+  task->c = sequence->c[j];
+  if (task->begins || task->first != 0.0 || task->c != 0.0) task->y = sequence->y;
+}
+
 static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, const IDRSStreamStep *step)
 {
   const PetscInt         j     = sequence->begin + step->level; /* in the sequence */
   const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
-  IDRSStreamTask         task  = {.chunk = chunk, .memory = ChunkMemory(stream, step), .product = sequence->product, .inverse = sequence->inverse, .y = sequence->y};
+  IDRSStreamTask         task  = {.chunk = chunk, .memory = ChunkMemory(stream, step)};
 
   PetscFunctionBegin;
-  task.last = Level(stream, sequence, schedule, step->level - 1, step->live);
-  task.next = Level(stream, sequence, schedule, step->level, chunk->row);
+  task.product = (PetscBool)(sequence->product && step->level == sequence->levels);
+  task.last    = Level(stream, sequence, schedule, step->level - 1, step->live);
+  task.next    = Level(stream, sequence, schedule, step->level, chunk->row);
+  if (task.product && sequence->y) task.last = (IDRSStreamLevel){.array = sequence->y, .rows = PETSC_MAX_INT};
   if (!task.product) {
-    task.gamma  = sequence->gamma[j - 1];
-    task.theta  = sequence->theta[j - 1];
-    task.mu     = sequence->mu[j - 1];
-    task.begins = (PetscBool)(j == 1);
-    if (task.y) {
-      task.first = sequence->c[0];
-      task.c     = sequence->c[j];
-    }
+    SetCoefficients(sequence, j, &task);
     if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row);
   }
   if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));

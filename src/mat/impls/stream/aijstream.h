@@ -11,6 +11,14 @@
 /* Functions of MATAIJ, by name, that give an assembled matrix other arrays */
 #define MATSTREAM_FUNCTIONS 5
 
+/* On several processes: what a pass needs of other processes than its own, see idrsstream.h */
+typedef struct _n_MatStreamGhosts MatStreamGhosts;
+
+/* The vectors of a pass, as in IDRSStreamSequence, and NULL where there are none. One of v may be before */
+typedef struct {
+  Vec inverse, before, x, y, v[IDRS_STREAM_LEVELS];
+} MatStreamVecs;
+
 /* In the matrix's spptr. The parent is MATSEQAIJ or MATMPIAIJ */
 typedef struct {
   struct _MatOps parent;
@@ -34,6 +42,7 @@ typedef struct {
   PetscObjectState offstate;
   VecScatter       scatter;
   Vec              ghosts, own;
+  MatStreamGhosts *deep; /* for passes with several levels; NULL: none so far */
 } Mat_AIJStream;
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqAIJStream(Mat);
@@ -51,6 +60,12 @@ PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
 /* For the sequential one */
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
 PETSC_INTERN PetscErrorCode MatStreamProduct_Private(Mat, const PetscScalar *, PetscScalar *);
+
+/* For both: how many levels a pass can have, and a pass */
+PETSC_INTERN PetscErrorCode MatStreamReserve_Private(Mat, PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode MatStreamPass_Private(Mat, const MatStreamVecs *, IDRSStreamSequence *);
+PETSC_INTERN PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **);
+PETSC_INTERN PetscErrorCode MatStreamGhostsView_Private(Mat, PetscViewer);
 
 /* Memory of the GPU for a copy of the matrix, out of that of the stream */
 PETSC_INTERN PetscErrorCode MatStreamTake_Private(Mat, size_t, PetscBool *);

@@ -196,7 +196,7 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
-  const PetscScalar                             sum = IDRSStreamSum(A, z, tile, memory);
+  const PetscScalar                             sum = IDRSStreamSum<false>(A, z, tile, memory);
 
   if (r < A.rows) y[A.row + r] = alpha * u[A.row + r] + scaled * sum;
 }
@@ -237,9 +237,11 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
     PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
     PetscCall(VecGetArrayReadAndMemType(u, &uarray, NULL));
   }
-  level.array = (PetscScalar *)zarray; /* which is only read */
-  level.begin = 0;
-  level.rows  = PETSC_MAX_INT;
+  level.array  = (PetscScalar *)zarray; /* which is only read */
+  level.begin  = 0;
+  level.rows   = PETSC_MAX_INT;
+  level.n      = 0;
+  level.ghosts = NULL;
   PetscCall(PetscLogGpuTimeBegin());
   for (PetscInt c = 0; c < copy->nchunks; c++) {
     const PetscInt    width  = copy->chunks[c].width;

@@ -74,6 +74,7 @@ PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
 
 /* For the parallel one: its diagonal block as a sequential one, with the same settings */
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
+PETSC_INTERN PetscErrorCode MatStreamGetOutside_Private(Mat, Vec, Mat *, VecScatter *, Vec *);
 
 /* For tests: products on another device */
 PETSC_EXTERN PetscErrorCode IDRSStreamMatSetDevice(Mat, const IDRSStreamDeviceOps *, void *);

@@ -41,11 +41,11 @@ PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **ghosts)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The indices without those of the own rows, in ascending order */
-static PetscErrorCode WithoutOwn(Mat A, IS is, PetscInt *count, PetscInt **others)
+/* The indices without those of the own rows and those that are known, in ascending order */
+static PetscErrorCode TakeNew(Mat A, IS is, PetscInt known, const PetscInt columns[], PetscInt *count, PetscInt **others)
 {
   const PetscInt *indices;
-  PetscInt        begin, end, n;
+  PetscInt        begin, end, n, k = 0;
 
   PetscFunctionBegin;
   *count = 0;
@@ -55,7 +55,8 @@ static PetscErrorCode WithoutOwn(Mat A, IS is, PetscInt *count, PetscInt **other
   PetscCall(ISGetIndices(is, &indices));
   PetscCall(PetscMalloc1(n, others));
   for (PetscInt l = 0; l < n; l++) {
-    if (indices[l] < begin || indices[l] >= end) (*others)[(*count)++] = indices[l];
+    while (k < known && columns[k] < indices[l]) k++;
+    if ((indices[l] < begin || indices[l] >= end) && (k == known || columns[k] != indices[l])) (*others)[(*count)++] = indices[l];
   }
   PetscCall(ISRestoreIndices(is, &indices));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -87,32 +88,58 @@ static PetscErrorCode NearDestroy(Near *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Distance after distance from the columns of the block outside, up to this one, or until some process has too many rows of others */
+/* The columns so far become rows, and these columns come */
+static PetscErrorCode NearAdd(Near *near, PetscInt count, const PetscInt columns[])
+{
+  PetscInt *merged, all;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(near->ncolumns + count, &merged));
+  PetscCall(PetscArraycpy(merged, near->columns, near->ncolumns));
+  PetscCall(PetscArraycpy(merged + near->ncolumns, columns, count));
+  all = near->ncolumns + count;
+  PetscCall(PetscSortInt(all, merged));
+  PetscCall(PetscFree(near->rows));
+  near->rows     = near->columns;
+  near->nrows    = near->ncolumns;
+  near->columns  = merged;
+  near->ncolumns = all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Distance after distance from the columns of the block outside, up to the one wanted, or until some process has too many rows of others, or there are none that are farther away */
 static PetscErrorCode FindNear(Mat A, IDRSStream stream, PetscInt count, const PetscInt columns[], PetscInt wanted, MatStreamGhosts *ghosts, Near *near)
 {
-  IS is;
+  PetscInt *found;
 
   PetscFunctionBegin;
   *near = (Near){.nrows = 0};
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, count, columns, PETSC_COPY_VALUES, &is));
-  PetscCall(WithoutOwn(A, is, &near->ncolumns, &near->columns));
+  PetscCall(PetscMalloc1(count, &found));
+  PetscCall(PetscArraycpy(found, columns, count));
+  PetscCall(NearAdd(near, count, found));
   ghosts->limited = PETSC_FALSE;
   for (ghosts->depth = 1; ghosts->depth < wanted; ghosts->depth++) {
     PetscBool too = PETSC_FALSE;
-    int       any;
+    int       any[2];
+    IS        is;
 
     PetscCall(TooMany(stream, near->ncolumns, &too)); /* these would be rows */
-    any = too ? 1 : 0;
-    IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-    ghosts->limited = any ? PETSC_TRUE : PETSC_FALSE;
-    if (any) break;
+    any[0] = too ? 1 : 0;
+    any[1] = count > 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
+    ghosts->limited = any[0] ? PETSC_TRUE : PETSC_FALSE;
+    if (any[0]) break;
+    if (!any[1]) {
+      ghosts->depth = wanted;
+      break;
+    }
+    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, count, found, PETSC_OWN_POINTER, &is));
     PetscCall(MatIncreaseOverlap(A, 1, &is, 1));
-    PetscCall(PetscFree(near->rows));
-    near->rows  = near->columns;
-    near->nrows = near->ncolumns;
-    PetscCall(WithoutOwn(A, is, &near->ncolumns, &near->columns));
+    PetscCall(TakeNew(A, is, near->ncolumns, near->columns, &count, &found));
+    PetscCall(NearAdd(near, count, found));
+    PetscCall(ISDestroy(&is));
   }
-  PetscCall(ISDestroy(&is));
+  PetscCall(PetscFree(found));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -348,6 +348,21 @@ static PetscErrorCode TestAIJ(void)
   PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &C));
   PetscCall(MatMultEqual(A, C, 3, &same));
   PetscCall(ComplainIf(!same, "converted to MATDENSE: another matrix"));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_INPLACE_MATRIX, &C));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &same, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(ComplainIf(!same, "converted from MATDENSE: type %s", ((PetscObject)C)->type_name));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATDENSE: another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &C));
+  PetscCall(MatScale(A, 0.25));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_REUSE_MATRIX, &C));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted to a MATBAIJ that exists: another matrix"));
+  PetscCall(MatScale(C, 4.0));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_REUSE_MATRIX, &A));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATBAIJ: another matrix"));
   PetscCall(MatDestroy(&C));
   PetscCall(MatScale(B, 0.5));
   PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -575,10 +590,8 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  # PETSc's MatHeaderMerge() lets go of a header with its functions
   test:
     suffix: 1
     nsize: {{1 2 3}}
-    args: -checkfunctionlist 0
 
 TEST*/

@@ -10,6 +10,10 @@
 
 static const char *const functions[MATSTREAM_FUNCTIONS] = {"MatSeqAIJSetPreallocation_C", "MatSeqAIJSetPreallocationCSR_C", "MatSetPreallocationCOO_C", "MatResetPreallocation_C", "MatResetHash_C"};
 
+static PetscErrorCode MatConvert_AIJStream(Mat, MatType, MatReuse, Mat *);
+static PetscErrorCode MatConvertFrom_AIJStream(Mat, MatType, MatReuse, Mat *);
+static PetscErrorCode MatLUFactor_SeqAIJStream(Mat, IS, IS, const MatFactorInfo *);
+
 static inline Mat_AIJStream *Data(Mat A)
 {
   return (Mat_AIJStream *)A->spptr;
@@ -162,17 +166,10 @@ PetscErrorCode MatStreamReset_Private(Mat A)
 static PetscErrorCode MatDestroy_AIJStream(Mat A)
 {
   PetscErrorCode (*const destroy)(Mat) = Data(A)->parent.destroy;
-  char name[64];
 
   PetscFunctionBegin;
   PetscCall(MatStreamReset_Private(A));
   PetscCall(PetscFree(A->spptr));
-  for (int parallel = 0; parallel < 2; parallel++) {
-    for (int to = 0; to < 2; to++) {
-      PetscCall(PetscSNPrintf(name, sizeof(name), to ? "MatConvert_%s_%sstream_C" : "MatConvert_%sstream_%s_C", parallel ? MATMPIAIJ : MATSEQAIJ, parallel ? MATMPIAIJ : MATSEQAIJ));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, NULL));
-    }
-  }
   PetscCall((*destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -423,18 +420,44 @@ static PetscErrorCode FindDevice(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamBegin_Private - A MATAIJ becomes one that is streamed; the caller sets MatMult() */
-PetscErrorCode MatStreamBegin_Private(Mat A, MatType type)
+/* What only the sequential type has, or the parallel one */
+static PetscErrorCode Begin_SeqAIJStream(Mat A)
 {
-  Mat_AIJStream *data;
+  void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
 
   PetscFunctionBegin;
+  A->ops->mult     = MatMult_SeqAIJStream;
+  A->ops->lufactor = MatLUFactor_SeqAIJStream;
+  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, functions[f], &Data(A)->functions[f]));
+    if (Data(A)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)A, functions[f], others[f]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode End_SeqAIJStream(Mat A)
+{
+  PetscFunctionBegin;
+  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
+    if (Data(A)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)A, functions[f], Data(A)->functions[f]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStreamBegin_Private - A MATAIJ becomes one that is streamed */
+PetscErrorCode MatStreamBegin_Private(Mat A)
+{
+  Mat_AIJStream *data;
+  PetscBool      parallel;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
   PetscCall(PetscNew(&data));
   data->parent  = *A->ops;
   data->chunk   = 64e6;
   data->columns = 8;
   A->spptr      = data;
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, type));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
   PetscCall(FindDevice(A));
   A->ops->setvalues      = MatSetValues_AIJStream;
   A->ops->load           = MatLoad_AIJStream;
@@ -445,18 +468,26 @@ PetscErrorCode MatStreamBegin_Private(Mat A, MatType type)
   A->ops->setfromoptions = MatSetFromOptions_AIJStream;
   A->ops->view           = MatView_AIJStream;
   A->ops->multadd        = MatMultAdd_AIJStream;
+  A->ops->convert        = MatConvert_AIJStream;
+  A->ops->convertfrom    = MatConvertFrom_AIJStream;
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
+  if (parallel) PetscCall(MatStreamBegin_MPIAIJ(A));
+  else PetscCall(Begin_SeqAIJStream(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamEnd_Private - It becomes a MATAIJ again */
-PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
+/* It becomes a MATAIJ again */
+static PetscErrorCode MatStreamEnd(Mat A)
 {
   Mat_AIJStream *data = Data(A);
+  PetscBool      parallel;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
   PetscCall(MatStreamReset_Private(A));
+  if (parallel) PetscCall(MatStreamEnd_MPIAIJ(A));
+  else PetscCall(End_SeqAIJStream(A));
   A->ops->setvalues      = data->parent.setvalues;
   A->ops->load           = data->parent.load;
   A->ops->assemblyend    = data->parent.assemblyend;
@@ -468,13 +499,70 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   A->ops->multadd        = data->parent.multadd;
   A->ops->mult           = data->parent.mult;
   A->ops->lufactor       = data->parent.lufactor;
+  A->ops->convert        = data->parent.convert;
+  A->ops->convertfrom    = data->parent.convertfrom;
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */
 #endif
   PetscCall(MatSetVecType(A, VECSTANDARD));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, type));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, parallel ? MATMPIAIJ : MATSEQAIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Conversions are operations, not functions composed by name: the factor of an ILU without fill has the functions of its matrix, and MATSEQAIJ, which it is, takes back
+   those that it knows
+*/
+static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscBool parallel, same[2];
+  Mat       B = A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  PetscCall(PetscStrcmp(type, MATAIJ, &same[0]));
+  PetscCall(PetscStrcmp(type, parallel ? MATMPIAIJ : MATSEQAIJ, &same[1]));
+  if (reuse == MAT_REUSE_MATRIX && (same[0] || same[1])) {
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamEnd(B));
+  PetscCall(MatConvert(B, type, reuse == MAT_REUSE_MATRIX ? reuse : MAT_INPLACE_MATRIX, reuse == MAT_REUSE_MATRIX ? newmat : &B));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatDestroy(&B));
+  else *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a MATAIJ the type changes; a matrix of another type becomes a MATAIJ first */
+static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscBool aij;
+  Mat       B = A;
+
+  PetscFunctionBegin;
+  (void)type;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!aij) PetscCall(MatConvert(A, MATAIJ, reuse == MAT_INPLACE_MATRIX ? reuse : MAT_INITIAL_MATRIX, &B));
+  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(B, *newmat, SAME_NONZERO_PATTERN));
+    if (!aij) PetscCall(MatDestroy(&B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatStreamBegin_Private(B));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
+static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(MatStreamEnd(A));
+  PetscUseTypeMethod(A, lufactor, row, col, info);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -486,65 +574,6 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
   Data(A)->ops    = ops;
   Data(A)->device = device;
   PetscCall(MatSetVecType(A, VECSTANDARD));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamConvert_Private - The matrix whose type a conversion of A changes: A itself or a copy; NULL where the values have been copied to one that was converted before */
-PetscErrorCode MatStreamConvert_Private(Mat A, MatReuse reuse, const Mat *before, Mat *B)
-{
-  PetscFunctionBegin;
-  *B = reuse == MAT_REUSE_MATRIX ? NULL : A;
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(A, *before, SAME_NONZERO_PATTERN));
-  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConvert_SeqAIJStream_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  Mat B;
-
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
-    if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], Data(B)->functions[f]));
-  }
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaij_seqaijstream_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaijstream_seqaij_C", NULL));
-  PetscCall(MatStreamEnd_Private(B, MATSEQAIJ));
-  *newmat = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
-static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
-{
-  PetscFunctionBegin;
-  PetscCall(MatConvert_SeqAIJStream_SeqAIJ(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A));
-  PetscUseTypeMethod(A, lufactor, row, col, info);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
-  Mat B;
-
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamBegin_Private(B, MATSEQAIJSTREAM));
-  B->ops->mult     = MatMult_SeqAIJStream;
-  B->ops->lufactor = MatLUFactor_SeqAIJStream;
-  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
-    PetscCall(PetscObjectQueryFunction((PetscObject)B, functions[f], &Data(B)->functions[f]));
-    if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], others[f]));
-  }
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaij_seqaijstream_C", MatConvert_SeqAIJ_SeqAIJStream));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaijstream_seqaij_C", MatConvert_SeqAIJStream_SeqAIJ));
-  *newmat = B;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -583,6 +612,6 @@ PetscErrorCode MatCreate_SeqAIJStream(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatConvert_SeqAIJ_SeqAIJStream(A, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatStreamBegin_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

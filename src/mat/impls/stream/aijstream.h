@@ -38,12 +38,9 @@ typedef struct {
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqAIJStream(Mat);
 PETSC_INTERN PetscErrorCode MatCreate_MPIAIJStream(Mat);
-PETSC_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat, MatType, MatReuse, Mat *);
 
 /* For both types */
-PETSC_INTERN PetscErrorCode MatStreamBegin_Private(Mat, MatType);
-PETSC_INTERN PetscErrorCode MatStreamEnd_Private(Mat, MatType);
-PETSC_INTERN PetscErrorCode MatStreamConvert_Private(Mat, MatReuse, const Mat *, Mat *);
+PETSC_INTERN PetscErrorCode MatStreamBegin_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamTakes_Private(Mat, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamViewCounts_Private(Mat, Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
@@ -57,7 +54,9 @@ PETSC_INTERN PetscErrorCode MatStreamTake_Private(Mat, size_t, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamGive_Private(Mat, size_t);
 PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
 
-/* For the parallel one: its diagonal block as a sequential one, with the same settings */
+/* For the parallel one: what it has of its own, and its diagonal block as a sequential one, with the same settings */
+PETSC_INTERN PetscErrorCode MatStreamBegin_MPIAIJ(Mat);
+PETSC_INTERN PetscErrorCode MatStreamEnd_MPIAIJ(Mat);
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
 
 /* For tests: products on another device */

@@ -19,7 +19,7 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   PetscCall(MatMPIAIJGetSeqAIJ(A, block, outside, columns));
   if (!*block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJSTREAM, &streams));
-  if (!streams) PetscCall(MatConvert_SeqAIJ_SeqAIJStream(*block, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, block));
+  if (!streams) PetscCall(MatStreamBegin_Private(*block));
   its = Data(*block);
   if (its->chunk != mine->chunk || its->columns != mine->columns || its->pageable != mine->pageable || its->ops != mine->ops || its->device != mine->device) PetscCall(MatStreamReset_Private(*block));
   if (its->memory != mine->memory) {
@@ -129,40 +129,24 @@ static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatConvert_MPIAIJ_MPIAIJStream(Mat, MatType, MatReuse, Mat *);
-
-static PetscErrorCode MatConvert_MPIAIJStream_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+/* MatStreamBegin_MPIAIJ - What only the parallel type has, beside what both have */
+PetscErrorCode MatStreamBegin_MPIAIJ(Mat A)
 {
-  PetscBool streams = PETSC_FALSE;
-  Mat       B, block;
-
   PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMPIAIJGetSeqAIJ(B, &block, NULL, NULL));
-  if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
-  if (streams) PetscCall(MatConvert(block, MATSEQAIJ, MAT_INPLACE_MATRIX, &block));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijstream_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaijstream_mpiaij_C", NULL));
-  PetscCall(MatStreamEnd_Private(B, MATMPIAIJ));
-  *newmat = B;
+  A->ops->mult = MatMult_MPIAIJStream;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatConvert_MPIAIJ_MPIAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+/* MatStreamEnd_MPIAIJ - Its block becomes a MATSEQAIJ again */
+PetscErrorCode MatStreamEnd_MPIAIJ(Mat A)
 {
-  Mat B;
+  PetscBool streams = PETSC_FALSE;
+  Mat       block;
 
   PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamBegin_Private(B, MATMPIAIJSTREAM));
-  B->ops->mult = MatMult_MPIAIJStream;
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijstream_C", MatConvert_MPIAIJ_MPIAIJStream));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaijstream_mpiaij_C", MatConvert_MPIAIJStream_MPIAIJ));
-  *newmat = B;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
+  if (streams) PetscCall(MatConvert(block, MATSEQAIJ, MAT_INPLACE_MATRIX, &block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,6 +154,6 @@ PetscErrorCode MatCreate_MPIAIJStream(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATMPIAIJ));
-  PetscCall(MatConvert_MPIAIJ_MPIAIJStream(A, MATMPIAIJSTREAM, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatStreamBegin_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

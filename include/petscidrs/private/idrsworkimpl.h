@@ -88,5 +88,4 @@ PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
-PETSC_INTERN PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(IDRSWork, PetscBool *);

@@ -320,7 +320,7 @@ static PetscErrorCode TestChanges(void)
 /* Conversions, copies, factors, diagonals, submatrices, without a device: a MATAIJ */
 static PetscErrorCode TestAIJ(void)
 {
-  const char *const packages[] = {PCLU, PCILU, PCSOR};
+  const char *const packages[] = {PCLU, PCILU, PCSOR, PCBJIDRS};
   Mat               A, B, C;
   Vec               x, b, d, e;
   PetscBool         same;
@@ -399,6 +399,9 @@ static PetscErrorCode TestAIJ(void)
     PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
     PetscCall(KSPGetPC(sub[0], &subpc));
     PetscCall(PCSetType(subpc, packages[p]));
+    PetscCall(PetscStrcmp(packages[p], PCBJIDRS, &same));
+    if (same) PetscCall(PCSetType(pc, PCBJIDRS));
+    if (same) PetscCall(KSPSetType(ksp, KSPFGMRES));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &norm, &size));
     PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON)), "%s: the residual is %g", packages[p], (double)norm));

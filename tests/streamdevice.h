@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 
 /* Number i of sequence j, within (-1,1) */
@@ -166,7 +167,7 @@ static PetscErrorCode DeviceAvailable(void *ctx, MPI_Comm comm, size_t *bytes)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &available, 1, MPIU_INT64, MPI_MIN, comm));
+  IDRSCallAllreduce(MPI_IN_PLACE, &available, 1, MPIU_INT64, MPI_MIN, comm);
   *bytes = (size_t)available / (size_t)size;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -38,7 +38,8 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   PetscCall(MatBindToCPU(*block, bound));
   its   = Data(*block);
   limit = MatStreamLimit_Private(*block);
-  if (its->settings.chunk != mine->settings.chunk || its->settings.columns != mine->settings.columns || its->settings.pageable != mine->settings.pageable || its->ops != mine->ops || its->device != mine->device) PetscCall(MatStreamReset_Private(*block));
+  if (its->settings.chunk != mine->settings.chunk || its->settings.columns != mine->settings.columns || its->settings.pageable != mine->settings.pageable || its->ops != mine->ops || its->device != mine->device)
+    PetscCall(MatStreamReset_Private(*block));
   its->settings = mine->settings;
   its->share    = mine->share;
   its->ops      = mine->ops;

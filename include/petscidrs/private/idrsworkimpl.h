@@ -92,5 +92,4 @@ PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
 PETSC_INTERN PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
-PETSC_INTERN PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(IDRSWork, PetscBool *);

@@ -13,6 +13,7 @@
 */
 #include <atomic>
 #include "idrscudaimpl.cuh"
+#include "../../sys/device/memory.h"
 #include "../../sys/device/timeout.h"
 #include "../../sys/nccl/idrsnccl.h"
 
@@ -31,17 +32,6 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
     else if (ghosted) *why = "back end cuda takes no ghosted vectors";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Bytes of the device's memory that are free */
-PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)
-{
-  size_t available, total;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMemGetInfo(&available, &total));
-  *bytes = (PetscLogDouble)available;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

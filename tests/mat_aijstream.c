@@ -10,7 +10,7 @@ a MATAIJ, and no memory is pinned that the matrix does not have any more.\n\
 
 static PetscBool gpu = PETSC_FALSE;
 
-/* On the emulated device */
+/* On the emulated device; memory 0: as much as it takes by itself */
 static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
 {
   char options[64];
@@ -18,6 +18,7 @@ static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(options, sizeof(options), "-s_mat_stream_chunk 900 -s_mat_stream_memory %g", (double)memory));
   PetscCall(PetscOptionsInsertString(NULL, options));
+  if (memory <= 0.0) PetscCall(PetscOptionsClearValue(NULL, "-s_mat_stream_memory"));
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
   PetscCall(MatSetOptionsPrefix(*A, "s_"));
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, N, N));
@@ -57,6 +58,7 @@ static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, ranks == 1 ? MATSEQAIJSTREAM : MATMPIAIJSTREAM, &stream));
   PetscCall(ComplainIf(!stream, "%s: the type is %s", what, ((PetscObject)A)->type_name));
+  PetscCall(ComplainIf(((Mat_AIJStream *)A->spptr)->settings.chunk != 900.0, "%s: the settings are lost", what));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
   if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   PetscCall(MatSeqAIJGetArrayRead(block, &a));
@@ -115,6 +117,7 @@ typedef enum {
   COPY,
   AXPY_SAME,
   AXPY_DIFFERENT,
+  TRANSPOSE,
   NEW_NONZEROS,
   STORE,
   PREALLOCATE,
@@ -124,7 +127,7 @@ typedef enum {
   ARRAY,
   OPERATIONS
 } Change;
-static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
+static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "MatTranspose() in place", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
 
 static PetscErrorCode Apply(Mat A, Change change)
 {
@@ -194,6 +197,9 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(Fill(B, 9));
     PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
     PetscCall(MatDestroy(&B));
+    break;
+  case TRANSPOSE:
+    PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
     break;
   case NEW_NONZEROS:
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
@@ -298,7 +304,6 @@ static PetscErrorCode TestChanges(void)
         }
         PetscCall(Apply(A, change));
         PetscCall(Apply(B, change));
-        if (!gpu && !((Mat_AIJStream *)A->spptr)->ops) PetscCall(IDRSStreamMatSetDevice(A, &deviceops, &device)); /* it has the data of another matrix, as after MatAXPY() */
         PetscCall(CheckSame(changes[change], A, B, &device));
         if (together && change < OPERATIONS - 1) continue;
         PetscCall(MatDestroy(&B));
@@ -315,7 +320,7 @@ static PetscErrorCode TestChanges(void)
 /* Conversions, copies, factors, diagonals, submatrices, without a device: a MATAIJ */
 static PetscErrorCode TestAIJ(void)
 {
-  const char *const packages[] = {PCLU, PCILU, PCSOR};
+  const char *const packages[] = {PCLU, PCILU, PCSOR, PCBJIDRS};
   Mat               A, B, C;
   Vec               x, b, d, e;
   PetscBool         same;
@@ -348,6 +353,21 @@ static PetscErrorCode TestAIJ(void)
   PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &C));
   PetscCall(MatMultEqual(A, C, 3, &same));
   PetscCall(ComplainIf(!same, "converted to MATDENSE: another matrix"));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_INPLACE_MATRIX, &C));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &same, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(ComplainIf(!same, "converted from MATDENSE: type %s", ((PetscObject)C)->type_name));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATDENSE: another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &C));
+  PetscCall(MatScale(A, 0.25));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_REUSE_MATRIX, &C));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted to a MATBAIJ that exists: another matrix"));
+  PetscCall(MatScale(C, 4.0));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_REUSE_MATRIX, &A));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATBAIJ: another matrix"));
   PetscCall(MatDestroy(&C));
   PetscCall(MatScale(B, 0.5));
   PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -379,6 +399,9 @@ static PetscErrorCode TestAIJ(void)
     PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
     PetscCall(KSPGetPC(sub[0], &subpc));
     PetscCall(PCSetType(subpc, packages[p]));
+    PetscCall(PetscStrcmp(packages[p], PCBJIDRS, &same));
+    if (same) PetscCall(PCSetType(pc, PCBJIDRS));
+    if (same) PetscCall(KSPSetType(ksp, KSPFGMRES));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &norm, &size));
     PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON)), "%s: the residual is %g", packages[p], (double)norm));
@@ -447,7 +470,7 @@ static PetscErrorCode TestSettings(void)
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(Fill(A, 3));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->memory != 5000.0, "a copy has other settings"));
+  PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->settings.chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->settings.memory != 5000.0, "a copy has other settings"));
   PetscCall(MatDestroy(&B));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
@@ -489,6 +512,42 @@ static PetscErrorCode TestSettings(void)
   PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
   PetscCall(DeviceDestroy(&device));
   PetscCall(Verdict("settings"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without -mat_stream_memory, processes that share a device have equal parts of half of what is free before the first of them takes any */
+static PetscErrorCode TestShare(void)
+{
+  Mat         A, block;
+  Device      device;
+  Vec         x, y;
+  size_t      limit;
+  PetscMPIInt ranks, rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(StreamCreate(&device, 0.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 3));
+  device.available = 30000 - 1000 * (size_t)rank;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  for (PetscInt product = 0; product < 2; product++) {
+    PetscCall(MatMult(A, x, y));
+    device.available = 7; /* others have taken the rest */
+    block            = A;
+    if (ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+    limit = ((Mat_AIJStream *)block->spptr)->stream->limit;
+    PetscCall(ComplainIf(!gpu && limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2, "process %d of %d takes %g bytes", rank, ranks, (double)limit));
+  }
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("processes on one device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -681,6 +740,7 @@ int main(int argc, char **argv)
   PetscCall(TestInPlace());
   PetscCall(TestChanges());
   PetscCall(TestSettings());
+  PetscCall(TestShare());
   PetscCall(TestPolynomial());
   PetscCall(TestPasses());
   PetscCall(PetscFinalize());
@@ -689,10 +749,8 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  # PETSc's MatHeaderMerge() lets go of a header with its functions
   test:
     suffix: 1
     nsize: {{1 2 3}}
-    args: -checkfunctionlist 0
 
 TEST*/

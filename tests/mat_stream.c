@@ -289,6 +289,31 @@ static PetscErrorCode TestWidths(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The rows of a level that are live are those of some neighbouring chunks, however many levels there are: a grid, in chunks of more rows than a plane has */
+static PetscErrorCode TestWindow(void)
+{
+  Rows              rows;
+  IDRSStreamPattern pattern;
+  PetscInt          live[3];
+  const PetscInt    levels[] = {3, 12, 24};
+
+  PetscFunctionBeginUser;
+  PetscCall(RowsGenerate(GRID, &rows));
+  PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(levels); k++) {
+    IDRSStreamSchedule schedule;
+
+    PetscCall(IDRSStreamScheduleCreate(pattern, levels[k], 0, &schedule));
+    live[k] = schedule->rows;
+    PetscCall(IDRSStreamScheduleDestroy(&schedule));
+  }
+  PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n, "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0], live[1], live[2]));
+  PetscCall(IDRSStreamPatternDestroy(&pattern));
+  PetscCall(RowsFree(&rows));
+  PetscCall(Verdict("the window"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define LEVELS 7
 
 /* A sequence and its vectors, all of them; v_0 is first, and y has all levels */
@@ -865,6 +890,7 @@ int main(int argc, char **argv)
     PetscCall(RowsFree(&rows));
   }
   PetscCall(TestWidths());
+  PetscCall(TestWindow());
   PetscCall(TestProduct());
   PetscCall(TestErrors());
   PetscCall(PetscFinalize());

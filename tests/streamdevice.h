@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 
 /* Number i of sequence j, within (-1,1) */
@@ -162,10 +163,16 @@ static PetscErrorCode DeviceRun(Device *device, PetscBool both)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceAvailable(void *ctx, size_t *bytes)
+/* All processes share it */
+static PetscErrorCode DeviceAvailable(void *ctx, MPI_Comm comm, size_t *bytes)
 {
+  PetscInt64  available = (PetscInt64)((Device *)ctx)->available;
+  PetscMPIInt size;
+
   PetscFunctionBeginUser;
-  *bytes = ((Device *)ctx)->available;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  IDRSCallAllreduce(MPI_IN_PLACE, &available, 1, MPIU_INT64, MPI_MIN, comm);
+  *bytes = (size_t)available / (size_t)size;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

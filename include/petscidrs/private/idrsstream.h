@@ -225,7 +225,7 @@ typedef struct {
 /*
    A device has two queues, of copies and of computations, each in its order. Slots are numbers
 
-     available   bytes of its memory that are free
+     available   bytes of its memory that are free, in equal parts for those processes of a communicator that share the device
      malloc      memory of the device, or an error; free takes it back once both queues are empty
      pin         memory of the host that copies are made from: until it is unpinned it is neither freed nor moved. Values are pinned in place
      reuse       copies from now on wait until the slot is free
@@ -238,7 +238,7 @@ typedef struct {
 typedef struct {
   const char  *name;
   PetscMemType memtype; /* of the vectors that it computes with */
-  PetscErrorCode (*available)(void *, size_t *);
+  PetscErrorCode (*available)(void *, MPI_Comm, size_t *);
   PetscErrorCode (*malloc)(void *, size_t, void **);
   PetscErrorCode (*free)(void *, void *);
   PetscErrorCode (*pin)(void *, const void *, size_t);

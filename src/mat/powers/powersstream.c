@@ -7,15 +7,18 @@
 #include <petscidrs/private/idrspowers.h>
 #include "../impls/stream/aijstream.h"
 
-/* IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL */
+/* IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL; the same on all processes, though vectors may be bound to the CPU on some */
 PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  PetscBool streams, takes = PETSC_TRUE;
+  PetscBool   streams, takes = PETSC_TRUE;
+  PetscMPIInt all;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   for (PetscInt i = 0; streams && takes && i < n; i++) PetscCall(MatStreamTakes_Private(A, vecs[i], &takes));
-  *why = !streams ? "the matrix is not streamed" : !takes ? "products are computed on the host" : NULL;
+  all = takes ? 1 : 0;
+  if (streams) IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+  *why = !streams ? "the matrix is not streamed" : !all ? "products are computed on the host" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,6 +4,7 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
+#include "../../sys/device/memory.h"
 
 /* Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do not all know that they are */
 PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)

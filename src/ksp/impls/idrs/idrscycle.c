@@ -272,7 +272,7 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
   const KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
-  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->failure && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
 /*
@@ -302,17 +302,15 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, PetscInt *completed, const PetscRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSProject_Private - f = P^H r, and the norm of r, for an r that no step has made, and from which a cycle begins */
-PetscErrorCode KSPIDRSProject_Private(KSP ksp, IDRSOutcome *outcome)
+/* KSPIDRSProject_Private - Launches f = P^H r, and the norm of r, for r that no step has made, and from which cycles begin */
+PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const IDRSStep step = {.k = IDRS_RESIDUAL};
-  PetscReal      rr;
+  const IDRSGroup group = KSPIDRSGetGroup(front);
+  IDRSStep        steps[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(IDRSAlone(idrs->col->work), &step, NULL));
-  PetscCall(IDRSQueueCollect(idrs->col->work, outcome));
-  if (outcome->verdict == IDRS_CONTINUE) PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, &rr, &outcome->verdict));
+  for (PetscInt i = 0; i < front->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
+  PetscCall(IDRSQueueLaunch(&group, steps, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -340,7 +338,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
   PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, rr, &verdict));
   if (verdict == IDRS_PIVOT) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
   if (verdict == IDRS_NO_OMEGA) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
-  if (verdict != IDRS_GOES_ON) rec->failure = KSPIDRS_BREAKDOWN;
+  if (verdict != IDRS_GOES_ON) rec->halt = KSPIDRS_BREAKDOWN;
   else if (rec->residual != KSPIDRS_RECURRED) idrs->col->scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -429,13 +427,13 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *
   KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->failure, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
   if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!IDRSQueueOnDevice(idrs->col->work)) PetscCall(KSPIDRSContinue_Private(ksp, rr));
-  *follows = (PetscBool)!rec->failure;
+  *follows = (PetscBool)!rec->halt;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

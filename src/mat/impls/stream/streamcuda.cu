@@ -2,6 +2,7 @@
    A GPU as the device of streamed matrices: copies on a stream of their own, computations on that of PETSc, events between them
 */
 #include <petscidrs/private/idrscompat.h>
+#include "../../../sys/device/memory.h"
 #include "../../../sys/device/stream.h"
 #include "streamcuda.h"
 #include "streamlevel.cuh"
@@ -66,13 +67,15 @@ static PetscErrorCode DeviceDestroy_CUDA(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceAvailable_CUDA(void *ctx, size_t *bytes)
+static PetscErrorCode DeviceAvailable_CUDA(void *ctx, MPI_Comm comm, size_t *bytes)
 {
-  size_t all;
+  PetscLogDouble available;
+  PetscMPIInt    sharers;
 
   PetscFunctionBegin;
   (void)ctx;
-  PetscCallCUDA(cudaMemGetInfo(bytes, &all));
+  PetscCall(IDRSDeviceGetSharers(comm, &sharers, &available));
+  *bytes = (size_t)(available / sharers);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,13 +197,12 @@ static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t strea
   const IDRSStreamChunk            *chunk = task->chunk;
   IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
   const uint32_t                    tile  = IDRSStreamTile<Code, PetscScalar>(*chunk);
-  static bool                       asked = false;
+  const size_t                      bytes = tile * (sizeof(PetscScalar) + sizeof(Code));
 
   PetscFunctionBegin;
   A.rows = (int32_t)task->rows;
-  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(IDRSStreamKernel<Code, Ghosts>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
-  asked = true;
-  IDRSStreamKernel<Code, Ghosts><<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, tile * (sizeof(PetscScalar) + sizeof(Code)), stream>>>(A, *task, tile);
+  PetscCallCUDA((IDRSStreamAllow(IDRSStreamKernel<Code, Ghosts>, bytes)));
+  IDRSStreamKernel<Code, Ghosts><<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, bytes, stream>>>(A, *task, tile);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -162,6 +162,13 @@ static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &ta
   if (Ghosts || task.next.array) *IDRSStreamEntry<Ghosts>(task.next, row) = sum;
 }
 
+/* On every device more shared memory than 48 KiB is to be asked for */
+template <typename Kernel>
+static inline cudaError_t IDRSStreamAllow(Kernel *kernel, size_t bytes)
+{
+  return bytes > 49152 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) : cudaSuccess;
+}
+
 template <typename Code, bool Ghosts>
 static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
 {

@@ -133,7 +133,7 @@ static PetscErrorCode FindLimit(IDRSStream stream)
 {
   PetscFunctionBegin;
   if (stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*stream->ops->available)(stream->device, &stream->limit));
+  PetscCall((*stream->ops->available)(stream->device, PETSC_COMM_SELF, &stream->limit));
   stream->limit = PetscMax(stream->limit / 2, 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

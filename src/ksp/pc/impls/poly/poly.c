@@ -306,13 +306,15 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
 /* Whether A and the polynomial make one pass over a matrix that is streamed, with vectors like x */
 static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool has;
 
   PetscFunctionBegin;
   *runs = PETSC_FALSE;
   if (!poly->p.degree || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyHasVec_Private(pc, x, runs));
-  if (*runs) PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, x, runs));
+  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, x, runs)); /* not where x is bound to the CPU on some process */
+  PetscCall(PCPolyHasVec_Private(pc, x, &has));
+  if (!has) *runs = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

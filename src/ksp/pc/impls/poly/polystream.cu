@@ -247,12 +247,11 @@ static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, c
   const char                       *memory = copy->memory + copy->places[c];
   const IDRSStreamRows<Code, Value> A(*chunk, memory, memory + IDRSStreamValuesPlace(chunk));
   const uint32_t                    tile  = IDRSStreamTile<Code, Value>(*chunk);
-  static bool                       asked = false;
+  const size_t                      bytes = tile * (sizeof(Value) + sizeof(Code));
 
   PetscFunctionBegin;
-  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(PCPolyStreamKernel<Code, Value>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
-  asked = true;
-  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, tile * (sizeof(Value) + sizeof(Code)), stream>>>(A, tile, alpha, u, scaled, z, y);
+  PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
+  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

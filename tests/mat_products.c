@@ -212,7 +212,8 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
-    if (pattern == BLOCKS && n) PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks, "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock, product->noblocks ? product->noblocks : "unasked"));
+    if (pattern == BLOCKS && n)
+      PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks, "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock, product->noblocks ? product->noblocks : "unasked"));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));

@@ -243,7 +243,7 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
   PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
   PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* several columns look for blocks where they pay */
-  PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block of a process need not know of it */
+  PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block of a process need not know of it */
   PetscCall(IDRSBlockIndexCreate(A, bs, &csr->blocks, stream, &product->noblocks));
   product->blocksize = csr->blocks.bs;
   if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
@@ -296,8 +296,8 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   PetscFunctionBegin;
   PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
     auto launch = [&](const auto &A) {
-      return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED, std::decay_t<decltype(A)>>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, A, csr->lanes, boundary, shadow, projection->u, projection->x, projection->y, projection->out,
-                                                                                         projection->algebra);
+      return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED, std::decay_t<decltype(A)>>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, A, csr->lanes, boundary, shadow, projection->u, projection->x, projection->y,
+                                                                                        projection->out, projection->algebra);
     };
 
     return csr->blocks.bs > 1 ? launch(blocked) : launch(csr->A);

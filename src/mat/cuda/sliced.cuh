@@ -54,7 +54,7 @@ struct IDRSForm {
   static constexpr bool     columns    = COLUMNS;
   static constexpr bool     blocks     = BLOCKS;
   static constexpr uint32_t slicerows  = IDRS_WARP * ROWS;
-  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows; /* slices of a window */
+  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows;                                                             /* slices of a window */
   static constexpr uint32_t valuebytes = slicerows * sizeof(VALUE), columnbytes = COLUMNS ? slicerows * sizeof(uint16_t) : 0; /* of a slot */
   static constexpr uint32_t slotbytes  = valuebytes + columnbytes;
   static constexpr uint32_t chunkbytes = IDRS_BASES_BYTES + IDRS_SLOTS * slotbytes; /* at most */

@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource
     Values        *values  = (Values *)(chunk + IDRS_BASES_BYTES);
     Columns       *columns = (Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(Value));
 
-    bool           more    = false;
+    bool more = false;
 
     for (uint32_t j = 0; j < IDRS_SLOTS; j++) {
       const uint32_t of = Form::Column(sliced.sharing, j), within = Form::blocks ? j - of * sliced.sharing.bs : 0; /* entry of a row in a block */
@@ -128,8 +128,8 @@ static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, int bs, IDRSSlice
   IDRSSlicedScan scan;
 
   PetscFunctionBegin;
-  copy->A.n      = (uint32_t)source->A.n;
-  copy->A.slices = slices;
+  copy->A.n       = (uint32_t)source->A.n;
+  copy->A.slices  = slices;
   copy->A.perm    = copy->perm;
   copy->A.sharing = IDRSGetSharing(bs);
   PetscCall(IDRSSlicedScanBegin(slices, copy, &scan, stream, why));

@@ -23,9 +23,9 @@ typedef enum {
 static const char *const calls[] = {"cudaMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()", "cudaHostRegister()", "cudaEventRecord()", "cudaStreamWaitEvent()"};
 
 static Call        failing;
-static PetscInt    left = 0;              /* calls of that function until one fails, which is the last of these; 0 for none */
-static PetscBool   sticky, lost;          /* do all calls after that one fail? And have they begun to? */
-static cudaError_t last    = cudaSuccess; /* of a launch that has failed, or of a stream that still works, until it is asked for */
+static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
+static PetscBool   sticky, lost;       /* do all calls after that one fail? And have they begun to? */
+static cudaError_t last = cudaSuccess; /* of a launch that has failed, or of a stream that still works, until it is asked for */
 
 /* Does this call fail? Those of PETSc's and of other libraries do not */
 static PetscBool Fails(Call call, void *from)

@@ -1,12 +1,39 @@
-static char help[] = "Errors of the GPU: each call with which KSPIDRS allocates, launches, copies, sets or waits in a solve fails once, and the solver can be used\n\
-again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\n";
+static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS allocate, launch, copy, set or wait in a solve fails once, and the solver can\n\
+be used again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
 #include "systems.h"
 #include "faults.h"
+#include <petscdevice.h>
 
-#define GPU_CALLS (CALL_SYNCHRONIZE + 1) /* those of a solver */
+#define CALLS (CALL_SYNCHRONIZE + 1) /* those of solvers */
+
+/* That of one integer is where a solve with factors says that it has given up */
+static int *givenup;
+
+PETSC_EXTERN cudaError_t cudaHostAlloc(void **, size_t, unsigned int);
+cudaError_t              cudaHostAlloc(void **address, size_t size, unsigned int flags)
+{
+  cudaError_t error;
+  cudaError_t (*runtime)(void **, size_t, unsigned int);
+
+  if (Fails(CALL_MALLOCHOST, __builtin_return_address(0))) return cudaErrorMemoryAllocation;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaHostAlloc");
+  error              = (*runtime)(address, size, flags);
+  if (!error && size == sizeof(*givenup)) givenup = (int *)*address;
+  return error;
+}
+
+/* Memory that PETSc takes from its pool */
+PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool clear, PetscMemType type, size_t size, size_t alignment, void **address)
+{
+  PetscErrorCode (*allocate)(PetscDeviceContext, PetscBool, PetscMemType, size_t, size_t, void **);
+
+  if (Fails(CALL_ALLOCATE, __builtin_return_address(0))) return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "No memory, for this test");
+  *(void **)&allocate = dlsym(RTLD_NEXT, "PetscDeviceAllocate_Private");
+  return (*allocate)(dctx, clear, type, size, alignment, address);
+}
 
 static PetscInt working = 0; /* answers that a stream still works */
 
@@ -47,6 +74,23 @@ static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A solver with this preconditioner, which is one of the library's */
+static PetscErrorCode SolverMake(Mat A, PetscInt s, const char pctype[], KSP *ksp)
+{
+  PetscBool factors, blocks;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PetscStrcmp(pctype, PCILU, &factors));
+  PetscCall(PetscStrcmp(pctype, PCBJIDRS, &blocks));
+  if (factors) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSCIDRS));
+  if (blocks) PetscCall(PCBJIDRSSetLocalBlocks(pc, 5, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    A solve with a new solver in which the n-th of these calls fails, and one after it: with the same solver, or, where all calls after that one fail, with
    another, once the first has been destroyed meanwhile. Tells whether there was an n-th
@@ -61,8 +105,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT "%s", calls[call], s, pctype, n, all ? " and all others" : ""));
-  PetscCall(SolverCreate(A, s, pctype, &ksp));
-  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  PetscCall(SolverMake(A, s, pctype, &ksp));
   PetscCall(Listen());
   sticky    = all;
   failing   = call;
@@ -87,8 +130,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
     PetscCall(Heard());
     last = cudaSuccess;
     lost = PETSC_FALSE;
-    PetscCall(SolverCreate(A, s, pctype, &ksp));
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+    PetscCall(SolverMake(A, s, pctype, &ksp));
   }
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
@@ -100,6 +142,119 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr, (double)(rnorm / bnorm)));
   PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All phases of a factorisation, and solves */
+static PetscErrorCode FactorAndSolve(Mat F, Mat A, Vec b, Vec x[])
+{
+  MatFactorInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 1.0;
+  PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info));
+  PetscCall(MatLUFactorNumeric(F, A, &info));
+  PetscCall(MatSolve(F, b, x[0]));
+  PetscCall(MatSolveTranspose(F, b, x[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The n-th of these calls fails in a factorisation and solves with it, which the same factor makes again, to the bit. Tells whether there was an n-th */
+static PetscErrorCode FailFactor(Mat A, Vec b, Vec right[], Call call, PetscInt n, PetscBool *happened)
+{
+  PetscErrorCode ierr;
+  PetscBool      equal;
+  Vec            x[2];
+  Mat            F;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDuplicate(b, &x[l]));
+  PetscCall(Listen());
+  sticky    = PETSC_FALSE;
+  failing   = call;
+  left      = n;
+  ierr      = FactorAndSolve(F, A, b, x);
+  *happened = left ? PETSC_FALSE : PETSC_TRUE;
+  left      = 0;
+  last      = cudaSuccess;
+  PetscCall(Heard());
+  PetscCall(ComplainIf(*happened ? !message[0] || (ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE) : ierr != PETSC_SUCCESS, "%s %" PetscInt_FMT " of a factorisation: error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  PetscCall(Unlock(b));
+  for (PetscInt l = 0; l < 2; l++) PetscCall(Unlock(x[l]));
+  PetscCall(Listen());
+  ierr = FactorAndSolve(F, A, b, x);
+  PetscCall(Heard());
+  PetscCall(ComplainIf(ierr, "%s %" PetscInt_FMT " of a factorisation: again, error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  for (PetscInt l = 0; l < 2 && !ierr; l++) {
+    PetscCall(VecEqual(x[l], right[l], &equal));
+    PetscCall(ComplainIf(!equal, "%s %" PetscInt_FMT " of a factorisation: again, another solution", calls[call], n));
+  }
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&x[l]));
+  PetscCall(MatDestroy(&F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestFactor(Mat A, Vec b)
+{
+  Vec right[2];
+  Mat F;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDuplicate(b, &right[l]));
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  PetscCall(FactorAndSolve(F, A, b, right));
+  PetscCall(MatDestroy(&F));
+  for (Call call = CALL_MALLOC; call < CALLS; call++) {
+    PetscBool happened = PETSC_TRUE;
+    PetscInt  n        = 0;
+
+    while (happened) PetscCall(FailFactor(A, b, right, call, ++n, &happened));
+    PetscCall(ComplainIf(call != CALL_MALLOC && n == 1, "%s: no call of a factorisation has failed", calls[call])); /* it takes all memory of the GPU from PETSc */
+  }
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&right[l]));
+  PetscCall(Verdict("factorisation"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve that has given up is an error of the next solve or phase, once */
+static PetscErrorCode TestGivenUp(Mat A, Vec b)
+{
+  PetscErrorCode ierr;
+  PetscBool      equal;
+  MatFactorInfo  info;
+  Vec            x[2], right[2];
+  Mat            F;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatFactorInfoInitialize(&info));
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(VecDuplicate(b, &x[l]));
+    PetscCall(VecDuplicate(b, &right[l]));
+  }
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  givenup = NULL;
+  PetscCall(FactorAndSolve(F, A, b, right));
+  PetscCheck(givenup, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no memory for it");
+  for (PetscInt phase = 0; phase < 2; phase++) {
+    *givenup = 1;
+    PetscCall(Listen());
+    ierr = phase ? MatLUFactorNumeric(F, A, &info) : MatSolve(F, b, x[0]);
+    PetscCall(Heard());
+    PetscCall(Unlock(b));
+    PetscCall(CheckError(ierr, "a solve that has given up", MATSOLVERPETSCIDRS, "have not met"));
+    if (phase) PetscCall(MatLUFactorNumeric(F, A, &info));
+    PetscCall(MatSolve(F, b, x[0]));
+    PetscCall(VecEqual(x[0], right[0], &equal));
+    PetscCall(ComplainIf(!equal, "after a solve that has given up: another solution"));
+  }
+  PetscCall(MatDestroy(&F));
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(VecDestroy(&x[l]));
+    PetscCall(VecDestroy(&right[l]));
+  }
+  PetscCall(Verdict("a solve that has given up"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,7 +294,7 @@ static PetscErrorCode Wait(PetscInt n)
 int main(int argc, char **argv)
 {
   const PetscInt    numbers[] = {4, 20};
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCILU, PCBJIDRS};
   Mat               A;
   Vec               b, x;
 
@@ -154,7 +309,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
   PetscCall(Wait(8000000));
   PetscCall(SystemCreate(500, &A, &b, &x));
-  for (Call call = CALL_MALLOC; call < GPU_CALLS; call++) {
+  for (Call call = CALL_MALLOC; call < CALLS; call++) {
     PetscInt total = 0;
 
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
@@ -167,9 +322,11 @@ int main(int argc, char **argv)
         }
       }
     }
-    PetscCall(ComplainIf(total <= 8, "%s: no call has failed", calls[call]));
+    PetscCall(ComplainIf(total <= 16, "%s: no call has failed", calls[call]));
     PetscCall(Verdict(calls[call]));
   }
+  PetscCall(TestFactor(A, b));
+  PetscCall(TestGivenUp(A, b));
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));

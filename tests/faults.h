@@ -11,16 +11,17 @@
 /* The functions that fail; launches have different names in different releases of CUDA */
 typedef enum {
   CALL_MALLOC,
+  CALL_MALLOCHOST,
+  CALL_ALLOCATE,
   CALL_LAUNCH,
   CALL_COPY,
   CALL_SET,
   CALL_SYNCHRONIZE,
   CALL_REGISTER,
   CALL_RECORD,
-  CALL_WAIT,
-  CALLS
+  CALL_WAIT
 } Call;
-static const char *const calls[] = {"cudaMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()", "cudaHostRegister()", "cudaEventRecord()", "cudaStreamWaitEvent()"};
+static const char *const calls[] = {"cudaMalloc()", "cudaMallocHost()", "PetscDeviceMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()", "cudaHostRegister()", "cudaEventRecord()", "cudaStreamWaitEvent()"};
 
 static Call        failing;
 static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
@@ -52,6 +53,7 @@ static PetscBool Fails(Call call, void *from)
   }
 
 RUNTIME(cudaMalloc, CALL_MALLOC, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
+RUNTIME(cudaMallocHost, CALL_MALLOCHOST, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
 RUNTIME(cudaMemcpyAsync, CALL_COPY, cudaErrorUnknown, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, size, kind, stream))
 RUNTIME(cudaMemsetAsync, CALL_SET, cudaErrorUnknown, (void *to, int value, size_t size, cudaStream_t stream), (to, value, size, stream))
 RUNTIME(cudaStreamSynchronize, CALL_SYNCHRONIZE, cudaErrorUnknown, (cudaStream_t stream), (stream))

@@ -777,6 +777,119 @@ static PetscErrorCode TestPolynomial(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Passes over the matrix so far, of this process */
+static PetscErrorCode GetPasses(Mat A, PetscInt64 *passes)
+{
+  Mat        block = A;
+  PetscBool  parallel;
+  IDRSStream stream;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  stream  = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+  *passes = stream ? stream->counts.passes : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Iterations of a solve with PCPOLY, of which each takes a pass: so many of them more, so many passes more. Another solve, without the window, has the same solution */
+static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side, Mat A, Mat B, Vec b)
+{
+  const PetscInt its[] = {1, last};
+  PetscInt64     passes[3], before, after;
+  Vec            x, y;
+  KSP            ksp;
+  PC             pc;
+  PetscReal      norm, size;
+  PetscBool      same;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  for (PetscInt run = 0; run < 3; run++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, run < 2 ? A : B, run < 2 ? A : B));
+    PetscCall(KSPSetType(ksp, type));
+    PetscCall(KSPSetPCSide(ksp, side));
+    PetscCall(KSPIDRSSetShadowSize(ksp, 2)); /* the last two of five iterations are not in the start of the recurrence */
+    PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+    PetscCall(KSPSetNormType(ksp, side == PC_LEFT ? KSP_NORM_PRECONDITIONED : KSP_NORM_UNPRECONDITIONED));
+    PetscCall(KSPSetTolerances(ksp, 1e-30, 1e-30, PETSC_DEFAULT, its[PetscMin(run, 1)]));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCPOLY));
+    PetscCall(PCPolySetDegree(pc, 3));
+    PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_NEUMANN));
+    PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(GetPasses(A, &before));
+    PetscCall(KSPSolve(ksp, b, run < 2 ? x : y));
+    PetscCall(GetPasses(A, &after));
+    passes[run] = after - before;
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(PetscStrcmp(type, KSPBCGS, &same)); /* two products in each iteration */
+  PetscCall(ComplainIf(passes[1] - passes[0] != (its[1] - its[0]) * (same ? 2 : 1), "%s from the %s: %d passes in %" PetscInt_FMT " iterations", type, side == PC_LEFT ? "left" : "right", (int)(passes[1] - passes[0]), its[1] - its[0]));
+  PetscCall(VecNorm(y, NORM_2, &size));
+  PetscCall(VecAXPY(x, -1.0, y));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "%s from the %s: another solution, by %g of %g", type, side == PC_LEFT ? "left" : "right", (double)norm, (double)size));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for passes of so many levels with all chunks resident, and no copy beside them; on several processes, where there are no copies, for ghosts, too */
+static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
+{
+  Mat    block = A;
+  Vec    x, y;
+  size_t bytes;
+  char   options[64];
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  if (((PetscObject)A)->type_name[0] == 'm') PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  bytes = ((Mat_AIJStream *)block->spptr)->stream->pattern->bytes + (size_t)levels * IDRSStreamAlign(N * sizeof(PetscScalar)) + (block == A ? 0 : 20000);
+  PetscCall(PetscSNPrintf(options, sizeof(options), "-s_mat_stream_memory %g", (double)bytes));
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPOLY in solvers: one pass for all products of an iteration, that of the operator among them */
+static PetscErrorCode TestPasses(void)
+{
+  Mat    A, B;
+  Device device;
+  Vec    b;
+
+  PetscFunctionBeginUser;
+  PetscCall(StreamCreate(&device, 100000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 2));
+  PetscCall(SetWindowMemory(A, 3));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetGeneral(b, 0.8));
+  for (PetscInt left = 0; left < 2; left++) {
+    PetscCall(CheckPasses(KSPIDRS, 5, left ? PC_LEFT : PC_RIGHT, A, B, b));
+    PetscCall(CheckPasses(KSPGMRES, 5, left ? PC_LEFT : PC_RIGHT, A, B, b));
+    PetscCall(CheckPasses(KSPBCGS, 3, left ? PC_LEFT : PC_RIGHT, A, B, b));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("passes of solvers"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char type[64] = "";
@@ -794,6 +907,7 @@ int main(int argc, char **argv)
   PetscCall(TestBound());
   PetscCall(TestMemory());
   PetscCall(TestPolynomial());
+  PetscCall(TestPasses());
   PetscCall(PetscFinalize());
   return 0;
 }

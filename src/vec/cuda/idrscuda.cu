@@ -141,6 +141,7 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->localsums));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s, 1), &cuda->hostsums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_STORAGE(s), &cuda->hoststorage));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_MAX_IN_FLIGHT, &cuda->hostresults));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->arrived));
   *cuda->arrived = 0;
@@ -187,6 +188,7 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCall(PetscDeviceFree(dctx, cuda->localsums));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
     PetscCall(PetscDeviceFree(dctx, cuda->hostsums));
+    PetscCall(PetscDeviceFree(dctx, cuda->hoststorage));
     PetscCall(PetscDeviceFree(dctx, cuda->hostresults));
     PetscCall(PetscDeviceFree(dctx, cuda->arrived));
   }

@@ -2,6 +2,7 @@
    The preconditioner: where it is applied, and its applications to one vector or to several, counted and timed
 */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrsjoint.h>
 #include <petsc/private/pcimpl.h>
 
 /* KSPIDRSPCApply_Private - y = B^{-1}x */
@@ -14,6 +15,21 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
   idrs->counts.pcseconds -= IDRSGpuSeconds();
   PetscCall(IDRSStreamJoin(idrs->col->work));
   PetscCall(KSP_PCApply(ksp, x, y));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSPCApplyMult_Private - u = c B^{-1}v, or u + c B^{-1}v, and g = A u, in one operation */
+PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  idrs->counts.preconditions++;
+  idrs->counts.pcseconds -= IDRSGpuSeconds();
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscUseMethod(ksp->pc, IDRS_JOINT_APPLY, (PC, PetscScalar, Vec, PetscBool, Vec, Vec), (ksp->pc, c, v, adds, u, g));
   PetscCall(IDRSStreamJoin(idrs->col->work));
   idrs->counts.pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -103,6 +119,20 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the preconditioner of this solve is applied together with the matvec after it. Nothing else may be between them */
+static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
+{
+  KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
+  IDRSJointRunsFn *runs;
+
+  PetscFunctionBegin;
+  idrs->joint = PETSC_FALSE;
+  if (!idrs->preconditioned || idrs->active > 1 || idrs->fused || ksp->transpose_solve || nullspace) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
+  if (runs) PetscCall((*runs)(ksp->pc, idrs->col->r, &idrs->joint));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the right: its diagonal is what it
    makes of a vector of ones. Where a null space is removed after each application, it is applied by itself
@@ -130,5 +160,6 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
     idrs->diagonal = idrs->inverse[0];
   }
   PetscCall(KSPIDRSSetMatApply_Private(ksp));
+  PetscCall(KSPIDRSSetJoint_Private(ksp, (PetscBool)(space || transposed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -160,6 +160,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
   if (counts->matvecs) {
     if (idrs->diagonal) PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
+    if (idrs->joint) PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
     PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));

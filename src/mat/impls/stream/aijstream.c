@@ -159,6 +159,7 @@ PetscErrorCode MatStreamReset_Private(Mat A)
   PetscCall(MatDestroy(&data->off));
   PetscCall(VecScatterDestroy(&data->scatter));
   PetscCall(VecDestroy(&data->ghosts));
+  PetscCall(MatStreamGhostsDestroy_Private(&data->deep));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -435,6 +436,7 @@ static PetscErrorCode MatView_AIJStream(Mat A, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
   if (parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
   PetscCall(MatStreamViewCounts_Private(A, block, viewer));
+  if (parallel) PetscCall(MatStreamGhostsView_Private(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -19,6 +19,14 @@ typedef struct {
   PetscBool pageable; /* the memory of the host is not registered */
 } MatStreamSettings;
 
+/* On several processes: what a pass needs of other processes than its own, see idrsstream.h */
+typedef struct _n_MatStreamGhosts MatStreamGhosts;
+
+/* The vectors of a pass, as in IDRSStreamSequence, and NULL where there are none. One of v may be before */
+typedef struct {
+  Vec inverse, before, x, y, v[IDRS_STREAM_LEVELS];
+} MatStreamVecs;
+
 /* In the matrix's spptr. The parent is MATSEQAIJ or MATMPIAIJ */
 typedef struct {
   struct _MatOps parent;
@@ -39,6 +47,7 @@ typedef struct {
   PetscObjectState offstate;
   VecScatter       scatter;
   Vec              ghosts;
+  MatStreamGhosts *deep; /* for passes with several levels; NULL: none so far */
 } Mat_AIJStream;
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqAIJStream(Mat);
@@ -55,6 +64,12 @@ PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
 PETSC_INTERN PetscErrorCode MatStreamProduct_Private(Mat, const PetscScalar *, PetscScalar *);
 
+/* For both: how many levels a pass can have, and a pass */
+PETSC_INTERN PetscErrorCode MatStreamReserve_Private(Mat, PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode MatStreamPass_Private(Mat, const MatStreamVecs *, IDRSStreamSequence *);
+PETSC_INTERN PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **);
+PETSC_INTERN PetscErrorCode MatStreamGhostsView_Private(Mat, PetscViewer);
+
 /* Memory of the GPU for a copy of the matrix, out of that of the stream */
 PETSC_INTERN PetscErrorCode MatStreamTake_Private(Mat, size_t, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamGive_Private(Mat, size_t);
@@ -64,6 +79,7 @@ PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamBegin_MPIAIJ(Mat);
 PETSC_INTERN PetscErrorCode MatStreamEnd_MPIAIJ(Mat);
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
+PETSC_INTERN PetscErrorCode MatStreamGetOutside_Private(Mat, Vec, Mat *, VecScatter *, Vec *);
 
 /* For tests: products on another device */
 PETSC_EXTERN PetscErrorCode IDRSStreamMatSetDevice(Mat, const IDRSStreamDeviceOps *, void *);

@@ -106,6 +106,22 @@ static PetscErrorCode SetUp(Mat A, Mat outside, const PetscInt columns[], Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStreamGetOutside_Private - The block outside where vectors like x are, the scatter to the entries that it is multiplied by, and these; all of them are the matrix's */
+PetscErrorCode MatStreamGetOutside_Private(Mat A, Vec x, Mat *off, VecScatter *scatter, Vec *ghosts)
+{
+  Mat_AIJStream  *data = Data(A);
+  const PetscInt *columns;
+  Mat             block, outside;
+
+  PetscFunctionBegin;
+  PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
+  PetscCall(SetUp(A, outside, columns, x));
+  *off     = data->off;
+  *scatter = data->scatter;
+  *ghosts  = data->ghosts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    y = A_diagonal x + A_outside ghosts, where the ghosts are on their way while the first is computed. Vectors of the device's type may be bound to the CPU on some
    processes: those compute there, and take part in the scatter

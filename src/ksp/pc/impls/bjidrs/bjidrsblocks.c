@@ -35,6 +35,7 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
 {
   PetscInt       *last, n, nblocks = 0, begin = 0, *sizes;
   const PetscInt *offsets, *columns;
+  PetscErrorCode  ierr;
   PetscBool       done;
 
   PetscFunctionBegin;
@@ -55,8 +56,9 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
     sizes[nblocks++] = i + 1 - begin;
     begin = end = i + 1;
   }
-  PetscCall(BJIDRSSetStarts(bjidrs, nblocks, sizes, 0));
+  ierr = BJIDRSSetStarts(bjidrs, nblocks, sizes, 0);
   PetscCall(PetscFree2(last, sizes));
+  PetscCall(ierr);
   PetscCall(MatRestoreRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,7 +8,7 @@
 PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
 {
   PetscFunctionBegin;
-  for (PetscInt j = 1; j <= powers->k; j++) PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL, NULL));
+  for (PetscInt j = 1; j <= powers->k; j++) PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -31,25 +31,35 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersSumByStep - y = c_0 v_0 + ... + c_k v_k, and v_k. Three vectors take turns */
-PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const PetscScalar c[], Vec y, Vec vk)
+/* IDRSPowersSumBegin - y = c_0 x, or b + c_0 x */
+PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *sum, Vec x)
+{
+  PetscFunctionBegin;
+  if (sum->adds) PetscCall(VecAXPY(sum->y, sum->c[0], x));
+  else {
+    PetscCall(VecCopy(x, sum->y));
+    PetscCall(VecScale(sum->y, sum->c[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPowersSumByStep - y, v_k and z. Three vectors take turns */
+PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
 {
   const IDRSPowersOps *ops = powers->ops;
   Vec                  work[3], before = x, last = x;
 
   PetscFunctionBegin;
   if (powers->k) PetscCall(IDRSPowersWorkGet(powers->A, x, work));
-  else {
-    PetscCall(VecCopy(x, y));
-    PetscCall(VecScale(y, c[0]));
-  }
+  else PetscCall(IDRSPowersSumBegin(sum, x));
   for (PetscInt j = 1; j <= powers->k; j++) {
     Vec next = work[j % 3];
 
-    PetscCall((*ops->step)(powers, j, before, last, next, c, y));
+    PetscCall((*ops->step)(powers, j, before, last, next, sum));
     before = last;
     last   = next;
   }
-  if (vk) PetscCall(VecCopy(last, vk));
+  if (sum->vk) PetscCall(VecCopy(last, sum->vk));
+  if (sum->z) PetscCall(MatMult(powers->A, sum->y, sum->z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -290,7 +290,7 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
 PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSQueueEnd(work));
+  PetscCall(IDRSQueueEnd(IDRSAlone(work)));
   work->preconditioned = preconditioned;
   work->diagonal       = diagonal;
   work->deferred       = PETSC_FALSE;

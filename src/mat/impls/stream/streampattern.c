@@ -77,8 +77,8 @@ static PetscInt ChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t b
   return end - row;
 }
 
-/* The chunk that has this row; they are in ascending order */
-static PetscInt ChunkOf(IDRSStreamPattern pattern, PetscInt row)
+/* IDRSStreamChunkOf - The chunk that has this row; they are in ascending order */
+PetscInt IDRSStreamChunkOf(IDRSStreamPattern pattern, PetscInt row)
 {
   PetscInt low = 0, high = pattern->nchunks;
 
@@ -103,8 +103,8 @@ static void FindFrontiers(IDRSStreamPattern pattern, const PetscInt i[], const P
       low  = PetscMin(low, j[p]);
       high = PetscMax(high, j[p]);
     }
-    chunks[c].least = ChunkOf(pattern, low);
-    chunks[c].most  = PetscMax(ChunkOf(pattern, high), c ? chunks[c - 1].most : 0);
+    chunks[c].least = IDRSStreamChunkOf(pattern, low);
+    chunks[c].most  = PetscMax(IDRSStreamChunkOf(pattern, high), c ? chunks[c - 1].most : 0);
   }
   for (PetscInt c = pattern->nchunks - 2; c >= 0; c--) chunks[c].least = PetscMin(chunks[c].least, chunks[c + 1].least);
 }
@@ -197,6 +197,7 @@ PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *pattern)
 {
   PetscFunctionBegin;
   if (!*pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamGhostsDestroy(*pattern));
   PetscCall(PetscFree((*pattern)->packed));
   PetscCall(PetscFree((*pattern)->chunks));
   PetscCall(PetscFree(*pattern));

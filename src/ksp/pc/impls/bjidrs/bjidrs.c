@@ -63,8 +63,9 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   Mat             A;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij or aijcusparse, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "",
+             ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);

@@ -9,6 +9,7 @@ points, whose products with tensor products of vectors are known. Type aijstream
 #include <petscmat.h>
 #include <petsctime.h>
 #include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
 #if PetscDefined(HAVE_CUDA)
   #include <petscdevice_cuda.h>
 #endif
@@ -136,7 +137,7 @@ static PetscErrorCode Product(const Bands *bands, PetscInt power, PetscBool writ
   }
   PetscCall(write ? VecRestoreArrayWrite(v, &array) : VecRestoreArrayRead(v, (const PetscScalar **)&array));
   for (PetscInt direction = 0; direction < 3; direction++) PetscCall(PetscFree(factors[direction]));
-  if (difference) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, difference, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
+  if (difference) IDRSCallAllreduce(MPI_IN_PLACE, difference, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
   PetscFunctionReturn(0);
 }
 
@@ -216,7 +217,7 @@ int main(int argc, char **argv)
   PetscCall(MatConvert(A, MATAIJSTREAM, MAT_INPLACE_MATRIX, &A));
   counts[0] = (PetscLogDouble)i[0][n * n * planes];
   counts[1] = (PetscLogDouble)i[1][n * n * planes];
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
+  IDRSCallAllreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(Since(&begin, &seconds));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT "^3 rows, %g nonzeros in the blocks on the diagonal and %g outside, %.2f GB with 12 bytes each; made in %.1f s\n", n, (double)counts[0], (double)counts[1], (double)(12e-9 * (counts[0] + counts[1])), (double)seconds));
   PetscCall(MatCreateVecs(A, &x, &y));

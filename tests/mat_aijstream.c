@@ -2,9 +2,11 @@ static char help[] = "MATAIJSTREAM: a MATAIJ in every respect, whose products ar
 a MATAIJ, and no memory is pinned that the matrix does not have any more.\n\
   -vec_type cuda - on a GPU instead\n\n";
 
+#define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_DEFAULT */
 #include "../src/mat/impls/stream/aijstream.h"
 #include "systems.h"
 #include "streamdevice.h"
+#include <dlfcn.h>
 
 #define N 60
 
@@ -515,13 +517,26 @@ static PetscErrorCode TestSettings(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The stream of this process, or NULL */
+static PetscErrorCode GetStream(Mat A, IDRSStream *stream)
+{
+  Mat         block = A;
+  PetscMPIInt ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  if (ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  *stream = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Without -mat_stream_memory, processes that share a device have equal parts of half of what is free before the first of them takes any */
 static PetscErrorCode TestShare(void)
 {
-  Mat         A, block;
+  Mat         A;
   Device      device;
   Vec         x, y;
-  size_t      limit;
+  IDRSStream  stream;
   PetscMPIInt ranks, rank;
 
   PetscFunctionBeginUser;
@@ -537,10 +552,8 @@ static PetscErrorCode TestShare(void)
   for (PetscInt product = 0; product < 2; product++) {
     PetscCall(MatMult(A, x, y));
     device.available = 7; /* others have taken the rest */
-    block            = A;
-    if (ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
-    limit = ((Mat_AIJStream *)block->spptr)->stream->limit;
-    PetscCall(ComplainIf(!gpu && limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2, "process %d of %d takes %g bytes", rank, ranks, (double)limit));
+    PetscCall(GetStream(A, &stream));
+    PetscCall(ComplainIf(!gpu && stream->limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2, "process %d of %d takes %g bytes", rank, ranks, (double)stream->limit));
   }
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
@@ -548,6 +561,156 @@ static PetscErrorCode TestShare(void)
   PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
   PetscCall(DeviceDestroy(&device));
   PetscCall(Verdict("processes on one device"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors bound to the CPU on one process, as -vec_bind_below may do it, and then the matrix on all: those compute on the host, and nobody waits for anybody */
+static PetscErrorCode TestBound(void)
+{
+  Mat         A, B;
+  Device      device;
+  Vec         x, y, z;
+  IDRSStream  stream;
+  PetscReal   norm;
+  PetscInt64  passes, before = 0;
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(StreamCreate(&device, 5000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 3));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  for (PetscInt bound = 0; bound < 4; bound++) { /* some vectors, the matrix, both, nothing */
+    const PetscBool vectors = (PetscBool)(bound % 2 == 0 && rank == 0), matrix = (PetscBool)(bound == 1 || bound == 2);
+
+    PetscCall(MatCreateVecs(A, &x, &y));
+    PetscCall(VecDuplicate(y, &z));
+    PetscCall(VecSetGeneral(x, 0.4));
+    PetscCall(VecBindToCPU(x, vectors));
+    PetscCall(VecBindToCPU(y, vectors));
+    PetscCall(MatBindToCPU(A, matrix));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(MatMultAdd(A, x, y, y));
+    PetscCall(MatMult(B, x, z));
+    PetscCall(VecAXPY(z, -0.5, y));
+    PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "%s bound: the product differs by %g", matrix ? "matrix" : "vectors", (double)norm));
+    PetscCall(GetStream(A, &stream));
+    passes = stream ? stream->counts.passes : 0;
+    if (gpu) PetscCall(ComplainIf(passes - before != (vectors || matrix ? 0 : 2), "%s bound: %d passes", matrix ? "matrix" : "vectors", (int)(passes - before)));
+    before = passes;
+    PetscCall(VecDestroy(&z));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&x));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("bound to the CPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes of the GPU that are free. The program is not linked to the runtime of CUDA, the library is */
+static PetscErrorCode FreeMemory(PetscReal *bytes)
+{
+  int (*runtime)(size_t *, size_t *);
+  size_t available, total;
+
+  PetscFunctionBeginUser;
+  *(void **)&runtime = dlsym(RTLD_DEFAULT, "cudaMemGetInfo");
+  PetscCheck(runtime && !(*runtime)(&available, &total), PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaMemGetInfo()");
+  *bytes = (PetscReal)available;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve, all of whose vectors are long; memory of the GPU that it takes while the solver is there */
+static PetscErrorCode SolveMemory(PetscInt s, const char pctype[], const char options[], PetscReal *taken)
+{
+  const PetscInt m      = 64;
+  PetscReal      before = 0.0, after = 0.0;
+  Mat            A;
+  Vec            x, b;
+  KSP            ksp;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(FreeMemory(&before));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetOptionsPrefix(A, "m_"));
+  PetscCall(MatSetSizes(A, m * m * m, m * m * m, m * m * m, m * m * m));
+  PetscCall(MatSetType(A, MATAIJSTREAM));
+  PetscCall(MatSeqAIJSetPreallocation(A, 7, NULL));
+  PetscCall(MatSetFromOptions(A));
+  for (PetscInt row = 0; row < m * m * m; row++) {
+    const PetscInt neighbours[] = {1, m, m * m};
+
+    PetscCall(MatSetValue(A, row, row, 6.5, INSERT_VALUES));
+    for (PetscInt d = 0; d < 3; d++) {
+      if (row / neighbours[d] % m) PetscCall(MatSetValue(A, row, row - neighbours[d], -1.2, INSERT_VALUES));
+      if (row / neighbours[d] % m < m - 1) PetscCall(MatSetValue(A, row, row + neighbours[d], -0.8, INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(ksp, s));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(FreeMemory(&after));
+  *taken = before - after;
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product takes what -mat_stream_memory allows at most. On a GPU a solve takes that, 8(2s + 9) bytes a row, and three vectors more at most */
+static PetscErrorCode TestMemory(void)
+{
+  const PetscInt  numbers[] = {1, 4}, n = 64 * 64 * 64;
+  const PetscReal small = 6e6, vector = (PetscReal)n * (PetscReal)sizeof(PetscScalar);
+  const char     *pctypes[] = {PCJACOBI, PCPOLY};
+  PetscReal       taken     = 0.0;
+  PetscMPIInt     ranks;
+  Mat             A;
+  Vec             x, y;
+  Device          device;
+  IDRSStream      stream;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(StreamCreate(&device, 5000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 6));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(GetStream(A, &stream));
+  PetscCall(ComplainIf(IDRSStreamLayoutBytes(&stream->layout) > 5000 || device.most > 5000, "%g bytes of 5000", (double)IDRSStreamLayoutBytes(&stream->layout)));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(DeviceDestroy(&device));
+  for (PetscInt first = 1; first >= 0 && gpu && ranks == 1; first--) { /* the first time libraries of CUDA take memory for good */
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
+      for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pctypes); ip++) {
+        PetscCall(SolveMemory(numbers[is], pctypes[ip], "-m_mat_stream_chunk 5e5 -m_mat_stream_memory 6e6", &taken));
+        PetscCall(ComplainIf(!first && !(taken <= (PetscReal)(2 * numbers[is] + 12) * vector + small + 4e6), "s = %" PetscInt_FMT ", %s: %g bytes of the GPU", numbers[is], pctypes[ip], (double)taken)); /* which are counted in pieces of 2 MB */
+      }
+    }
+  }
+  PetscCall(Verdict("memory of the GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -792,6 +955,8 @@ int main(int argc, char **argv)
   PetscCall(TestChanges());
   PetscCall(TestSettings());
   PetscCall(TestShare());
+  PetscCall(TestBound());
+  PetscCall(TestMemory());
   PetscCall(TestPolynomial());
   PetscCall(TestPasses());
   PetscCall(PetscFinalize());

@@ -194,7 +194,8 @@ typedef struct {
   PetscScalar          sigma;          /* of the smoothed iterate */
   PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
   PetscInt             active;         /* slots that take part in this solve */
-  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply() */
+  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply(), */
+  PetscBool            mayfail;        /* which may fail for one of them */
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
   const char          *apart; /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */

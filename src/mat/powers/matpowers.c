@@ -245,7 +245,7 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
 
   Notes:
   See `MatPowersMult()` for the sequence. This is what an iteration of a Krylov method with a polynomial preconditioner needs, where b is a combination of directions before. The product is that of
-  `MatMult()`, not a combination of the vectors of the sequence.
+  `MatMult()`, on several processes up to rounding, not a combination of the vectors of the sequence.
 
   A matrix of type `MATAIJSTREAM` is sent to the GPU once for the k steps and the product, if its memory there has room for them.
 

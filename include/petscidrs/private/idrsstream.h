@@ -313,4 +313,5 @@ PETSC_EXTERN PetscErrorCode IDRSStreamGetLimit(IDRSStream, size_t *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetGhosts(IDRSStream, PetscInt, const IDRSStreamGhostRows *);
 PETSC_EXTERN PetscErrorCode IDRSStreamTake(IDRSStream, size_t, PetscBool *);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
+PETSC_INTERN PetscErrorCode IDRSStreamRegisterEvents(void);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

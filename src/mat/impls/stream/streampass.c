@@ -414,6 +414,16 @@ static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscLogEvent StreamPass;
+
+/* IDRSStreamRegisterEvents - Passes, with the bytes that they send, in -log_view */
+PetscErrorCode IDRSStreamRegisterEvents(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventRegister("MatStreamPass", MAT_CLASSID, &StreamPass));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSStreamPass - Some levels of a sequence, not more than IDRSStreamReserve() has given, in one pass */
 PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
@@ -423,6 +433,7 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscFunctionBegin;
   PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
   PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
+  PetscCall(PetscLogEventBegin(StreamPass, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
   ierr = Run(stream, sequence);
   if (ierr) Abandon(stream);
@@ -430,5 +441,6 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscCall(PetscTime(&end));
   stream->counts.passes++;
   stream->counts.seconds += end - begin;
+  PetscCall(PetscLogEventEnd(StreamPass, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -208,13 +208,13 @@ static PetscErrorCode Order(IDRSStreamPattern pattern, Entries *entries)
    IDRSStreamPatternCreate - Chunks of rows, with columns packed
 
    Input Parameters:
-+  n       - number of rows
-.  columns - number of columns
-.  i       - where rows begin
-.  j       - columns
-.  bytes   - about what a chunk takes on the device
++  n         - number of rows
+.  columns   - number of columns
+.  i         - where rows begin
+.  j         - columns
+.  bytes     - about what a chunk takes on the device
 .  narrowest - columns have so many bytes, 1, 2 or 4, or more
--  ordered - the chunks come in an order of their own, if there are as many columns as rows
+-  ordered   - the chunks come in an order of their own, if there are as many columns as rows
 
    Output Parameter:
 .  newpattern - the pattern; i and j are not needed any more

@@ -104,28 +104,19 @@ static PetscErrorCode TestHistories(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Column j of X is that of Y to the bit. On a device it has not been seen to be, and has to be a solution as well */
-static PetscErrorCode CheckUnchanged(Mat A, Mat B, Mat X, Mat Y, PetscInt j, const char what[])
+/* Column j of X is that of Y to the bit */
+static PetscErrorCode CheckUnchanged(Mat A, Mat X, Mat Y, PetscInt j, const char what[])
 {
-  PetscReal rnorm, bnorm;
-  PetscBool device, equal;
-  Vec       b, x, y;
+  PetscBool equal;
+  Vec       x, y;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(MatCreateVecs(A, &x, NULL));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(ColumnGet(X, j, x));
   PetscCall(ColumnGet(Y, j, y));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (device) {
-    PetscCall(ColumnGet(B, j, b));
-    PetscCall(ResidualNorm(A, b, y, &rnorm, &bnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s: column %" PetscInt_FMT " has a residual of %g", what, j, (double)(rnorm / bnorm)));
-  } else {
-    PetscCall(VecEqual(x, y, &equal));
-    PetscCall(ComplainIf(!equal, "%s: column %" PetscInt_FMT " has changed", what, j));
-  }
-  PetscCall(VecDestroy(&b));
+  PetscCall(VecEqual(x, y, &equal));
+  PetscCall(ComplainIf(!equal, "%s: column %" PetscInt_FMT " has changed", what, j));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -167,7 +158,7 @@ static PetscErrorCode TestIndependent(Mat A)
         PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0, "s = %" PetscInt_FMT ", kind %" PetscInt_FMT ": %s, special column %s", sizes[is], kind, KSPConvergedReasons[reason], KSPConvergedReasons[reasons[special]]));
         PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT, sizes[is], pctypes[i % 2], widths[i / 2], kind));
         for (PetscInt j = 0; j < COLUMNS; j++) {
-          if (j != special) PetscCall(CheckUnchanged(A, B, X, Y, j, what));
+          if (j != special) PetscCall(CheckUnchanged(A, X, Y, j, what));
         }
       }
       PetscCall(KSPDestroy(&ksp));
@@ -200,7 +191,7 @@ static PetscErrorCode CountCalls(PetscInt *passes, PetscInt *reductions)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Equal columns make as many calls of passes, and reductions, as one: but for those of the norms of b - A x, of which each column has two */
+/* Equal columns make as many calls of passes, and reductions, as one, with those of the norms of b - A x */
 static PetscErrorCode TestCalls(Mat A)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -214,7 +205,6 @@ static PetscErrorCode TestCalls(Mat A)
       Vec      b, x;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));    /* each has a projection of its own */
       PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several */
       PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
       PetscCall(BlockCreate(A, COLUMNS, &B));
@@ -231,8 +221,8 @@ static PetscErrorCode TestCalls(Mat A)
       PetscCall(CountCalls(&passes[2], &reductions[2]));
       /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
       PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1), "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
-      PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1 + COLUMNS, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
-      PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 * COLUMNS, "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
+      PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
+      PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3, "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
       PetscCall(VecDestroy(&b));
       PetscCall(VecDestroy(&x));
       PetscCall(MatDestroy(&B));

@@ -115,18 +115,18 @@ static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Looks for the blocks of a matrix with a block size, once for a pattern */
-static PetscErrorCode IDRSColumnsBlocks(IDRSProduct product, Mat A, const IDRSCSR *csr, cudaStream_t stream)
+/* Looks for the blocks of a matrix with a block size, once for a pattern. The diagonal block of a process need not know of the block size */
+static PetscErrorCode IDRSColumnsBlocks(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream)
 {
   IDRSBlockIndex *blocks = &product->columns->blocks;
   PetscInt        bs;
 
   PetscFunctionBegin;
   if (blocks->bs) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCall(MatGetBlockSize(product->A, &bs));
   PetscCall(IDRSBlockIndexCreate(csr, bs, blocks, stream, &product->noblocks));
   product->blocksize = blocks->bs;
-  if (product->noblocks) PetscCall(PetscInfo(A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
+  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,7 +137,7 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, NULL, &columns));
-  if (product->byrows) PetscCall(IDRSColumnsBlocks(product, A, csr, launch->stream));
+  if (product->byrows) PetscCall(IDRSColumnsBlocks(product, csr, launch->stream));
   PetscCall(PetscLogGpuTimeBegin());
   if (!product->byrows) {
     IDRSDispatchColumns(launch->k, [&](auto K) { (void)IDRSLaunchResident<IDRSCSRColumnsKernel<K>>(launch->multiprocessors, ((size_t)csr->n + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *csr, launch->arrays); });
@@ -147,5 +147,22 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   else PetscCall(IDRSColumnsByRows<2>(product, launch, csr, columns, once));
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSProductGoesByRows_CUDA - Whether rows are long in the mean */
+PetscErrorCode IDRSProductGoesByRows_CUDA(Mat A, PetscBool *byrows)
+{
+  const char *why;
+  int         lanes = 1;
+  Mat         block = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatRuns_CUDA(A, &why));
+  if (!why) {
+    PetscCall(IDRSGetBlocks(A, &block, NULL));
+    PetscCall(IDRSGetRowLanes(block, &lanes));
+  }
+  *byrows = lanes > 1 ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

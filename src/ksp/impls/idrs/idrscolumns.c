@@ -249,6 +249,44 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether -ksp_idrs_block can hold with the other settings */
+static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
+{
+  KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
+  const MPI_Comm  comm   = PetscObjectComm((PetscObject)ksp);
+  const char     *prefix = ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
+  const PetscInt  s = idrs->set.s, width = idrs->set.width;
+
+  PetscFunctionBegin;
+  if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT " they are not", prefix, prefix, width);
+  PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
+  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs %" PetscInt_FMT " shadow vectors for -%sksp_idrs_width %" PetscInt_FMT ", KSPIDRSSetShadowVecs() has given %" PetscInt_FMT, prefix, s * width, prefix, width, s);
+  PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
+  PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT, prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where all slots are empty, the next right-hand sides enter, and have a block recurrence: until they are done, or are to go on by themselves */
+static PetscErrorCode KSPIDRSCyclesOfBlocks_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next)
+{
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = idrs->results.count;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    if (idrs->slot[i].index >= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    while (idrs->slot[i].index < 0 && *next < count) {
+      PetscCall(KSPIDRSEnter_Private(ksp, block, &idrs->slot[i], (*next)++));
+      if (ksp->reason) PetscCall(KSPIDRSLeave_Private(ksp, block, &idrs->slot[i]));
+    }
+  }
+  PetscCall(KSPIDRSBlockSolve_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The cycles, until all right-hand sides are done */
 static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
 {
@@ -260,11 +298,12 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
   PetscFunctionBegin;
   for (;;) {
     front.count = 0;
+    if (idrs->set.block) PetscCall(KSPIDRSCyclesOfBlocks_Private(ksp, block, &next));
     for (PetscInt i = 0; i < idrs->active; i++) {
       KSPIDRSColumn *col = &idrs->slot[i];
 
       PetscCall(KSPIDRSSelect_Private(ksp, col));
-      while (col->index >= 0 || next < count) {
+      while (col->index >= 0 || (next < count && !idrs->set.block)) {
         if (col->index < 0) PetscCall(KSPIDRSEnter_Private(ksp, block, col, next++));
         PetscCall(KSPIDRSReachCycle_Private(ksp));
         if (!ksp->reason) break;
@@ -272,8 +311,8 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
       }
       if (col->index >= 0) front.column[front.count++] = col;
     }
-    if (!front.count) break; /* as none has entered, none is left */
-    PetscCall(KSPIDRSCycle_Private(ksp, &front));
+    if (front.count) PetscCall(KSPIDRSCycle_Private(ksp, &front));
+    else if (next == count) break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -346,7 +385,9 @@ PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
   PetscCall(KSPIDRSCheckBlock_Private(ksp, B, "the block of right-hand sides"));
   PetscCall(KSPIDRSCheckBlock_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
+  PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
   PetscCall(KSPIDRSCreateResults_Private(ksp, count));
+  PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
   PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
   if (idrs->apart) PetscCall(PetscInfo(ksp, "The right-hand sides are taken one by one: %s\n", idrs->apart));
   PetscFunctionReturn(PETSC_SUCCESS);

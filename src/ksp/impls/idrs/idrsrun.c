@@ -10,6 +10,22 @@
 */
 #include "idrsimpl.h"
 
+/* KSPIDRSTell_Private - Tells history and monitors of an iteration, with its number and norm. ksp->reason stays */
+PetscErrorCode KSPIDRSTell_Private(KSP ksp)
+{
+  KSPIDRSTrust            *trust  = &((KSP_IDRS *)ksp->data)->col->trust;
+  const KSPConvergedReason reason = ksp->reason;
+  const PetscInt64         length = (PetscInt64)ksp->res_hist_len;
+
+  PetscFunctionBegin;
+  ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
+  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
+  trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
+  PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
+  ksp->reason = reason;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance is verified:
    then ksp->reason is set, or r is replaced by b - A x, whose norm is reported
@@ -18,8 +34,6 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rno
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSTrust      *trust = &idrs->col->trust;
-  KSPConvergedReason reason;
-  PetscInt64         length;
 
   PetscFunctionBegin;
   trust->rnorm = rnorm;
@@ -34,13 +48,7 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rno
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
   if (its && idrs->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
   if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  reason      = ksp->reason;
-  ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
-  length      = (PetscInt64)ksp->res_hist_len;
-  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
-  trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
-  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
-  ksp->reason = reason;
+  PetscCall(KSPIDRSTell_Private(ksp));
   if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rnorm : trust->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
     idrs->col->rec.failure = KSPIDRS_GROWTH;

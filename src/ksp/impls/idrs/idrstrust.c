@@ -54,7 +54,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
    KSPIDRSNorm_Private - Computes ||v||, also where the squares of v vanish, and overwrites t. A norm that PETSc keeps with v is not used: it may be
    the norm of a vector that v was copied from, before a failed preconditioner flagged v
 */
-static PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
+PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal largest;

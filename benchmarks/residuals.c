@@ -210,9 +210,9 @@ static PetscErrorCode CountMatvecs(KSP ksp, Mat A, PetscInt columns, PetscInt se
   PetscReal                 rtol, *rnorms, *bnorms;
   PetscErrorCode (*counts)(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
   PetscErrorCode (*results)(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
-  PetscRandom               random;
-  char                      value[16];
-  Mat                       B, X, R;
+  PetscRandom random;
+  char        value[16];
+  Mat         B, X, R;
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, seed));
@@ -431,8 +431,9 @@ int main(int argc, char **argv)
         PetscCall(MatDestroy(&A));
       }
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));
-      if (!compare) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
-                            tally.runs - tally.converged - tally.broken, tally.matvecs, (double)tally.seconds));
+      if (!compare)
+        PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
+                              tally.runs - tally.converged - tally.broken, tally.matvecs, (double)tally.seconds));
     }
     PetscCall(PetscStrToArrayDestroy(n, parts));
   }

@@ -96,7 +96,7 @@ static PetscErrorCode Refill(Problem *problem, PetscInt nx)
 }
 
 /* Y = D X C + X C, where the columns of Y are the last ones of X, or others */
-static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace, PetscBool diagonal, Check *check)
+static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace, PetscBool diagonal, PetscBool add, Check *check)
 {
   const PetscInt ld = nx + 3;
   IDRSBlockAxpy  axpy;
@@ -107,7 +107,8 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
   PetscCall(Refill(problem, nx));
   PetscCall(PetscMalloc1(ld * ny, &C));
   for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Value(i, 77) : (PetscScalar)0.0;
-  axpy = (IDRSBlockAxpy){.nx = nx, .ny = ny, .scaled = scaled, .x = problem->x, .y = inplace ? problem->x + nx - ny : problem->y, .C = C, .ld = ld};
+  axpy = (IDRSBlockAxpy){.nx = nx, .ny = ny, .scaled = scaled, .x = problem->x, .y = inplace ? problem->x + nx - ny : problem->y, .C = C, .ld = ld, .add = add};
+  for (PetscInt j = 0; !inplace && j < ny; j++) PetscCall(Fill(problem->Y[j], 200 + j, NULL));
   PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
   PetscCall(IDRSBlockCombine(problem->work, &axpy));
   for (PetscInt j = 0; j < ny; j++) {
@@ -118,12 +119,12 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
     for (PetscInt l = 0; l < problem->n; l++) {
       PetscScalar sum = 0.0;
 
+      if (add) sum = inplace ? problem->before[nx - ny + j][l] : Value(problem->rstart + l, 200 + j);
       for (PetscInt i = 0; i < nx; i++) sum += (i < scaled && diagonal ? problem->d[l] : (PetscScalar)1.0) * problem->before[i][l] * C[i + j * ld];
       worst = PetscAbsScalar(sum - y[l]) <= worst ? worst : PetscAbsScalar(sum - y[l]);
     }
     PetscCall(VecRestoreArrayRead(axpy.y[j].vec, &y));
-    PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT "%s%s, column %" PetscInt_FMT ": off by %g", problem->n, nx, scaled, ny,
-                     inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
+    PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT "%s%s, column %" PetscInt_FMT ": off by %g", problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
   }
   PetscCall(PetscFree(C));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -162,7 +163,8 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt rows, PetscInt nx, 
     worst = PetscAbsScalar(sums[i] - dense[i]) <= worst ? worst : PetscAbsScalar(sums[i] - dense[i]);
   }
   if (!fails) {
-    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.1 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON), "project, n = %" PetscInt_FMT ", %" PetscInt_FMT " shadow vectors, nx = %" PetscInt_FMT ", ny = %" PetscInt_FMT ": off by %g", problem->n, rows, nx, ny, (double)worst));
+    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.1 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON), "project, n = %" PetscInt_FMT ", %" PetscInt_FMT " shadow vectors, nx = %" PetscInt_FMT ", ny = %" PetscInt_FMT ": off by %g",
+                     problem->n, rows, nx, ny, (double)worst));
   }
   PetscCall(PetscFree(dense));
   PetscCall(PetscFree(sums));
@@ -177,11 +179,12 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
   PetscCall(ProblemCreate(n, back, &problem));
   for (PetscInt i = 0; i < widths; i++) {
     for (PetscInt diagonal = 0; diagonal < 2; diagonal++) {
-      PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, combine));
-      PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal, combine));
+      PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE, combine));
+      PetscCall(TestCombine(&problem, 2 * m[i] + 1, m[i], m[i], PETSC_FALSE, (PetscBool)diagonal, PETSC_TRUE, combine));
+      PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal, (PetscBool)diagonal, combine));
     }
-    PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, combine));
-    PetscCall(TestCombine(&problem, MAX_NX, 67, m[i], PETSC_TRUE, PETSC_TRUE, combine));
+    PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
+    PetscCall(TestCombine(&problem, MAX_NX, 67, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));
     PetscCall(TestProject(&problem, 4 * m[i], m[i], m[i], m[i], PETSC_FALSE, project));
     PetscCall(TestProject(&problem, 2 * m[i] + 1, 2 * m[i], 2 * m[i], 0, PETSC_FALSE, project));
     PetscCall(TestProject(&problem, 0, 0, m[i], 0, PETSC_FALSE, project));

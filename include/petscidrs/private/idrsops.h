@@ -49,7 +49,7 @@
    Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and coefficients are m x m matrices, which the solver computes on the
    host. Two operations make all of it; D is diagonal, and may be missing.
 
-   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:)      block DAXPY: reads X, D, writes Y; a column of Y may be one of X
+   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X
    block project   P^H X  and  Y^H Y                                                      block DOT, of the first columns of the hashed shadow space, as many as asked for, in one reduction
 */
 #pragma once
@@ -165,12 +165,13 @@ typedef struct {
   PetscScalar *array; /* NULL on the host */
 } IDRSBlockVec;
 
-/* Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), where D is the diagonal of the work, if it has one */
+/* Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, where D is the diagonal of the work, if it has one */
 typedef struct {
   PetscInt            nx, ny, scaled;
   const IDRSBlockVec *x, *y;
   const PetscScalar  *C; /* nx x ny, by columns, which begin ld entries apart */
   PetscInt            ld;
+  PetscBool           add;
 } IDRSBlockAxpy;
 
 /* P^H X, rows x nx, then Y^H Y, ny x ny, both by columns; rows: columns of the hashed shadow space */
@@ -194,7 +195,7 @@ typedef struct {
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
   /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
-  PetscErrorCode (*blockarray)(Vec, PetscScalar **);                                  /* the array of a column */
+  PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, const IDRSBlockAxpy *);
   PetscErrorCode (*blockproject)(IDRSWork, const IDRSBlockDots *, PetscScalar sums[]); /* sums of this process */
 } IDRSPassOps;

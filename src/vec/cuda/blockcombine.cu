@@ -1,5 +1,5 @@
 /*
-   block combine:  Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:). Reads X and D, writes Y, a column of which may be one of X.
+   block combine:  Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that. Reads X and D, or Y, too, writes Y, a column of which may be one of X.
 
    One thread owns a pack of rows and all columns of Y, whose entries are in registers while the columns of X stream by: each operand is read once. Coefficients, and pointers to the columns, as
    there may be hundreds, come through shared memory, in parts. Without tensor cores: up to 16 columns it is the memory that takes the time.
@@ -12,6 +12,7 @@
 typedef struct {
   PetscScalar *y[IDRS_MAX_WIDTH];
   int          count;
+  bool         add;
 } IDRSBlockTargets;
 
 /* y += X C on the rows of this thread, for the columns of X from first to end - 1. By all threads of a block */
@@ -54,6 +55,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockCombineKernel(si
 
 #pragma unroll
     for (int j = 0; j < M; j++) IDRSScaleEntries<W>(y[j], d);
+  }
+  if (to.add && i < n) {
+#pragma unroll
+    for (int j = 0; j < M; j++) {
+      if (j < to.count) IDRSAdd<W>(y[j], 1.0, IDRSLoad<W>(to.y[j], i, n));
+    }
   }
   IDRSBlockAdd<M, W>(i, n, scaled, nx, X, C, y);
 #pragma unroll
@@ -132,8 +139,8 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, const IDRSBlock
   const size_t              n    = (size_t)work->n;
   IDRS_CUDA                *cuda = (IDRS_CUDA *)work->data;
   IDRSBlockTargets          to   = {};
-  const PetscScalar        *C = nullptr, *diagonal;
-  const PetscScalar *const *X = nullptr;
+  const PetscScalar        *C    = nullptr, *diagonal;
+  const PetscScalar *const *X    = nullptr;
   bool                      packed;
   cudaStream_t              stream;
 
@@ -142,16 +149,16 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, const IDRSBlock
   PetscCall(IDRSGetDiagonal_CUDA(work, sum->scaled > 0, &diagonal));
   packed   = IDRSAligned(diagonal);
   to.count = (int)sum->ny;
+  to.add   = sum->add;
   for (PetscInt j = 0; j < sum->ny; j++) {
+    if (sum->add) PetscCall(IDRSColumnRead_CUDA(sum->y[j].vec));
     to.y[j] = sum->y[j].array;
     packed  = packed && IDRSAligned(to.y[j]);
   }
   PetscCall(IDRSBlockSendOperands_CUDA<M>(cuda, sum, stream, &X, &C, &packed));
   PetscCall(PetscLogGpuTimeBegin());
   if (n) {
-    auto launch = [&](auto W) {
-      IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, (int)sum->nx, (int)sum->scaled, X, C, diagonal, to);
-    };
+    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, (int)sum->nx, (int)sum->scaled, X, C, diagonal, to); };
 
     if (packed && IDRSPacked(cuda)) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());

@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(int 
 /* Blocks of threads that share the rows, and memory for their sums */
 static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t count, unsigned int *blocks)
 {
-  const size_t       turn   = IDRS_WARPS * 4 * IDRS_TILE_ROWS, enough = PetscMax((rows + turn - 1) / turn, (size_t)1);
+  const size_t       turn = IDRS_WARPS * 4 * IDRS_TILE_ROWS, enough = PetscMax((rows + turn - 1) / turn, (size_t)1);
   IDRSBlockMemory   *memory = &cuda->block;
   PetscDeviceContext dctx;
 
@@ -265,7 +265,7 @@ static PetscErrorCode IDRSBlockShadow_CUDA(IDRSWork work, PetscInt rows, const I
 static void IDRSBlockTakeSums(const IDRSBlockDots *dots, const double *from, PetscScalar sums[])
 {
   const PetscInt shadow = dots->rows * dots->nx, ny = dots->ny;
-  PetscScalar   *gram   = sums + shadow;
+  PetscScalar   *gram = sums + shadow;
 
   for (PetscInt i = 0; i < shadow + ny * ny; i++) {
     const double scale = i < shadow ? 32.0 : 1.0;
@@ -284,7 +284,7 @@ static void IDRSBlockTakeSums(const IDRSBlockDots *dots, const double *from, Pet
 PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
 {
   const PetscInt      shadow = dots->rows * dots->nx, count = (shadow + dots->ny * dots->ny) * IDRS_PARTS_OF;
-  IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;
+  IDRS_CUDA          *cuda = (IDRS_CUDA *)work->data;
   const PetscScalar **device;
   IDRSBlockColumns    X, Y;
   IDRSBlockSums       out = {};

@@ -27,26 +27,26 @@ typedef struct {
 
 /* Memory for the operations of block IDR(s), which grows with them */
 typedef struct {
-  char        *operands; /* on the device: pointers to columns, and coefficients */
-  double      *partials; /* on the device: sums of thread blocks */
-  double      *sums;     /* pinned */
-  size_t       operandbytes, partialcount, sumcount;
+  char   *operands; /* on the device: pointers to columns, and coefficients */
+  double *partials; /* on the device: sums of thread blocks */
+  double *sums;     /* pinned */
+  size_t  operandbytes, partialcount, sumcount;
 } IDRSBlockMemory;
 
 typedef struct {
-  IDRSPanels   panels;
-  int          multiprocessors;
-  IDRSPartials partials;
-  PetscScalar *storage;     /* of IDRSScalars */
-  IDRSResult  *result;      /* of the last projection that the device has not stopped before */
-  PetscScalar *localsums;   /* of this process, before those of others are added */
-  PetscScalar *hostsums;    /* pinned */
-  IDRSResult  *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
-  uint64_t    *arrived;     /* pinned: the last projection whose sums or result have come */
-  uint64_t     sequence;    /* of the last projection launched */
-  PetscInt     channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
-  IDRSWhole    whole;       /* for steps in one kernel; NULL until there were some */
-  IDRSShared  *shared;      /* NULL until this was the first of several works that needed it */
+  IDRSPanels      panels;
+  int             multiprocessors;
+  IDRSPartials    partials;
+  PetscScalar    *storage;     /* of IDRSScalars */
+  IDRSResult     *result;      /* of the last projection that the device has not stopped before */
+  PetscScalar    *localsums;   /* of this process, before those of others are added */
+  PetscScalar    *hostsums;    /* pinned */
+  IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
+  uint64_t       *arrived;     /* pinned: the last projection whose sums or result have come */
+  uint64_t        sequence;    /* of the last projection launched */
+  PetscInt        channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
+  IDRSWhole       whole;       /* for steps in one kernel; NULL until there were some */
+  IDRSShared     *shared;      /* NULL until this was the first of several works that needed it */
   IDRSBlockMemory block;
 } IDRS_CUDA;
 

@@ -34,6 +34,17 @@ static PetscErrorCode IDRSBlockRestoreArrays_Host(PetscInt count, const IDRSBloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* y0 += X c0, y1 += X c1 on m rows, for 4 columns of X, which are read once for both */
+IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscScalar *c0, const PetscScalar *c1, PetscScalar *PETSC_RESTRICT y0, PetscScalar *PETSC_RESTRICT y1)
+{
+  const PetscScalar *PETSC_RESTRICT x0 = X, *PETSC_RESTRICT x1 = X + IDRS_TILE_ROWS, *PETSC_RESTRICT x2 = X + 2 * IDRS_TILE_ROWS, *PETSC_RESTRICT x3 = X + 3 * IDRS_TILE_ROWS;
+
+  for (PetscInt i = 0; i < m; i++) {
+    y0[i] += c0[0] * x0[i] + c0[1] * x1[i] + (c0[2] * x2[i] + c0[3] * x3[i]);
+    y1[i] += c1[0] * x0[i] + c1[1] * x1[i] + (c1[2] * x2[i] + c1[3] * x3[i]);
+  }
+}
+
 /* Y += X C on a tile, for the columns of X from first to end - 1 */
 IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *const *x, size_t b, PetscInt m, PetscInt first, PetscInt end, PetscScalar *y)
 {
@@ -45,7 +56,13 @@ IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *c
     for (PetscInt i = 0; i < columns; i++) {
       for (PetscInt l = 0; l < m; l++) tile[i * IDRS_TILE_ROWS + l] = x[first + i][b + (size_t)l];
     }
-    for (PetscInt j = 0; j < sum->ny; j++) IDRSLoopAdd(m, y + j * IDRS_TILE_ROWS, 1.0, columns, sum->C + first + j * sum->ld, tile, IDRS_TILE_ROWS);
+    for (PetscInt j = 0; j < sum->ny; j += 2) {
+      const PetscScalar *c = sum->C + first + j * sum->ld;
+      PetscInt           i = 0;
+
+      for (; j + 1 < sum->ny && i + 4 <= columns; i += 4) IDRSBlockAddPair(m, tile + i * IDRS_TILE_ROWS, c + i, c + i + sum->ld, y + j * IDRS_TILE_ROWS, y + (j + 1) * IDRS_TILE_ROWS);
+      for (PetscInt l = 0; l < PetscMin(sum->ny - j, 2); l++) IDRSLoopAdd(m, y + (j + l) * IDRS_TILE_ROWS, 1.0, columns - i, c + i + l * sum->ld, tile + i * IDRS_TILE_ROWS, IDRS_TILE_ROWS);
+    }
   }
 }
 
@@ -60,6 +77,9 @@ IDRS_VECTORISED static void IDRSBlockCombineRows(const IDRSBlockAxpy *sum, Petsc
     IDRSBlockAddTile(sum, x, b, m, 0, sum->scaled, y);
     for (PetscInt j = 0; diagonal && j < sum->ny; j++) {
       for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] *= diagonal[b + (size_t)l];
+    }
+    for (PetscInt j = 0; sum->add && j < sum->ny; j++) {
+      for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] += to[j][b + (size_t)l];
     }
     IDRSBlockAddTile(sum, x, b, m, sum->scaled, sum->nx, y);
     for (PetscInt j = 0; j < sum->ny; j++) {
@@ -98,18 +118,48 @@ IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint3
   }
 }
 
-/* sum += p^H x, where p is real */
-IDRS_INLINE void IDRSBlockDot(PetscInt m, const PetscReal *p, const PetscScalar *x, PetscScalar *sum)
+/* sums[0] += p^H x, sums[1] += q^H x, where p and q are real */
+IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, PetscScalar *psum, PetscScalar *qsum)
 {
   const PetscReal *parts = (const PetscReal *)x;
-  PetscReal        re = 0.0, im = 0.0;
+  PetscReal        pre = 0.0, pim = 0.0, qre = 0.0, qim = 0.0;
 
-#pragma omp simd reduction(+ : re, im)
+#pragma omp simd reduction(+ : pre, pim, qre, qim)
   for (PetscInt l = 0; l < m; l++) {
-    re += p[l] * parts[IDRS_PARTS * l];
-    if (IDRS_PARTS == 2) im += p[l] * parts[IDRS_PARTS * l + 1];
+    pre += p[l] * parts[IDRS_PARTS * l];
+    qre += q[l] * parts[IDRS_PARTS * l];
+    if (IDRS_PARTS == 2) {
+      pim += p[l] * parts[IDRS_PARTS * l + 1];
+      qim += q[l] * parts[IDRS_PARTS * l + 1];
+    }
   }
-  *sum += IDRS_SCALAR(re, im);
+  *psum += IDRS_SCALAR(pre, pim);
+  *qsum += IDRS_SCALAR(qre, qim);
+}
+
+/* The same for two columns of X, whose sums are ld apart: four products of each two numbers that are read */
+IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, const PetscScalar *y, PetscScalar *sums, PetscInt ld)
+{
+  const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
+  PetscReal        px = 0.0, qx = 0.0, py = 0.0, qy = 0.0, pxi = 0.0, qxi = 0.0, pyi = 0.0, qyi = 0.0;
+
+#pragma omp simd reduction(+ : px, qx, py, qy, pxi, qxi, pyi, qyi)
+  for (PetscInt l = 0; l < m; l++) {
+    px += p[l] * xparts[IDRS_PARTS * l];
+    qx += q[l] * xparts[IDRS_PARTS * l];
+    py += p[l] * yparts[IDRS_PARTS * l];
+    qy += q[l] * yparts[IDRS_PARTS * l];
+    if (IDRS_PARTS == 2) {
+      pxi += p[l] * xparts[IDRS_PARTS * l + 1];
+      qxi += q[l] * xparts[IDRS_PARTS * l + 1];
+      pyi += p[l] * yparts[IDRS_PARTS * l + 1];
+      qyi += q[l] * yparts[IDRS_PARTS * l + 1];
+    }
+  }
+  sums[0] += IDRS_SCALAR(px, pxi);
+  sums[1] += IDRS_SCALAR(qx, qxi);
+  sums[ld] += IDRS_SCALAR(py, pyi);
+  sums[ld + 1] += IDRS_SCALAR(qy, qyi);
 }
 
 IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart, const PetscScalar *const *x, const PetscScalar *const *y, PetscScalar sums[])
@@ -126,8 +176,13 @@ IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, Pets
       const PetscInt columns = PetscMin(dots->rows - first, IDRS_TILE_COLUMNS);
 
       for (PetscInt i = 0; i < columns; i += 2) IDRSBlockShadowPair(m, z0, z1, first + i, P + i * IDRS_TILE_ROWS, P + (i + 1) * IDRS_TILE_ROWS);
-      for (PetscInt j = 0; j < dots->nx; j++) {
-        for (PetscInt i = 0; i < columns; i++) IDRSBlockDot(m, P + i * IDRS_TILE_ROWS, x[j] + b, sums + first + i + j * dots->rows);
+      for (PetscInt i = 0; i < columns; i += 2) {
+        const PetscReal *p = P + i * IDRS_TILE_ROWS, *q = p + IDRS_TILE_ROWS;
+        PetscScalar     *to = sums + first + i, unused = 0.0;
+        PetscInt         j = 0;
+
+        for (; i + 1 < columns && j + 2 <= dots->nx; j += 2) IDRSBlockDots4(m, p, q, x[j] + b, x[j + 1] + b, to + j * dots->rows, dots->rows);
+        for (; j < dots->nx; j++) IDRSBlockDots2(m, p, q, x[j] + b, to + j * dots->rows, i + 1 < columns ? to + j * dots->rows + 1 : &unused);
       }
     }
     for (PetscInt j = 0; j < dots->ny; j++) {

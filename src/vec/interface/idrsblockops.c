@@ -22,7 +22,7 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, const IDRSBlockAxpy *sum)
   PetscCheck(sum->ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sum->ny, IDRS_MAX_WIDTH);
   PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
   PetscCall((*work->passes->blockcombine)(work, sum));
-  PetscCall(IDRSPassCount(work, IDRS_COMBINE, sum->nx + sum->ny + diagonal, (2 * sum->nx + diagonal) * sum->ny));
+  PetscCall(IDRSPassCount(work, IDRS_COMBINE, sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal, (2 * sum->nx + diagonal) * sum->ny));
   PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

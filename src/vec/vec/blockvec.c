@@ -35,6 +35,7 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
     PetscCall(VecSet(y[j], 0.0));
     PetscCall(VecMAXPY(y[j], scaled, (PetscScalar *)c, x));
     if (scaled && work->diagonal) PetscCall(VecPointwiseMult(y[j], y[j], work->diagonal));
+    if (sum->add) PetscCall(VecAXPY(y[j], 1.0, sum->y[j].vec));
     PetscCall(VecMAXPY(y[j], sum->nx - scaled, (PetscScalar *)c + scaled, x + scaled));
   }
   for (PetscInt j = 0; j < sum->ny; j++) PetscCall(VecCopy(y[j], sum->y[j].vec));

@@ -31,17 +31,17 @@ typedef struct {
   PetscInt            count; /* right-hand sides */
   KSPIDRSColumn      *column[IDRS_MAX_WIDTH];
   PetscBool           done[IDRS_MAX_WIDTH];
-  PetscReal           norms[IDRS_MAX_WIDTH];  /* of r_j, at the last report */
+  PetscReal           norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
   PetscReal           anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
-  PetscScalar        *S;                      /* m x count, of leading dimension IDRS_MAX_WIDTH */
-  KSPIDRSFront        owners;                 /* the m slots whose vectors are the columns of blocks */
+  PetscScalar        *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
+  KSPIDRSFront        owners;                  /* the m slots whose vectors are the columns of blocks */
   KSPIDRSBlockAlgebra algebra;
   IDRSBlockVec       *vecs, *G, *U, *R, *Z, *V, *T; /* G and U: columns of step k from k m on */
   IDRSBlockVec       *x;                            /* operands of a combine, and their coefficients */
   PetscScalar        *C, *sums;
   PetscInt            ld;
-  PetscInt            k, columns; /* step, and columns of U whose beta is not in Z yet */
-  PetscInt            its, reported; /* iterations that have been made, and reported */
+  PetscInt            k, columns;                    /* step, and columns of U whose beta is not in Z yet */
+  PetscInt            its, reported;                 /* iterations that have been made, and reported */
   PetscReal           rnorm, best, peak, anchornorm; /* Frobenius norms of R */
   PetscInt            waited;                        /* steps since the smallest one */
   PetscInt            misses;
@@ -90,7 +90,7 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
   }
   for (;;) {
     const IDRSBlockDots dots  = {.ny = count, .y = r};
-    IDRSBlockAxpy        sum   = KSPIDRSBlockAxpy(block, count, r);
+    IDRSBlockAxpy       sum   = KSPIDRSBlockAxpy(block, count, r);
     PetscInt            pivot = -1;
     PetscReal           most  = 0.0, root;
     PetscScalar        *S, C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH] = {0};
@@ -100,8 +100,8 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
       const PetscReal left = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
 
       if (!block->owners.count) {
-        size[j]        = left;
-        small[j]       = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * left);
+        size[j]         = left;
+        small[j]        = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * left);
         block->norms[j] = left;
       }
       if (taken[j] || !(left > small[j])) continue;
@@ -114,7 +114,7 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     root = PetscSqrtReal(PetscRealPart(block->sums[pivot + pivot * count]));
     S    = block->S + block->owners.count;
     for (PetscInt j = 0; j < count; j++) {
-      C[j + j * count] = 1.0;
+      C[j + j * count]      = 1.0;
       S[j * IDRS_MAX_WIDTH] = 0.0;
       if (taken[j] || j == pivot) continue;
       S[j * IDRS_MAX_WIDTH] = block->sums[pivot + j * count] / root;
@@ -124,7 +124,7 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     C[pivot + pivot * count]  = 1 / root;
     KSPIDRSBlockTerm(block, &sum, count, r, 1.0, C, count);
     PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
-    taken[pivot]                                    = PETSC_TRUE;
+    taken[pivot]                                = PETSC_TRUE;
     block->owners.column[block->owners.count++] = block->column[pivot];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -166,7 +166,7 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
 {
   KSP_IDRS           *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt      m = block->owners.count, q = block->algebra.q;
-  const IDRSBlockDots dots = {.rows = q, .nx = m, .x = block->R, .ny = m, .y = block->R};
+  const IDRSBlockDots dots   = {.rows = q, .nx = m, .x = block->R, .ny = m, .y = block->R};
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
@@ -188,11 +188,11 @@ static PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *bl
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt m    = block->owners.count;
-  IDRSBlockAxpy   sum  = KSPIDRSBlockAxpy(block, m, block->Z);
+  IDRSBlockAxpy  sum  = KSPIDRSBlockAxpy(block, m, block->Z);
 
   PetscFunctionBegin;
   if (!block->columns) PetscFunctionReturn(PETSC_SUCCESS);
-  KSPIDRSBlockTerm(block, &sum, m, block->Z, 1.0, block->algebra.identity, m);
+  sum.add = PETSC_TRUE;
   KSPIDRSBlockTerm(block, &sum, block->columns * m, block->U, 1.0, block->algebra.beta, block->algebra.q);
   PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
   block->columns = 0;
@@ -202,11 +202,11 @@ static PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *bl
 /* x_j += Z S_j, for the right-hand sides that are marked; all of Z must be there */
 static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
   IDRSBlockAxpy sum  = KSPIDRSBlockAxpy(block, 0, NULL);
-  IDRSBlockVec x[IDRS_MAX_WIDTH];
-  PetscScalar  S[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH], identity[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH] = {0};
-  PetscInt     ny = 0;
+  IDRSBlockVec  x[IDRS_MAX_WIDTH];
+  PetscScalar   S[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
+  PetscInt      ny = 0;
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < block->count; j++) {
@@ -214,13 +214,12 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
     PetscCall(KSPIDRSSelect_Private(ksp, block->column[j]));
     PetscCall(IDRSBlockVecSet(block->column[j]->work, ksp->vec_sol, &x[ny]));
     PetscCall(PetscArraycpy(S + ny * IDRS_MAX_WIDTH, block->S + j * IDRS_MAX_WIDTH, IDRS_MAX_WIDTH));
-    identity[ny * (IDRS_MAX_WIDTH + 1)] = 1.0;
     ny++;
   }
   if (!ny) PetscFunctionReturn(PETSC_SUCCESS);
-  sum.ny = ny;
-  sum.y  = x;
-  KSPIDRSBlockTerm(block, &sum, ny, x, 1.0, identity, IDRS_MAX_WIDTH);
+  sum.ny  = ny;
+  sum.y   = x;
+  sum.add = PETSC_TRUE;
   KSPIDRSBlockTerm(block, &sum, block->owners.count, block->Z, 1.0, S, IDRS_MAX_WIDTH);
   PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -253,7 +252,7 @@ static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block
   const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
   const PetscBool      omega = (PetscBool)(k == algebra->s);
   const IDRSBlockVec  *from  = omega ? block->R : block->U + k * m;
-  IDRSBlockAxpy         sum   = KSPIDRSBlockAxpy(block, m, idrs->preconditioned || omega ? block->V : from);
+  IDRSBlockAxpy        sum   = KSPIDRSBlockAxpy(block, m, idrs->preconditioned || omega ? block->V : from);
   Vec                  x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
   PetscScalar          factor = idrs->preconditioned ? (PetscScalar)1.0 : algebra->omega;
 
@@ -452,18 +451,18 @@ static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block
   const IDRSWork       work    = idrs->slot[0].work;
   const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
   const IDRSBlockVec  *P   = idrs->preconditioned || idrs->diagonal ? block->V : block->R;
-  IDRSBlockAxpy         sum = KSPIDRSBlockAxpy(block, m, block->Z);
+  IDRSBlockAxpy        sum = KSPIDRSBlockAxpy(block, m, block->Z);
 
   PetscFunctionBegin;
   block->its++;
   if (k == algebra->s) {
     PetscCall(KSPIDRSBlockOmega_Private(algebra, idrs->set.cosine, block->sums, &block->rnorm));
-    KSPIDRSBlockTerm(block, &sum, m, block->Z, 1.0, algebra->identity, m);
+    sum.add = PETSC_TRUE;
     KSPIDRSBlockTerm(block, &sum, m, P, algebra->omega, algebra->identity, m);
     KSPIDRSBlockTerm(block, &sum, q, block->U, 1.0, algebra->beta, q);
     PetscCall(IDRSBlockCombine(work, &sum));
-    sum = KSPIDRSBlockAxpy(block, m, block->R);
-    KSPIDRSBlockTerm(block, &sum, m, block->R, 1.0, algebra->identity, m);
+    sum     = KSPIDRSBlockAxpy(block, m, block->R);
+    sum.add = PETSC_TRUE;
     KSPIDRSBlockTerm(block, &sum, m, block->T, -algebra->omega, algebra->identity, m);
     PetscCall(IDRSBlockCombine(work, &sum));
     block->k = block->columns = 0;
@@ -473,13 +472,13 @@ static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block
   for (PetscInt i = 0; k && i < 2; i++) {
     IDRSBlockVec *panel = i ? block->U : block->G;
 
-    sum = KSPIDRSBlockAxpy(block, m, panel + k * m);
-    KSPIDRSBlockTerm(block, &sum, m, panel + k * m, 1.0, algebra->identity, m);
+    sum     = KSPIDRSBlockAxpy(block, m, panel + k * m);
+    sum.add = PETSC_TRUE;
     KSPIDRSBlockTerm(block, &sum, k * m, panel, -1.0, algebra->alpha, q);
     PetscCall(IDRSBlockCombine(work, &sum));
   }
-  sum = KSPIDRSBlockAxpy(block, m, block->R);
-  KSPIDRSBlockTerm(block, &sum, m, block->R, 1.0, algebra->identity, m);
+  sum     = KSPIDRSBlockAxpy(block, m, block->R);
+  sum.add = PETSC_TRUE;
   KSPIDRSBlockTerm(block, &sum, m, block->G + k * m, -1.0, algebra->beta + k * m, q);
   PetscCall(IDRSBlockCombine(work, &sum));
   block->columns = ++block->k;
@@ -491,8 +490,8 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
   PetscBool          again = PETSC_FALSE, ended[IDRS_MAX_WIDTH];
-  PetscInt           ld, left = block->count, ending = 0;
-  const PetscScalar *gram;
+  PetscInt           ld = 0, left = block->count, ending = 0;
+  const PetscScalar *gram = NULL;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockMatvec_Private(ksp, block));
@@ -581,10 +580,10 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 */
 PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp)
 {
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSBlockRun   block = {.count = 0};
-  PetscErrorCode ierr;
-  PetscInt       N;
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSBlockRun block = {.count = 0};
+  PetscErrorCode  ierr;
+  PetscInt        N;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < idrs->active; i++) {

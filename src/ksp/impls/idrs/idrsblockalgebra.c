@@ -71,17 +71,17 @@ PetscErrorCode KSPIDRSBlockAlgebraCreate_Private(PetscInt s, PetscInt m, KSPIDRS
   block->omega  = 1.0;
   block->failed = PETSC_FALSE;
   PetscCall(PetscCalloc3(q * q + s * m * m + 4 * q * m + 6 * m * m, &block->storage, q, &block->pivots, 4 * m, &block->eigenvalues));
-  at           = block->storage;
-  block->M     = at;
-  block->LU    = (at += q * q);
-  block->f     = (at += s * m * m);
-  block->c     = (at += q * m);
-  block->alpha = (at += q * m);
-  block->beta  = (at += q * m);
-  block->T     = (at += q * m);
-  block->identity     = (at += m * m);
-  block->W     = (at += m * m);
-  block->work  = (at += m * m); /* 3 m^2: LAPACK asks for 3 m */
+  at              = block->storage;
+  block->M        = at;
+  block->LU       = (at += q * q);
+  block->f        = (at += s * m * m);
+  block->c        = (at += q * m);
+  block->alpha    = (at += q * m);
+  block->beta     = (at += q * m);
+  block->T        = (at += q * m);
+  block->identity = (at += m * m);
+  block->W        = (at += m * m);
+  block->work     = (at += m * m); /* 3 m^2: LAPACK asks for 3 m */
   for (PetscInt i = 0; i < q; i++) block->M[i + i * q] = 1.0;
   for (PetscInt i = 0; i < m; i++) block->identity[i + i * m] = 1.0;
   for (PetscInt k = 0; k < s; k++) PetscCall(KSPIDRSBlockFactor_Private(block, k, 1.0));
@@ -104,7 +104,7 @@ PetscErrorCode KSPIDRSBlockAlgebraDestroy_Private(KSPIDRSBlockAlgebra *block)
 static PetscErrorCode KSPIDRSBlockOrthogonalize_Private(KSPIDRSBlockAlgebra *block, PetscInt k)
 {
   const PetscInt     m = block->m, q = block->q;
-  const PetscScalar *F = block->f + k * m;
+  const PetscScalar *F      = block->f + k * m;
   PetscReal         *lambda = block->eigenvalues, size[IDRS_MAX_WIDTH];
   PetscBLASInt       bm, length, info;
 

@@ -252,10 +252,10 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
 /* Whether -ksp_idrs_block can hold with the other settings */
 static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 {
-  KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
-  const MPI_Comm  comm   = PetscObjectComm((PetscObject)ksp);
-  const char     *prefix = ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
-  const PetscInt  s = idrs->set.s, width = idrs->set.width;
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
+  const char    *prefix = ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
+  const PetscInt s = idrs->set.s, width = idrs->set.width;
 
   PetscFunctionBegin;
   if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);

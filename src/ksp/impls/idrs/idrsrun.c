@@ -32,8 +32,8 @@ PetscErrorCode KSPIDRSTell_Private(KSP ksp)
 */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSTrust      *trust = &idrs->col->trust;
+  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSTrust *trust = &idrs->col->trust;
 
   PetscFunctionBegin;
   trust->rnorm = rnorm;

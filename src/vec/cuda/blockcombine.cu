@@ -6,8 +6,9 @@
 */
 #include "launch.cuh"
 
-/* Columns of X whose coefficients are in shared memory at a time */
-#define IDRS_BLOCK_PART 64
+/* Columns of X whose coefficients are in shared memory at a time, and those that a thread loads at a time */
+#define IDRS_BLOCK_PART  64
+#define IDRS_BLOCK_LOADS 8
 
 typedef struct {
   PetscScalar *y[IDRS_MAX_WIDTH];
@@ -15,7 +16,34 @@ typedef struct {
   bool         add;
 } IDRSBlockTargets;
 
-/* y += X C on the rows of this thread, for the columns of X from first to end - 1. By all threads of a block */
+/* Rows [i, i+W) of x, all of which are there where WHOLE says so: without a branch, so that many loads are under way at once */
+template <int W, bool WHOLE>
+static __device__ __forceinline__ IDRSPack<W> IDRSBlockLoad(const PetscScalar *x, size_t i, size_t n)
+{
+  if constexpr (WHOLE) return *reinterpret_cast<const IDRSPack<W> *>(x + i);
+  else return IDRSLoad<W>(x, i, n);
+}
+
+/* y += X C on the rows of this thread, for the columns whose pointers and coefficients are in shared memory */
+template <int M, int W, bool WHOLE>
+static __device__ __forceinline__ void IDRSBlockAddPart(size_t i, size_t n, int columns, const PetscScalar *const *x, const PetscScalar *c, IDRSPack<W> y[M])
+{
+  for (int first = 0; first < columns; first += IDRS_BLOCK_LOADS) {
+    IDRSPack<W> part[IDRS_BLOCK_LOADS];
+
+#pragma unroll
+    for (int l = 0; l < IDRS_BLOCK_LOADS; l++) part[l] = first + l < columns ? IDRSBlockLoad<W, WHOLE>(x[first + l], i, n) : IDRSZero<W>();
+#pragma unroll
+    for (int l = 0; l < IDRS_BLOCK_LOADS; l++) {
+      if (first + l < columns) {
+#pragma unroll
+        for (int j = 0; j < M; j++) IDRSAdd<W>(y[j], c[(first + l) * M + j], part[l]);
+      }
+    }
+  }
+}
+
+/* y += X C, for the columns of X from first to end - 1. By all threads of a block */
 template <int M, int W>
 static __device__ __forceinline__ void IDRSBlockAdd(size_t i, size_t n, int first, int end, const PetscScalar *const *X, const PetscScalar *C, IDRSPack<W> y[M])
 {
@@ -29,20 +57,13 @@ static __device__ __forceinline__ void IDRSBlockAdd(size_t i, size_t n, int firs
     for (int l = threadIdx.x; l < columns * M; l += IDRS_THREADS) c[l] = C[(size_t)first * M + l];
     for (int l = threadIdx.x; l < columns; l += IDRS_THREADS) x[l] = X[first + l];
     __syncthreads();
-    if (i < n) {
-#pragma unroll 8
-      for (int l = 0; l < columns; l++) {
-        const IDRSPack<W> xl = IDRSLoad<W>(x[l], i, n);
-
-#pragma unroll
-        for (int j = 0; j < M; j++) IDRSAdd<W>(y[j], c[l * M + j], xl);
-      }
-    }
+    if (i + W <= n) IDRSBlockAddPart<M, W, true>(i, n, columns, x, c, y);
+    else if (i < n) IDRSBlockAddPart<M, W, false>(i, n, columns, x, c, y);
   }
 }
 
 template <int M, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockCombineKernel(size_t n, int nx, int scaled, const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal, const __grid_constant__ IDRSBlockTargets to)
+static __global__ void __launch_bounds__(IDRS_THREADS, 2) IDRSBlockCombineKernel(size_t n, int nx, int scaled, const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal, const __grid_constant__ IDRSBlockTargets to)
 {
   const size_t i = IDRSFirstRow<W>();
   IDRSPack<W>  y[M];
@@ -50,7 +71,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockCombineKernel(si
 #pragma unroll
   for (int j = 0; j < M; j++) y[j] = IDRSZero<W>();
   IDRSBlockAdd<M, W>(i, n, 0, scaled, X, C, y);
-  if (diagonal && scaled && i < n) {
+  if (scaled && i < n) {
     const IDRSPack<W> d = IDRSLoad<W>(diagonal, i, n);
 
 #pragma unroll
@@ -158,7 +179,7 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, const IDRSBlock
   PetscCall(IDRSBlockSendOperands_CUDA<M>(cuda, sum, stream, &X, &C, &packed));
   PetscCall(PetscLogGpuTimeBegin());
   if (n) {
-    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, (int)sum->nx, (int)sum->scaled, X, C, diagonal, to); };
+    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, (int)sum->nx, diagonal ? (int)sum->scaled : 0, X, C, diagonal, to); };
 
     if (packed && IDRSPacked(cuda)) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());

@@ -41,6 +41,7 @@ typedef struct {
   PetscScalar        *C, *sums;
   PetscInt            ld;
   PetscInt            k, columns;                    /* step, and columns of U whose beta is not in Z yet */
+  PetscInt            filled;                        /* columns of G and U that have been made; the others are zero */
   PetscInt            its, reported;                 /* iterations that have been made, and reported */
   PetscReal           rnorm, best, peak, anchornorm; /* Frobenius norms of R */
   PetscInt            waited;                        /* steps since the smallest one */
@@ -148,8 +149,6 @@ static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *bloc
     const KSPIDRSColumn *col = block->owners.column[i];
 
     for (PetscInt k = 0; k < s; k++) {
-      PetscCall(VecSet(col->G[k], 0.0));
-      PetscCall(VecSet(col->U[k], 0.0));
       PetscCall(IDRSBlockVecSet(col->work, col->G[k], &block->G[k * m + i]));
       PetscCall(IDRSBlockVecSet(col->work, col->U[k], &block->U[k * m + i]));
     }
@@ -249,7 +248,7 @@ static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block
 {
   KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
+  const PetscInt       k = block->k, m = algebra->m, q = algebra->q, columns = PetscMax(block->filled - k, 0) * m; /* of G(:,k:s) and U(:,k:s) */
   const PetscBool      omega = (PetscBool)(k == algebra->s);
   const IDRSBlockVec  *from  = omega ? block->R : block->U + k * m;
   IDRSBlockAxpy        sum   = KSPIDRSBlockAxpy(block, m, idrs->preconditioned || omega ? block->V : from);
@@ -271,7 +270,7 @@ static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block
   } else {
     PetscCall(KSPIDRSBlockDirection_Private(algebra, k));
     KSPIDRSBlockTerm(block, &sum, m, block->R, factor, algebra->T, m);
-    KSPIDRSBlockTerm(block, &sum, q - k * m, block->G + k * m, -factor, algebra->c + k * m, q);
+    KSPIDRSBlockTerm(block, &sum, columns, block->G + k * m, -factor, algebra->c + k * m, q);
     if (idrs->preconditioned) {
       PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum)); /* without a diagonal */
       KSPIDRSBlockList(m, block->T, y);
@@ -279,7 +278,7 @@ static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block
       sum = KSPIDRSBlockAxpy(block, m, from);
       KSPIDRSBlockTerm(block, &sum, m, block->T, algebra->omega, algebra->identity, m);
     } else sum.scaled = sum.nx;
-    KSPIDRSBlockTerm(block, &sum, q - k * m, block->U + k * m, 1.0, algebra->c + k * m, q);
+    KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q);
     PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
   }
   KSPIDRSBlockList(m, from, x);
@@ -482,6 +481,7 @@ static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block
   KSPIDRSBlockTerm(block, &sum, m, block->G + k * m, -1.0, algebra->beta + k * m, q);
   PetscCall(IDRSBlockCombine(work, &sum));
   block->columns = ++block->k;
+  block->filled  = PetscMax(block->filled, block->k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

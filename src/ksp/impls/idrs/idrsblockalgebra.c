@@ -105,7 +105,7 @@ static PetscErrorCode KSPIDRSBlockOrthogonalize_Private(KSPIDRSBlockAlgebra *blo
 {
   const PetscInt     m = block->m, q = block->q;
   const PetscScalar *F      = block->f + k * m;
-  PetscReal         *lambda = block->eigenvalues, size[IDRS_MAX_WIDTH];
+  PetscReal         *lambda = block->eigenvalues, size[IDRS_MAX_WIDTH], all = 0.0;
   PetscBLASInt       bm, length, info;
 
   PetscFunctionBegin;
@@ -115,6 +115,11 @@ static PetscErrorCode KSPIDRSBlockOrthogonalize_Private(KSPIDRSBlockAlgebra *blo
     const PetscReal square = PetscRealPart(block->W[j + j * m]);
 
     size[j] = square > 0.0 ? PetscSqrtReal(square) : 1.0;
+    all += square;
+  }
+  if (!(all > 0.0 && all < PETSC_MAX_REAL)) { /* there is nothing to be orthogonalized: the sums of the step tell why */
+    PetscCall(PetscArraycpy(block->T, block->identity, m * m));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt j = 0; j < m; j++) {
     for (PetscInt i = 0; i < m; i++) block->W[i + j * m] /= size[i] * size[j];

@@ -226,6 +226,7 @@ PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConverge
 
 PETSC_EXTERN PetscErrorCode MatPowersMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec[]);
 PETSC_EXTERN PetscErrorCode MatPowersSum(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec, Vec);
+PETSC_EXTERN PetscErrorCode MatPowersSumMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec, Vec, Vec);
 PETSC_EXTERN PetscErrorCode MatPowersSetMonomial(PetscInt, PetscScalar[], PetscScalar[], PetscScalar[]);
 PETSC_EXTERN PetscErrorCode MatPowersSetNewton(PetscInt, PetscInt, const PetscReal[], const PetscReal[], PetscScalar[], PetscScalar[], PetscScalar[]);
 PETSC_EXTERN PetscErrorCode MatPowersSetChebyshev(PetscInt, PetscReal, PetscReal, PetscReal, PetscScalar[], PetscScalar[], PetscScalar[]);

@@ -99,14 +99,17 @@ static PetscErrorCode QueueHalo(IDRSWork work, PetscBool *halo)
 }
 
 /* The host's own scalars are no use to it from now on */
-static PetscErrorCode QueueBegin(IDRSWork work)
+static PetscErrorCode QueueBegin(const IDRSGroup *group)
 {
-  Device *device = GetDevice(work);
-
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(device->storage, work->storage, IDRS_STORAGE(work->s)));
-  for (PetscInt i = 0; i < IDRS_STORAGE(work->s); i++) work->storage[i] = NAN;
-  device->stopped = PETSC_FALSE;
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work   = group->work[i];
+    Device  *device = GetDevice(work);
+
+    PetscCall(PetscArraycpy(device->storage, work->storage, IDRS_STORAGE(work->s)));
+    for (PetscInt j = 0; j < IDRS_STORAGE(work->s); j++) work->storage[j] = NAN;
+    device->stopped = PETSC_FALSE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,10 +160,10 @@ static PetscErrorCode QueueCollect(IDRSWork work, const IDRSStep *step, PetscRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueEnd(IDRSWork work)
+static PetscErrorCode QueueEnd(const IDRSGroup *group)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(work->storage, GetDevice(work)->storage, IDRS_STORAGE(work->s)));
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->storage, GetDevice(group->work[i])->storage, IDRS_STORAGE(group->work[i]->s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,75 +1,41 @@
-static char help[] = "Errors of the GPU: each call with which KSPIDRS allocates, launches, copies, sets or waits in a solve fails once, and the solver can be used\n\
-again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\
-The functions of the runtime that fail are defined here: a program's own come before those of its libraries.\n\n";
+static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS allocate, launch, copy, set or wait in a solve fails once, and the solver can\n\
+be used again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
 #include "systems.h"
+#include "faults.h"
+#include <petscdevice.h>
 
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
+#define CALLS (CALL_SYNCHRONIZE + 1) /* those of solvers */
 
-/* The functions that fail; launches have different names in different releases of CUDA */
-typedef enum {
-  CALL_MALLOC,
-  CALL_LAUNCH,
-  CALL_COPY,
-  CALL_SET,
-  CALL_SYNCHRONIZE,
-  CALLS
-} Call;
-static const char *const calls[] = {"cudaMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()"};
+/* That of one integer is where a solve with factors says that it has given up */
+static int *givenup;
 
-static Call        failing;
-static PetscInt    left = 0;              /* calls of that function until one fails, which is the last of these; 0 for none */
-static PetscBool   sticky, lost;          /* do all calls after that one fail? And have they begun to? */
-static cudaError_t last    = cudaSuccess; /* of a launch that has failed, or of a stream that still works, until it is asked for */
-static PetscInt    working = 0;           /* answers that a stream still works */
-
-/* Does this call fail? Those of PETSc's and of other libraries do not */
-static PetscBool Fails(Call call, void *from)
+PETSC_EXTERN cudaError_t cudaHostAlloc(void **, size_t, unsigned int);
+cudaError_t              cudaHostAlloc(void **address, size_t size, unsigned int flags)
 {
-  Dl_info info;
+  cudaError_t error;
+  cudaError_t (*runtime)(void **, size_t, unsigned int);
 
-  if ((!lost && (call != failing || !left)) || !dladdr(from, &info) || !strstr(info.dli_fname, "libpetscidrs")) return PETSC_FALSE;
-  if (lost) return PETSC_TRUE;
-  if (--left) return PETSC_FALSE;
-  lost = sticky;
-  return PETSC_TRUE;
+  if (Fails(CALL_MALLOCHOST, __builtin_return_address(0))) return cudaErrorMemoryAllocation;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaHostAlloc");
+  error              = (*runtime)(address, size, flags);
+  if (!error && size == sizeof(*givenup)) givenup = (int *)*address;
+  return error;
 }
 
-/* Defines a function of the runtime: it fails with this error, or is what it always was */
-#define RUNTIME(name, call, error, parameters, arguments) \
-  PETSC_EXTERN cudaError_t name parameters; \
-  cudaError_t name              parameters \
-  { \
-    cudaError_t(*runtime) parameters; \
-\
-    if (Fails(call, __builtin_return_address(0))) return error; \
-    *(void **)&runtime = dlsym(RTLD_NEXT, #name); \
-    return (*runtime)arguments; \
-  }
-
-RUNTIME(cudaMalloc, CALL_MALLOC, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
-RUNTIME(cudaMemcpyAsync, CALL_COPY, cudaErrorUnknown, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, size, kind, stream))
-RUNTIME(cudaMemsetAsync, CALL_SET, cudaErrorUnknown, (void *to, int value, size_t size, cudaStream_t stream), (to, value, size, stream))
-RUNTIME(cudaStreamSynchronize, CALL_SYNCHRONIZE, cudaErrorUnknown, (cudaStream_t stream), (stream))
-RUNTIME(cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
-RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
-RUNTIME(cudaLaunchKernelExC, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments), (configuration, kernel, arguments))
-
-/* The error of a launch that is written with <<<>>> is asked for afterwards */
-PETSC_EXTERN cudaError_t cudaGetLastError(void);
-cudaError_t              cudaGetLastError(void)
+/* Memory that PETSc takes from its pool */
+PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool clear, PetscMemType type, size_t size, size_t alignment, void **address)
 {
-  const cudaError_t error = last;
-  cudaError_t (*runtime)(void);
+  PetscErrorCode (*allocate)(PetscDeviceContext, PetscBool, PetscMemType, size_t, size_t, void **);
 
-  last = cudaSuccess;
-  if (error) return error;
-  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaGetLastError");
-  return (*runtime)();
+  if (Fails(CALL_ALLOCATE, __builtin_return_address(0))) return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "No memory, for this test");
+  *(void **)&allocate = dlsym(RTLD_NEXT, "PetscDeviceAllocate_Private");
+  return (*allocate)(dctx, clear, type, size, alignment, address);
 }
+
+static PetscInt working = 0; /* answers that a stream still works */
 
 /* That a stream still works is kept as an error */
 PETSC_EXTERN cudaError_t cudaStreamQuery(cudaStream_t);
@@ -86,16 +52,6 @@ cudaError_t              cudaStreamQuery(cudaStream_t stream)
     working++;
   }
   return error;
-}
-
-/* Is there a GPU? The program is not linked to the runtime, the library is */
-static PetscBool GPUThere(void)
-{
-  cudaError_t (*runtime)(int *);
-  int count = 0;
-
-  *(void **)&runtime = dlsym(RTLD_DEFAULT, "cudaGetDeviceCount");
-  return runtime && !(*runtime)(&count) && count ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* Convection and diffusion on a line, on the GPU */
@@ -118,6 +74,23 @@ static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A solver with this preconditioner, which is one of the library's */
+static PetscErrorCode SolverMake(Mat A, PetscInt s, const char pctype[], KSP *ksp)
+{
+  PetscBool factors, blocks;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PetscStrcmp(pctype, PCILU, &factors));
+  PetscCall(PetscStrcmp(pctype, PCBJIDRS, &blocks));
+  if (factors) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSCIDRS));
+  if (blocks) PetscCall(PCBJIDRSSetLocalBlocks(pc, 5, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    A solve with a new solver in which the n-th of these calls fails, and one after it: with the same solver, or, where all calls after that one fail, with
    another, once the first has been destroyed meanwhile. Tells whether there was an n-th
@@ -132,8 +105,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT "%s", calls[call], s, pctype, n, all ? " and all others" : ""));
-  PetscCall(SolverCreate(A, s, pctype, &ksp));
-  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+  PetscCall(SolverMake(A, s, pctype, &ksp));
   PetscCall(Listen());
   sticky    = all;
   failing   = call;
@@ -158,8 +130,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
     PetscCall(Heard());
     last = cudaSuccess;
     lost = PETSC_FALSE;
-    PetscCall(SolverCreate(A, s, pctype, &ksp));
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 400));
+    PetscCall(SolverMake(A, s, pctype, &ksp));
   }
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
@@ -171,6 +142,119 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr, (double)(rnorm / bnorm)));
   PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All phases of a factorisation, and solves */
+static PetscErrorCode FactorAndSolve(Mat F, Mat A, Vec b, Vec x[])
+{
+  MatFactorInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 1.0;
+  PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info));
+  PetscCall(MatLUFactorNumeric(F, A, &info));
+  PetscCall(MatSolve(F, b, x[0]));
+  PetscCall(MatSolveTranspose(F, b, x[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The n-th of these calls fails in a factorisation and solves with it, which the same factor makes again, to the bit. Tells whether there was an n-th */
+static PetscErrorCode FailFactor(Mat A, Vec b, Vec right[], Call call, PetscInt n, PetscBool *happened)
+{
+  PetscErrorCode ierr;
+  PetscBool      equal;
+  Vec            x[2];
+  Mat            F;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDuplicate(b, &x[l]));
+  PetscCall(Listen());
+  sticky    = PETSC_FALSE;
+  failing   = call;
+  left      = n;
+  ierr      = FactorAndSolve(F, A, b, x);
+  *happened = left ? PETSC_FALSE : PETSC_TRUE;
+  left      = 0;
+  last      = cudaSuccess;
+  PetscCall(Heard());
+  PetscCall(ComplainIf(*happened ? !message[0] || (ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE) : ierr != PETSC_SUCCESS, "%s %" PetscInt_FMT " of a factorisation: error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  PetscCall(Unlock(b));
+  for (PetscInt l = 0; l < 2; l++) PetscCall(Unlock(x[l]));
+  PetscCall(Listen());
+  ierr = FactorAndSolve(F, A, b, x);
+  PetscCall(Heard());
+  PetscCall(ComplainIf(ierr, "%s %" PetscInt_FMT " of a factorisation: again, error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  for (PetscInt l = 0; l < 2 && !ierr; l++) {
+    PetscCall(VecEqual(x[l], right[l], &equal));
+    PetscCall(ComplainIf(!equal, "%s %" PetscInt_FMT " of a factorisation: again, another solution", calls[call], n));
+  }
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&x[l]));
+  PetscCall(MatDestroy(&F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestFactor(Mat A, Vec b)
+{
+  Vec right[2];
+  Mat F;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDuplicate(b, &right[l]));
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  PetscCall(FactorAndSolve(F, A, b, right));
+  PetscCall(MatDestroy(&F));
+  for (Call call = CALL_MALLOC; call < CALLS; call++) {
+    PetscBool happened = PETSC_TRUE;
+    PetscInt  n        = 0;
+
+    while (happened) PetscCall(FailFactor(A, b, right, call, ++n, &happened));
+    PetscCall(ComplainIf(call != CALL_MALLOC && n == 1, "%s: no call of a factorisation has failed", calls[call])); /* it takes all memory of the GPU from PETSc */
+  }
+  for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&right[l]));
+  PetscCall(Verdict("factorisation"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve that has given up is an error of the next solve or phase, once */
+static PetscErrorCode TestGivenUp(Mat A, Vec b)
+{
+  PetscErrorCode ierr;
+  PetscBool      equal;
+  MatFactorInfo  info;
+  Vec            x[2], right[2];
+  Mat            F;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatFactorInfoInitialize(&info));
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(VecDuplicate(b, &x[l]));
+    PetscCall(VecDuplicate(b, &right[l]));
+  }
+  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+  givenup = NULL;
+  PetscCall(FactorAndSolve(F, A, b, right));
+  PetscCheck(givenup, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no memory for it");
+  for (PetscInt phase = 0; phase < 2; phase++) {
+    *givenup = 1;
+    PetscCall(Listen());
+    ierr = phase ? MatLUFactorNumeric(F, A, &info) : MatSolve(F, b, x[0]);
+    PetscCall(Heard());
+    PetscCall(Unlock(b));
+    PetscCall(CheckError(ierr, "a solve that has given up", MATSOLVERPETSCIDRS, "have not met"));
+    if (phase) PetscCall(MatLUFactorNumeric(F, A, &info));
+    PetscCall(MatSolve(F, b, x[0]));
+    PetscCall(VecEqual(x[0], right[0], &equal));
+    PetscCall(ComplainIf(!equal, "after a solve that has given up: another solution"));
+  }
+  PetscCall(MatDestroy(&F));
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(VecDestroy(&x[l]));
+    PetscCall(VecDestroy(&right[l]));
+  }
+  PetscCall(Verdict("a solve that has given up"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,7 +294,7 @@ static PetscErrorCode Wait(PetscInt n)
 int main(int argc, char **argv)
 {
   const PetscInt    numbers[] = {4, 20};
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCILU, PCBJIDRS};
   Mat               A;
   Vec               b, x;
 
@@ -238,9 +322,11 @@ int main(int argc, char **argv)
         }
       }
     }
-    PetscCall(ComplainIf(total <= 8, "%s: no call has failed", calls[call]));
+    PetscCall(ComplainIf(total <= 16, "%s: no call has failed", calls[call]));
     PetscCall(Verdict(calls[call]));
   }
+  PetscCall(TestFactor(A, b));
+  PetscCall(TestGivenUp(A, b));
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));

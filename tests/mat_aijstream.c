@@ -2,15 +2,17 @@ static char help[] = "MATAIJSTREAM: a MATAIJ in every respect, whose products ar
 a MATAIJ, and no memory is pinned that the matrix does not have any more.\n\
   -vec_type cuda - on a GPU instead\n\n";
 
+#define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_DEFAULT */
 #include "../src/mat/impls/stream/aijstream.h"
 #include "systems.h"
 #include "streamdevice.h"
+#include <dlfcn.h>
 
 #define N 60
 
 static PetscBool gpu = PETSC_FALSE;
 
-/* On the emulated device */
+/* On the emulated device; memory 0: as much as it takes by itself */
 static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
 {
   char options[64];
@@ -18,6 +20,7 @@ static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(options, sizeof(options), "-s_mat_stream_chunk 900 -s_mat_stream_memory %g", (double)memory));
   PetscCall(PetscOptionsInsertString(NULL, options));
+  if (memory <= 0.0) PetscCall(PetscOptionsClearValue(NULL, "-s_mat_stream_memory"));
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
   PetscCall(MatSetOptionsPrefix(*A, "s_"));
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, N, N));
@@ -57,6 +60,7 @@ static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, ranks == 1 ? MATSEQAIJSTREAM : MATMPIAIJSTREAM, &stream));
   PetscCall(ComplainIf(!stream, "%s: the type is %s", what, ((PetscObject)A)->type_name));
+  PetscCall(ComplainIf(((Mat_AIJStream *)A->spptr)->settings.chunk != 900.0, "%s: the settings are lost", what));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
   if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   PetscCall(MatSeqAIJGetArrayRead(block, &a));
@@ -115,6 +119,7 @@ typedef enum {
   COPY,
   AXPY_SAME,
   AXPY_DIFFERENT,
+  TRANSPOSE,
   NEW_NONZEROS,
   STORE,
   PREALLOCATE,
@@ -124,7 +129,7 @@ typedef enum {
   ARRAY,
   OPERATIONS
 } Change;
-static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
+static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "MatTranspose() in place", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
 
 static PetscErrorCode Apply(Mat A, Change change)
 {
@@ -194,6 +199,9 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(Fill(B, 9));
     PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
     PetscCall(MatDestroy(&B));
+    break;
+  case TRANSPOSE:
+    PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
     break;
   case NEW_NONZEROS:
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
@@ -298,7 +306,6 @@ static PetscErrorCode TestChanges(void)
         }
         PetscCall(Apply(A, change));
         PetscCall(Apply(B, change));
-        if (!gpu && !((Mat_AIJStream *)A->spptr)->ops) PetscCall(IDRSStreamMatSetDevice(A, &deviceops, &device)); /* it has the data of another matrix, as after MatAXPY() */
         PetscCall(CheckSame(changes[change], A, B, &device));
         if (together && change < OPERATIONS - 1) continue;
         PetscCall(MatDestroy(&B));
@@ -315,7 +322,7 @@ static PetscErrorCode TestChanges(void)
 /* Conversions, copies, factors, diagonals, submatrices, without a device: a MATAIJ */
 static PetscErrorCode TestAIJ(void)
 {
-  const char *const packages[] = {PCLU, PCILU, PCSOR};
+  const char *const packages[] = {PCLU, PCILU, PCSOR, PCBJIDRS};
   Mat               A, B, C;
   Vec               x, b, d, e;
   PetscBool         same;
@@ -348,6 +355,21 @@ static PetscErrorCode TestAIJ(void)
   PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &C));
   PetscCall(MatMultEqual(A, C, 3, &same));
   PetscCall(ComplainIf(!same, "converted to MATDENSE: another matrix"));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_INPLACE_MATRIX, &C));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &same, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(ComplainIf(!same, "converted from MATDENSE: type %s", ((PetscObject)C)->type_name));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATDENSE: another matrix"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &C));
+  PetscCall(MatScale(A, 0.25));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_REUSE_MATRIX, &C));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted to a MATBAIJ that exists: another matrix"));
+  PetscCall(MatScale(C, 4.0));
+  PetscCall(MatConvert(C, MATAIJSTREAM, MAT_REUSE_MATRIX, &A));
+  PetscCall(MatMultEqual(A, C, 3, &same));
+  PetscCall(ComplainIf(!same, "converted from MATBAIJ: another matrix"));
   PetscCall(MatDestroy(&C));
   PetscCall(MatScale(B, 0.5));
   PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -379,6 +401,9 @@ static PetscErrorCode TestAIJ(void)
     PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
     PetscCall(KSPGetPC(sub[0], &subpc));
     PetscCall(PCSetType(subpc, packages[p]));
+    PetscCall(PetscStrcmp(packages[p], PCBJIDRS, &same));
+    if (same) PetscCall(PCSetType(pc, PCBJIDRS));
+    if (same) PetscCall(KSPSetType(ksp, KSPFGMRES));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &norm, &size));
     PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON)), "%s: the residual is %g", packages[p], (double)norm));
@@ -447,7 +472,7 @@ static PetscErrorCode TestSettings(void)
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(Fill(A, 3));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->memory != 5000.0, "a copy has other settings"));
+  PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->settings.chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->settings.memory != 5000.0, "a copy has other settings"));
   PetscCall(MatDestroy(&B));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
@@ -489,6 +514,361 @@ static PetscErrorCode TestSettings(void)
   PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
   PetscCall(DeviceDestroy(&device));
   PetscCall(Verdict("settings"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The stream of this process, or NULL */
+static PetscErrorCode GetStream(Mat A, IDRSStream *stream)
+{
+  Mat         block = A;
+  PetscMPIInt ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  if (ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  *stream = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without -mat_stream_memory, processes that share a device have equal parts of half of what is free before the first of them takes any */
+static PetscErrorCode TestShare(void)
+{
+  Mat         A;
+  Device      device;
+  Vec         x, y;
+  IDRSStream  stream;
+  PetscMPIInt ranks, rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(StreamCreate(&device, 0.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 3));
+  device.available = 30000 - 1000 * (size_t)rank;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  for (PetscInt product = 0; product < 2; product++) {
+    PetscCall(MatMult(A, x, y));
+    device.available = 7; /* others have taken the rest */
+    PetscCall(GetStream(A, &stream));
+    PetscCall(ComplainIf(!gpu && stream->limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2, "process %d of %d takes %g bytes", rank, ranks, (double)stream->limit));
+  }
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("processes on one device"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors bound to the CPU on one process, as -vec_bind_below may do it, and then the matrix on all: those compute on the host, and nobody waits for anybody */
+static PetscErrorCode TestBound(void)
+{
+  Mat         A, B;
+  Device      device;
+  Vec         x, y, z;
+  IDRSStream  stream;
+  PetscReal   norm;
+  PetscInt64  passes, before = 0;
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(StreamCreate(&device, 5000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 3));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  for (PetscInt bound = 0; bound < 4; bound++) { /* some vectors, the matrix, both, nothing */
+    const PetscBool vectors = (PetscBool)(bound % 2 == 0 && rank == 0), matrix = (PetscBool)(bound == 1 || bound == 2);
+
+    PetscCall(MatCreateVecs(A, &x, &y));
+    PetscCall(VecDuplicate(y, &z));
+    PetscCall(VecSetGeneral(x, 0.4));
+    PetscCall(VecBindToCPU(x, vectors));
+    PetscCall(VecBindToCPU(y, vectors));
+    PetscCall(MatBindToCPU(A, matrix));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(MatMultAdd(A, x, y, y));
+    PetscCall(MatMult(B, x, z));
+    PetscCall(VecAXPY(z, -0.5, y));
+    PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "%s bound: the product differs by %g", matrix ? "matrix" : "vectors", (double)norm));
+    PetscCall(GetStream(A, &stream));
+    passes = stream ? stream->counts.passes : 0;
+    if (gpu) PetscCall(ComplainIf(passes - before != (vectors || matrix ? 0 : 2), "%s bound: %d passes", matrix ? "matrix" : "vectors", (int)(passes - before)));
+    before = passes;
+    PetscCall(VecDestroy(&z));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&x));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("bound to the CPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another solve, with another solver, in the midst of one */
+static PetscErrorCode MonitorSolve(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
+{
+  KSP other = (KSP)ctx;
+  Vec b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(VecDuplicate(b, &x));
+  if (it % 3 == 1) PetscCall(KSPSolve(other, b, x));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two matrices in turn, vectors on the host, two solves in flight, and a million steps */
+static PetscErrorCode TestTogether(void)
+{
+  const PetscInt k = gpu ? 100000 : 1000000; /* a launch takes microseconds */
+  Mat            A[2], B[2], T;
+  Device         devices[3];
+  Vec            x, y, z, host[2];
+  KSP            ksp[2];
+  PC             pc;
+  PetscReal      norm, size;
+  PetscScalar   *ones, *zeros;
+  PetscMPIInt    ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  for (PetscInt m = 0; m < 2; m++) {
+    PetscCall(StreamCreate(&devices[m], m ? 1e6 : 5000.0, &A[m]));
+    PetscCall(MatSetUp(A[m]));
+    PetscCall(MatSetOption(A[m], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(Fill(A[m], m + 2));
+    PetscCall(MatConvert(A[m], MATAIJ, MAT_INITIAL_MATRIX, &B[m]));
+  }
+  PetscCall(MatCreateVecs(A[0], &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecSetGeneral(x, 0.6));
+  PetscCall(MatCreateVecs(B[0], &host[0], &host[1]));
+  for (PetscInt turn = 0; turn < 6; turn++) {
+    const PetscInt m = turn % 2;
+
+    if (turn < 4) PetscCall(MatMult(A[m], x, y));
+    else {
+      PetscCall(VecCopy(x, host[0]));
+      PetscCall(MatMult(A[m], host[0], host[1]));
+      PetscCall(VecCopy(host[1], y));
+    }
+    PetscCall(MatMult(B[m], x, z));
+    PetscCall(VecAXPY(z, -1.0, y));
+    PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "product %" PetscInt_FMT ", of matrix %" PetscInt_FMT ", differs by %g", turn, m, (double)norm));
+  }
+  for (PetscInt s = 0; s < 2; s++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp[s]));
+    PetscCall(KSPSetOperators(ksp[s], A[0], A[0]));
+    PetscCall(KSPSetType(ksp[s], s ? KSPGMRES : KSPIDRS));
+    PetscCall(KSPSetTolerances(ksp[s], PetscSqrtReal(PETSC_MACHINE_EPSILON), 0.0, PETSC_DEFAULT, 200));
+    PetscCall(KSPGetPC(ksp[s], &pc));
+    PetscCall(PCSetType(pc, s ? PCPOLY : PCNONE));
+  }
+  PetscCall(KSPMonitorSet(ksp[0], MonitorSolve, ksp[1], NULL));
+  PetscCall(KSPSolve(ksp[0], x, y));
+  PetscCall(ResidualNorm(B[0], x, y, &norm, &size));
+  PetscCall(ComplainIf(!(norm <= 1.01 * PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "with another solve in flight the residual is %g of %g", (double)norm, (double)size));
+  for (PetscInt s = 0; s < 2; s++) PetscCall(KSPDestroy(&ksp[s]));
+  if (ranks == 1) { /* the identity, a million times */
+    PetscCall(StreamCreate(&devices[2], 5000.0, &T));
+    PetscCall(MatSetUp(T));
+    PetscCall(Fill(T, 0));
+    PetscCall(MatZeroEntries(T));
+    PetscCall(MatShift(T, 1.0));
+    PetscCall(PetscMalloc2(k + 1, &ones, k + 1, &zeros));
+    for (PetscInt j = 0; j <= k; j++) {
+      ones[j]  = 1.0;
+      zeros[j] = 0.0;
+    }
+    PetscCall(MatPowersSum(T, NULL, x, k, ones, zeros, zeros, zeros, y, z));
+    PetscCall(VecAXPY(z, -1.0, x));
+    PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(norm != 0.0, "the power %" PetscInt_FMT " of the identity differs by %g", k, (double)norm));
+    PetscCall(PetscFree2(ones, zeros));
+    PetscCall(MatDestroy(&T));
+    PetscCall(DeviceDestroy(&devices[2]));
+  }
+  for (PetscInt m = 0; m < 2; m++) {
+    PetscCall(VecDestroy(&host[m]));
+    PetscCall(MatDestroy(&B[m]));
+    PetscCall(MatDestroy(&A[m]));
+    PetscCall(ComplainIf(devices[m].wrong, "%" PetscInt_FMT " calls of the device are wrong", devices[m].wrong));
+    PetscCall(DeviceDestroy(&devices[m]));
+  }
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("together"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define STEPS 5
+
+/* Products and matrix powers have the same bits when the chunks are ordered, in memory for a part of the steps and for all; on several processes that is an error */
+static PetscErrorCode TestOrdering(void)
+{
+  const PetscScalar gamma[STEPS] = {0.1, 0.2, 0.1, 0.2, 0.1}, theta[STEPS] = {0.5, 0.1, 0.3, 0.2, 0.4}, mu[STEPS] = {0.0, 0.3, 0.0, 0.2, 0.1}, c[STEPS + 1] = {1.0, 0.5, -0.5, 0.25, 0.0, 2.0};
+  Vec               x, d, v[2][STEPS + 4]; /* A x, v_1 ..., y, y and A y */
+  Device            device;
+  PetscErrorCode    ierr;
+  PetscMPIInt       ranks;
+  PetscBool         equal;
+  Mat               A;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  for (PetscInt large = 0; large < 2; large++) {
+    PetscCall(StreamCreate(&device, large ? 20000.0 : 5000.0, &A));
+    PetscCall(MatSetUp(A));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(Fill(A, 3));
+    PetscCall(MatCreateVecs(A, &x, &d));
+    PetscCall(VecSetGeneral(x, 0.7));
+    PetscCall(VecSetGeneral(d, 0.2));
+    for (PetscInt i = 0; i < 2 * (STEPS + 4); i++) PetscCall(VecDuplicate(x, &v[i % 2][i / 2]));
+    for (PetscInt ordered = 0; ordered < 2; ordered++) {
+      PetscCall(PetscOptionsSetValue(NULL, "-s_mat_stream_ordering", ordered ? "rcm" : "natural"));
+      PetscCall(MatSetFromOptions(A));
+      PetscCall(Listen());
+      ierr = MatMult(A, x, v[ordered][0]);
+      PetscCall(Heard());
+      if (ordered && ranks > 1) {
+        PetscCall(CheckError(ierr, "several processes", "-mat_stream_ordering", "rcm"));
+        PetscCall(Unlock(x));
+        PetscCall(Unlock(v[1][0]));
+        PetscCall(PetscOptionsSetValue(NULL, "-s_mat_stream_ordering", "natural"));
+        PetscCall(MatSetFromOptions(A));
+        PetscCall(MatMult(A, x, v[1][0]));
+      } else PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message));
+      PetscCall(MatPowersMult(A, d, x, STEPS, gamma, theta, mu, v[ordered] + 1));
+      PetscCall(MatPowersSum(A, d, x, STEPS, gamma, theta, mu, c, v[ordered][STEPS + 1], NULL));
+      PetscCall(MatPowersSumMult(A, d, x, STEPS, gamma, theta, mu, c, v[ordered][STEPS + 2], v[ordered][STEPS + 3], NULL));
+    }
+    for (PetscInt i = 0; i < STEPS + 4; i++) {
+      PetscCall(VecEqual(v[0][i], v[1][i], &equal));
+      PetscCall(ComplainIf(!equal, "result %" PetscInt_FMT " has other bits, in %s memory", i, large ? "large" : "small"));
+    }
+    for (PetscInt i = 0; i < 2 * (STEPS + 4); i++) PetscCall(VecDestroy(&v[i % 2][i / 2]));
+    PetscCall(VecDestroy(&d));
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&A));
+    PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+    PetscCall(DeviceDestroy(&device));
+    PetscCall(PetscOptionsClearValue(NULL, "-s_mat_stream_ordering"));
+  }
+  PetscCall(Verdict("another order of chunks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes of the GPU that are free. The program is not linked to the runtime of CUDA, the library is */
+static PetscErrorCode FreeMemory(PetscReal *bytes)
+{
+  int (*runtime)(size_t *, size_t *);
+  size_t available, total;
+
+  PetscFunctionBeginUser;
+  *(void **)&runtime = dlsym(RTLD_DEFAULT, "cudaMemGetInfo");
+  PetscCheck(runtime && !(*runtime)(&available, &total), PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaMemGetInfo()");
+  *bytes = (PetscReal)available;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve, all of whose vectors are long; memory of the GPU that it takes while the solver is there */
+static PetscErrorCode SolveMemory(PetscInt s, const char pctype[], const char options[], PetscReal *taken)
+{
+  const PetscInt m      = 64;
+  PetscReal      before = 0.0, after = 0.0;
+  Mat            A;
+  Vec            x, b;
+  KSP            ksp;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(FreeMemory(&before));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetOptionsPrefix(A, "m_"));
+  PetscCall(MatSetSizes(A, m * m * m, m * m * m, m * m * m, m * m * m));
+  PetscCall(MatSetType(A, MATAIJSTREAM));
+  PetscCall(MatSeqAIJSetPreallocation(A, 7, NULL));
+  PetscCall(MatSetFromOptions(A));
+  for (PetscInt row = 0; row < m * m * m; row++) {
+    const PetscInt neighbours[] = {1, m, m * m};
+
+    PetscCall(MatSetValue(A, row, row, 6.5, INSERT_VALUES));
+    for (PetscInt d = 0; d < 3; d++) {
+      if (row / neighbours[d] % m) PetscCall(MatSetValue(A, row, row - neighbours[d], -1.2, INSERT_VALUES));
+      if (row / neighbours[d] % m < m - 1) PetscCall(MatSetValue(A, row, row + neighbours[d], -0.8, INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPIDRSSetShadowSize(ksp, s));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(FreeMemory(&after));
+  *taken = before - after;
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product takes what -mat_stream_memory allows at most. On a GPU a solve takes that, 8(2s + 9) bytes a row, and three vectors more at most */
+static PetscErrorCode TestMemory(void)
+{
+  const PetscInt  numbers[] = {1, 4}, n = 64 * 64 * 64;
+  const PetscReal small = 6e6, vector = (PetscReal)n * (PetscReal)sizeof(PetscScalar);
+  const char     *pctypes[] = {PCJACOBI, PCPOLY};
+  PetscReal       taken     = 0.0;
+  PetscMPIInt     ranks;
+  Mat             A;
+  Vec             x, y;
+  Device          device;
+  IDRSStream      stream;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(StreamCreate(&device, 5000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 6));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(GetStream(A, &stream));
+  PetscCall(ComplainIf(IDRSStreamLayoutBytes(&stream->layout) > 5000 || device.most > 5000, "%g bytes of 5000", (double)IDRSStreamLayoutBytes(&stream->layout)));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(DeviceDestroy(&device));
+  for (PetscInt first = 1; first >= 0 && gpu && ranks == 1; first--) { /* the first time libraries of CUDA take memory for good */
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
+      for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pctypes); ip++) {
+        PetscCall(SolveMemory(numbers[is], pctypes[ip], "-m_mat_stream_chunk 5e5 -m_mat_stream_memory 6e6", &taken));
+        PetscCall(ComplainIf(!first && !(taken <= (PetscReal)(2 * numbers[is] + 12) * vector + small + 4e6), "s = %" PetscInt_FMT ", %s: %g bytes of the GPU", numbers[is], pctypes[ip], (double)taken)); /* which are counted in pieces of 2 MB */
+      }
+    }
+  }
+  PetscCall(Verdict("memory of the GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -555,6 +935,170 @@ static PetscErrorCode TestPolynomial(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Passes over the matrix so far, of this process */
+static PetscErrorCode GetPasses(Mat A, PetscInt64 *passes)
+{
+  Mat        block = A;
+  PetscBool  parallel;
+  IDRSStream stream;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  stream  = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+  *passes = stream ? stream->counts.passes : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Iterations of a solve with PCPOLY, of which each takes a pass: so many of them more, so many passes more. Another solve, without the window, has the same solution */
+static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side, Mat A, Mat B, Vec b)
+{
+  const PetscInt its[] = {1, last};
+  PetscInt64     passes[3], before, after;
+  Vec            x, y;
+  KSP            ksp;
+  PC             pc;
+  PetscReal      norm, size;
+  PetscBool      same;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  for (PetscInt run = 0; run < 3; run++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, run < 2 ? A : B, run < 2 ? A : B));
+    PetscCall(KSPSetType(ksp, type));
+    PetscCall(KSPSetPCSide(ksp, side));
+    PetscCall(KSPIDRSSetShadowSize(ksp, 2)); /* the last two of five iterations are not in the start of the recurrence */
+    PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+    PetscCall(KSPSetNormType(ksp, side == PC_LEFT ? KSP_NORM_PRECONDITIONED : KSP_NORM_UNPRECONDITIONED));
+    PetscCall(KSPSetTolerances(ksp, 1e-30, 1e-30, PETSC_DEFAULT, its[PetscMin(run, 1)]));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCPOLY));
+    PetscCall(PCPolySetDegree(pc, 3));
+    PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_NEUMANN));
+    PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(GetPasses(A, &before));
+    PetscCall(KSPSolve(ksp, b, run < 2 ? x : y));
+    PetscCall(GetPasses(A, &after));
+    passes[run] = after - before;
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(PetscStrcmp(type, KSPBCGS, &same)); /* two products in each iteration */
+  PetscCall(ComplainIf(passes[1] - passes[0] != (its[1] - its[0]) * (same ? 2 : 1), "%s from the %s: %d passes in %" PetscInt_FMT " iterations", type, side == PC_LEFT ? "left" : "right", (int)(passes[1] - passes[0]), its[1] - its[0]));
+  PetscCall(VecNorm(y, NORM_2, &size));
+  PetscCall(VecAXPY(x, -1.0, y));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "%s from the %s: another solution, by %g of %g", type, side == PC_LEFT ? "left" : "right", (double)norm, (double)size));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for passes of so many levels with all chunks resident, and no copy beside them; on several processes, where there are no copies, for ghosts, too */
+static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
+{
+  Mat    block = A;
+  Vec    x, y;
+  size_t bytes;
+  char   options[64];
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  if (((PetscObject)A)->type_name[0] == 'm') PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  bytes = ((Mat_AIJStream *)block->spptr)->stream->pattern->bytes + (size_t)levels * IDRSStreamAlign(N * sizeof(PetscScalar)) + (block == A ? 0 : 20000);
+  PetscCall(PetscSNPrintf(options, sizeof(options), "-s_mat_stream_memory %g", (double)bytes));
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On several processes the view tells how far ghosts go, and there are as many passes as products where the memory has no room for ghosts; with too little for a product all processes tell it */
+static PetscErrorCode CheckGhosts(Mat A, Vec b)
+{
+  const PetscScalar gamma[] = {0.5, 0.5, 0.5}, zero[] = {0.0, 0.0, 0.0};
+  const char *const memories[] = {"-s_mat_stream_memory 3500", "-s_mat_stream_memory 700"};
+  PetscInt64        passes[2];
+  PetscInt          lines;
+  PetscReal         number;
+  PetscBool         same;
+  PetscErrorCode    ierr;
+  PetscViewer       viewer;
+  Vec               v[2][3];
+
+  PetscFunctionBeginUser;
+  for (PetscInt m = 0; m < 2; m++) {
+    for (PetscInt j = 0; j < 3; j++) PetscCall(VecDuplicate(b, &v[m][j]));
+  }
+  PetscCall(MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[0]));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "mat_aijstream.txt", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(MatView(A, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("mat_aijstream.txt", "for passes of up to", 1, &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != 3.0, "the view tells of ghosts for %g levels in %" PetscInt_FMT " lines", (double)number, lines));
+  PetscCall(PetscOptionsInsertString(NULL, memories[0]));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatMult(A, b, v[1][0])); /* which the ghosts there were leave no room for */
+  PetscCall(GetPasses(A, &passes[0]));
+  PetscCall(MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[1]));
+  PetscCall(GetPasses(A, &passes[1]));
+  PetscCall(ComplainIf(passes[1] - passes[0] != 3, "%d passes instead of 3 where memory lacks for ghosts", (int)(passes[1] - passes[0])));
+  for (PetscInt j = 0; j < 3; j++) {
+    PetscCall(VecEqual(v[0][j], v[1][j], &same));
+    PetscCall(ComplainIf(!same, "step %" PetscInt_FMT ": other bits with fewer ghosts", j + 1));
+  }
+  PetscCall(PetscOptionsInsertString(NULL, memories[1]));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(Listen());
+  ierr = MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[1]);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "too little memory", "-mat_stream_memory", "some process"));
+  for (PetscInt m = 0; m < 2; m++) {
+    for (PetscInt j = 0; j < 3; j++) PetscCall(VecDestroy(&v[m][j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPOLY in solvers: one pass for all products of an iteration, that of the operator among them */
+static PetscErrorCode TestPasses(void)
+{
+  Mat         A, B;
+  Device      device;
+  Vec         b;
+  PetscMPIInt ranks;
+
+  PetscFunctionBeginUser;
+  PetscCall(StreamCreate(&device, 100000.0, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(Fill(A, 2));
+  PetscCall(SetWindowMemory(A, 3));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetGeneral(b, 0.8));
+  for (PetscInt left = 0; left < 2; left++) {
+    PetscCall(CheckPasses(KSPIDRS, 5, left ? PC_LEFT : PC_RIGHT, A, B, b));
+    PetscCall(CheckPasses(KSPGMRES, 5, left ? PC_LEFT : PC_RIGHT, A, B, b));
+    PetscCall(CheckPasses(KSPBCGS, 3, left ? PC_LEFT : PC_RIGHT, A, B, b));
+  }
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  if (ranks > 1) PetscCall(CheckGhosts(A, b));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("passes of solvers"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char type[64] = "";
@@ -568,17 +1112,21 @@ int main(int argc, char **argv)
   PetscCall(TestInPlace());
   PetscCall(TestChanges());
   PetscCall(TestSettings());
+  PetscCall(TestShare());
+  PetscCall(TestBound());
+  PetscCall(TestTogether());
+  PetscCall(TestOrdering());
+  PetscCall(TestMemory());
   PetscCall(TestPolynomial());
+  PetscCall(TestPasses());
   PetscCall(PetscFinalize());
   return 0;
 }
 
 /*TEST
 
-  # PETSc's MatHeaderMerge() lets go of a header with its functions
   test:
     suffix: 1
     nsize: {{1 2 3}}
-    args: -checkfunctionlist 0
 
 TEST*/

@@ -10,6 +10,7 @@ empty rows, a dense row and rows longer than a chunk; passes on a device that is
 typedef struct {
   char         name[32];
   PetscInt     n, *i, *j;
+  PetscInt    *entry; /* where the entries of a row begin in the matrix that has these rows in another order; NULL: i */
   PetscScalar *a;
 } Rows;
 
@@ -145,7 +146,7 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
       const PetscInt *columns = rows->j + rows->i[chunk->row + r];
       const PetscInt  length  = rows->i[chunk->row + r + 1] - rows->i[chunk->row + r];
 
-      if (offsets[r + 1] - offsets[r] != (uint32_t)length || chunk->entry + offsets[r] != (size_t)rows->i[chunk->row + r]) wrong++;
+      if (offsets[r + 1] - offsets[r] != (uint32_t)length || chunk->entry + offsets[r] != (size_t)(rows->entry ? rows->entry : rows->i)[chunk->row + r]) wrong++;
       for (PetscInt p = 0; p < length; p++) {
         if (PackedColumn(chunk, packed, chunk->row + r, offsets[r] + (uint32_t)p) != columns[p]) wrong++;
         if (!seen[columns[p] - (chunk->row + r) + rows->n]) different++;
@@ -234,7 +235,7 @@ static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, Pets
   PetscCall(ComplainIf(layout.levels, "%s: a layout in less than the least memory", rows->name));
   PetscCall(IDRSStreamFit(pattern, least, levels, &before));
   PetscCall(ComplainIf(before.levels < 1 || IDRSStreamLayoutBytes(&before) > least, "%s: no layout in the least memory", rows->name));
-  all = pattern->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
+  all = pattern->bytes + (size_t)(levels - 1 + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
   for (PetscInt step = 1; step <= 12; step++) {
     bytes = least + (all > least ? (all - least) / 12 * (size_t)step + (step == 12 ? 12 : 0) : 0);
     PetscCall(IDRSStreamFit(pattern, bytes, levels, &layout));
@@ -247,21 +248,60 @@ static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The rows in the order of the chunks, entries of a row as they are */
+static PetscErrorCode RowsOrder(const Rows *rows, IDRSStreamPattern pattern, Rows *ordered)
+{
+  PetscInt *place, wrong = 0, count = 0;
+
+  PetscFunctionBeginUser;
+  *ordered = *rows;
+  PetscCall(PetscMalloc1(rows->n, &place));
+  for (PetscInt row = 0; row < rows->n; row++) place[row] = -1;
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
+      const PetscInt row = pattern->chunks[c].origin + r;
+
+      if (place[row] >= 0) wrong++;
+      place[row] = pattern->chunks[c].row + r;
+    }
+  }
+  PetscCall(PetscMalloc3(rows->n + 1, &ordered->i, rows->i[rows->n], &ordered->j, rows->n, &ordered->entry));
+  ordered->i[0] = 0;
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
+      const PetscInt row = pattern->chunks[c].origin + r, to = pattern->chunks[c].row + r;
+
+      ordered->entry[to] = rows->i[row];
+      for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) ordered->j[count++] = place[rows->j[p]];
+      ordered->i[to + 1] = count;
+    }
+  }
+  PetscCall(PetscFree(place));
+  PetscCall(ComplainIf(wrong || count != rows->i[rows->n], "%s: %" PetscInt_FMT " rows are in two chunks", rows->name, wrong));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In the order of the matrix and in that of reverse Cuthill and McKee */
 static PetscErrorCode TestPlan(const Rows *rows)
 {
   const size_t bytes[] = {1, 3000, 40000, 10000000};
 
   PetscFunctionBeginUser;
   for (size_t ib = rows->n > 1000 ? 2 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
-    IDRSStreamPattern pattern;
+    for (PetscInt order = 0; order < 2; order++) {
+      IDRSStreamPattern pattern;
+      Rows              ordered = *rows;
 
-    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, &pattern));
-    PetscCall(CheckPattern(rows, pattern, bytes[ib]));
-    for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
-      for (PetscInt part = 0; part <= 3; part++) PetscCall(CheckSchedule(rows, pattern, levels, pattern->nchunks * part / 3));
-      PetscCall(CheckFit(rows, pattern, levels));
+      PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, (PetscBool)order, &pattern));
+      if (order) PetscCall(RowsOrder(rows, pattern, &ordered));
+      PetscCall(CheckPattern(&ordered, pattern, bytes[ib]));
+      for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
+        for (PetscInt part = 0; part <= 3; part++) PetscCall(CheckSchedule(&ordered, pattern, levels, pattern->nchunks * part / 3));
+        PetscCall(CheckFit(&ordered, pattern, levels));
+      }
+      PetscCall(IDRSStreamPatternDestroy(&pattern));
+      if (order) PetscCall(PetscFree3(ordered.i, ordered.j, ordered.entry));
     }
-    PetscCall(IDRSStreamPatternDestroy(&pattern));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -279,13 +319,60 @@ static PetscErrorCode TestWidths(void)
 
     PetscCall(PetscMalloc1(counts[k], &j));
     for (PetscInt p = 0; p < counts[k]; p++) j[p] = 3 * p;
-    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, &pattern));
+    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, PETSC_FALSE, &pattern));
     PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k], "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
     for (PetscInt p = 0; p < counts[k]; p++) PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p], "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
     PetscCall(IDRSStreamPatternDestroy(&pattern));
     PetscCall(PetscFree(j));
   }
   PetscCall(Verdict("widths of columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows of a level that are live are those of some neighbouring chunks, however many levels there are: a grid, in chunks of more rows than a plane has */
+static PetscErrorCode TestWindow(void)
+{
+  Rows              rows;
+  IDRSStreamPattern pattern;
+  PetscInt          live[3];
+  const PetscInt    levels[] = {3, 12, 24};
+
+  PetscFunctionBeginUser;
+  PetscCall(RowsGenerate(GRID, &rows));
+  PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, PETSC_FALSE, &pattern));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(levels); k++) {
+    IDRSStreamSchedule schedule;
+
+    PetscCall(IDRSStreamScheduleCreate(pattern, levels[k], 0, &schedule));
+    live[k] = schedule->rows;
+    PetscCall(IDRSStreamScheduleDestroy(&schedule));
+  }
+  PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n, "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0], live[1], live[2]));
+  PetscCall(IDRSStreamPatternDestroy(&pattern));
+  PetscCall(RowsFree(&rows));
+  PetscCall(Verdict("the window"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The share of the rows that 8 levels hold at a time, each in a chunk of its own, in the order of the matrix and in another one: a grid of 21 x 21 x 5 points that is numbered by planes */
+static PetscErrorCode TestOrder(const Rows *rows)
+{
+  PetscReal share[2];
+  PetscBool grid;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(rows->name, "orsreg_1", &grid));
+  for (PetscInt order = 0; order < 2 && grid; order++) {
+    IDRSStreamPattern  pattern;
+    IDRSStreamSchedule schedule;
+
+    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, 1, 1, (PetscBool)order, &pattern));
+    PetscCall(IDRSStreamScheduleCreate(pattern, 8, 0, &schedule));
+    share[order] = (PetscReal)schedule->slots / (PetscReal)pattern->nchunks;
+    PetscCall(IDRSStreamScheduleDestroy(&schedule));
+    PetscCall(IDRSStreamPatternDestroy(&pattern));
+  }
+  if (grid) PetscCall(ComplainIf(!(share[0] > 0.9 && share[1] < 0.4), "%s: %g of the rows at a time, and %g of them if they are ordered", rows->name, (double)share[0], (double)share[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -396,10 +483,10 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscInt          passes, wrong;
         PetscBool         same[2];
 
-        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, &pattern)); /* part: also the width of columns */
+        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, (PetscBool)((part + (PetscInt)manner) % 2), &pattern)); /* part: also the width of columns, and the order */
         PetscCall(IDRSStreamFit(pattern, 0, LEVELS, &layout));
         least = IDRSStreamLayoutBytes(&layout);
-        all   = pattern->bytes + LEVELS * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
+        all   = pattern->bytes + (LEVELS + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
         limit = PetscMax(least + (all > least ? (all - least) / 4 * (size_t)part : 0), 1);
         PetscCall(DeviceCreate(manner, 2 * limit + 1, &device));
         PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
@@ -439,6 +526,325 @@ static PetscErrorCode TestPasses(const Rows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#define PARTS 3
+
+/* The rows of a process, as a process of its own sees them: the diagonal block, and all other rows as ghosts, of which those that are too far away are to be left out */
+typedef struct {
+  PetscInt            begin, end, count;                                            /* of the own rows; ghosts */
+  PetscInt           *i, *j, *outeri, *outerj, *ghosti, *split, *ghostj, *distance; /* distance: of each row of the matrix, by a plain search */
+  PetscScalar        *a, *outera, *ghosta;
+  IDRSStreamGhostRows given;
+} Part;
+
+/* The first row of a part; the second one is empty */
+static PetscInt PartBegin(const Rows *rows, PetscInt part)
+{
+  return part == 0 ? 0 : part == PARTS ? rows->n : rows->n / 3;
+}
+
+static PetscInt PartOf(const Rows *rows, PetscInt row)
+{
+  return row < PartBegin(rows, 1) ? 0 : PARTS - 1;
+}
+
+/* The row that has this column of a part */
+static PetscInt GlobalColumn(const Part *part, PetscInt column)
+{
+  const PetscInt n = part->end - part->begin, g = column - n;
+
+  return column < n ? part->begin + column : g < part->begin ? g : g + n;
+}
+
+static PetscInt PartColumn(const Part *part, PetscInt row)
+{
+  const PetscInt n = part->end - part->begin;
+
+  return row >= part->begin && row < part->end ? row - part->begin : n + (row < part->begin ? row : row - n);
+}
+
+/* Entries of a row whose columns are in the diagonal block of its process, or the others, to the end of j and a */
+static PetscInt Append(const Rows *rows, const Part *part, PetscInt row, PetscBool inner, PetscInt offset, PetscInt end, PetscInt j[], PetscScalar a[])
+{
+  for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) {
+    if ((PetscBool)(PartOf(rows, rows->j[p]) == PartOf(rows, row)) != inner) continue;
+    j[end]   = PartColumn(part, rows->j[p]) - offset;
+    a[end++] = rows->a[p];
+  }
+  return end;
+}
+
+static PetscErrorCode PartCreate(const Rows *rows, PetscInt number, Part *part)
+{
+  const PetscInt nz = rows->i[rows->n], begin = PartBegin(rows, number), end = PartBegin(rows, number + 1), n = end - begin;
+  PetscBool      more = PETSC_TRUE;
+
+  PetscFunctionBeginUser;
+  part->begin = begin;
+  part->end   = end;
+  part->count = rows->n - n;
+  PetscCall(PetscMalloc4(n + 1, &part->i, nz, &part->j, n + 1, &part->outeri, nz, &part->outerj));
+  PetscCall(PetscMalloc4(part->count + 1, &part->ghosti, part->count, &part->split, nz, &part->ghostj, rows->n, &part->distance));
+  PetscCall(PetscMalloc3(nz, &part->a, nz, &part->outera, nz, &part->ghosta));
+  part->i[0] = part->outeri[0] = part->ghosti[0] = 0;
+  for (PetscInt r = 0; r < n; r++) {
+    part->i[r + 1]      = Append(rows, part, begin + r, PETSC_TRUE, 0, part->i[r], part->j, part->a);
+    part->outeri[r + 1] = Append(rows, part, begin + r, PETSC_FALSE, n, part->outeri[r], part->outerj, part->outera);
+  }
+  for (PetscInt g = 0; g < part->count; g++) {
+    const PetscInt row = GlobalColumn(part, n + g);
+
+    part->split[g]      = Append(rows, part, row, PETSC_TRUE, 0, part->ghosti[g], part->ghostj, part->ghosta);
+    part->ghosti[g + 1] = Append(rows, part, row, PETSC_FALSE, 0, part->split[g], part->ghostj, part->ghosta);
+  }
+  part->given = (IDRSStreamGhostRows){.count = part->count, .outeri = part->outeri, .outerj = part->outerj, .outera = part->outera, .i = part->ghosti, .split = part->split, .j = part->ghostj, .a = part->ghosta};
+  for (PetscInt row = 0; row < rows->n; row++) part->distance[row] = row >= begin && row < end ? 0 : PETSC_MAX_INT;
+  for (PetscInt d = 0; more; d++) {
+    more = PETSC_FALSE;
+    for (PetscInt row = 0; row < rows->n; row++) {
+      for (PetscInt p = rows->i[row]; part->distance[row] == d && p < rows->i[row + 1]; p++) {
+        if (part->distance[rows->j[p]] != PETSC_MAX_INT) continue;
+        part->distance[rows->j[p]] = d + 1;
+        more                       = PETSC_TRUE;
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PartDestroy(Part *part)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree4(part->i, part->j, part->outeri, part->outerj));
+  PetscCall(PetscFree4(part->ghosti, part->split, part->ghostj, part->distance));
+  PetscCall(PetscFree3(part->a, part->outera, part->ghosta));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The row of the matrix that this column of a pattern with ghosts is */
+static PetscInt RowOf(const Part *part, IDRSStreamGhosts ghosts, PetscInt column)
+{
+  const PetscInt n = part->end - part->begin;
+
+  return GlobalColumn(part, column < n ? column : n + ghosts->given[column - n]);
+}
+
+/* Entries of a row of the matrix, of its diagonal block or not, against packed ones, with the values behind */
+static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhosts ghosts, PetscInt row, PetscBool inner, PetscInt count, const uint32_t columns[], const PetscScalar values[])
+{
+  PetscInt wrong = 0, end = 0;
+
+  for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) {
+    if ((PetscBool)(PartOf(rows, rows->j[p]) == PartOf(rows, row)) != inner) continue;
+    if (end >= count || RowOf(part, ghosts, (PetscInt)columns[end]) != rows->j[p] || values[end] != rows->a[p]) wrong++;
+    end++;
+  }
+  return wrong + (end != count ? 1 : 0);
+}
+
+/* The ghosts are those within the depth; they have the rows that they are to have, and so have the own rows outside of the diagonal block */
+static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStreamPattern pattern, PetscInt depth)
+{
+  const IDRSStreamGhosts ghosts = pattern->ghosts;
+  PetscInt               wrong = 0, count = 0, before = -1;
+
+  PetscFunctionBeginUser;
+  for (PetscInt row = 0; row < rows->n; row++) count += part->distance[row] > 0 && part->distance[row] <= depth ? 1 : 0;
+  PetscCall(ComplainIf(ghosts->count != count, "%s: %" PetscInt_FMT " ghosts instead of %" PetscInt_FMT, rows->name, ghosts->count, count));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    const IDRSStreamGhostChunk *mine = &ghosts->chunks[c];
+    const PetscInt              all = IDRSStreamGhostsWithin(ghosts, c, depth), first = mine->inner.row - pattern->n;
+    const uint32_t             *inner = (const uint32_t *)(ghosts->memory + mine->inner.packed), *outer = (const uint32_t *)(ghosts->memory + mine->outer.place), *own = (const uint32_t *)(ghosts->memory + mine->own.place);
+    const PetscScalar          *innervalues = (const PetscScalar *)(ghosts->memory + mine->inner.packed + IDRSStreamValuesPlace(&mine->inner));
+    const PetscScalar          *outervalues = (const PetscScalar *)(ghosts->memory + mine->outer.place + IDRSStreamOutsideHead(&mine->outer)), *ownvalues = (const PetscScalar *)(ghosts->memory + mine->own.place + IDRSStreamOutsideHead(&mine->own));
+
+    if (first != ghosts->first[c * depth] || mine->inner.rows != IDRSStreamGhostsWithin(ghosts, c, depth - 1)) wrong++;
+    for (PetscInt r = 0; r < all; r++) {
+      const PetscInt row = RowOf(part, ghosts, pattern->n + first + r), distance = part->distance[row];
+
+      if (ghosts->distance[first + r] != distance || (r && distance < before)) wrong++;
+      before = distance;
+      if (IDRSStreamGhostsWithin(ghosts, c, distance) <= r || (distance > 1 && IDRSStreamGhostsWithin(ghosts, c, distance - 1) > r)) wrong++;
+      if (distance == depth) continue;
+      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, (PetscInt)(inner[r + 1] - inner[r]), inner + mine->inner.rows + 1 + inner[r], innervalues + inner[r]);
+      if (mine->outer.rows) wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(outer[r + 1] - outer[r]), outer + mine->outer.rows + 1 + outer[r], outervalues + outer[r]);
+      else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
+    }
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
+      const PetscInt row = part->begin + pattern->chunks[c].row + r;
+
+      if (mine->own.rows) wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(own[r + 1] - own[r]), own + mine->own.rows + 1 + own[r], ownvalues + own[r]);
+      else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
+    }
+  }
+  PetscCall(ComplainIf(wrong, "%s, depth %" PetscInt_FMT ": %" PetscInt_FMT " things of ghosts are wrong", rows->name, depth, wrong));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every level of a row, own or of a ghost, finds the level below of all its columns, where it is kept */
+static PetscErrorCode CheckGhostSchedule(const Rows *rows, const Part *part, IDRSStreamPattern pattern, PetscInt levels)
+{
+  const IDRSStreamGhosts ghosts = pattern->ghosts;
+  IDRSStreamSchedule     schedule;
+  PetscInt              *done, wrong = 0; /* done: the levels of each row of the matrix that are there */
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSStreamScheduleCreate(pattern, levels, 0, &schedule));
+  PetscCall(PetscCalloc1(rows->n, &done));
+  for (PetscInt s = 0; s < schedule->nsteps; s++) {
+    const IDRSStreamStep  *step  = &schedule->steps[s];
+    const IDRSStreamChunk *chunk = &pattern->chunks[step->chunk];
+
+    for (PetscInt kind = 0; step->level && kind < 2; kind++) {
+      const PetscInt first = ghosts->first[step->chunk * ghosts->depth], count = kind ? IDRSStreamGhostsWithin(ghosts, step->chunk, levels - step->level) : chunk->rows;
+
+      for (PetscInt r = 0; r < count; r++) {
+        const PetscInt row = RowOf(part, ghosts, kind ? pattern->n + first + r : chunk->row + r);
+
+        for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) {
+          const PetscInt column = rows->j[p], own = column - part->begin;
+
+          if (done[column] < step->level - 1) wrong++;
+          if (step->level > 1 && !part->distance[column] && (own < step->live || own - step->live >= schedule->rows)) wrong++;
+        }
+        if (done[row] != step->level - 1) wrong++;
+        done[row] = step->level;
+      }
+    }
+  }
+  for (PetscInt row = part->begin; row < part->end; row++) wrong += done[row] != levels ? 1 : 0;
+  PetscCall(ComplainIf(wrong, "%s, %" PetscInt_FMT " levels with ghosts: %" PetscInt_FMT " things are not there when they are read", rows->name, levels, wrong));
+  PetscCall(PetscFree(done));
+  PetscCall(IDRSStreamScheduleDestroy(&schedule));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The ghosts of a vector of the matrix */
+static PetscErrorCode Gather(const Part *part, IDRSStreamGhosts ghosts, const PetscScalar all[], PetscScalar values[])
+{
+  const PetscInt n = part->end - part->begin;
+
+  PetscFunctionBeginUser;
+  for (PetscInt g = 0; g < ghosts->count; g++) values[g] = all[RowOf(part, ghosts, n + g)];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All levels, their sum, and the product with it, in passes of so many levels, by all parts one after another; before a pass each part takes what it needs of the others */
+static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const Whole *whole, PetscInt levels, PetscScalar *v[], PetscScalar y[], PetscScalar z[])
+{
+  PetscScalar *ghosts[PARTS][4];
+
+  PetscFunctionBeginUser;
+  for (PetscInt p = 0; p < PARTS; p++) {
+    for (PetscInt k = 0; k < 4; k++) PetscCall(PetscMalloc1(parts[p].count, &ghosts[p][k]));
+  }
+  for (PetscInt begin = 0; begin <= LEVELS; begin += levels) {
+    const PetscInt count = PetscMin(levels, LEVELS + 1 - begin);
+
+    for (PetscInt p = 0; p < PARTS; p++) {
+      const IDRSStreamGhosts order = streams[p]->pattern->ghosts;
+
+      PetscCall(Gather(&parts[p], order, begin ? v[begin] : whole->v[0], ghosts[p][0]));
+      PetscCall(Gather(&parts[p], order, begin > 1 ? v[begin - 1] : whole->v[0], ghosts[p][1]));
+      PetscCall(Gather(&parts[p], order, whole->inverse, ghosts[p][2]));
+      PetscCall(Gather(&parts[p], order, y, ghosts[p][3]));
+    }
+    for (PetscInt p = 0; p < PARTS; p++) {
+      const PetscInt     first    = parts[p].begin;
+      IDRSStreamSequence sequence = {.gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse + first, .y = y + first, .begin = begin, .levels = count, .ghosts = PETSC_TRUE};
+
+      sequence.product      = (PetscBool)(begin + count > LEVELS);
+      sequence.x            = (begin ? v[begin] : whole->v[0]) + first;
+      sequence.before       = (begin > 1 ? v[begin - 1] : whole->v[0]) + first;
+      sequence.ghostx       = ghosts[p][0];
+      sequence.ghostbefore  = ghosts[p][1];
+      sequence.ghostinverse = ghosts[p][2];
+      sequence.ghosty       = ghosts[p][3];
+      for (PetscInt l = 0; l < count; l++) {
+        if (begin + l == LEVELS) sequence.v[l] = z + first;
+        else if (l >= count - 2 || begin + l == LEVELS - 1) sequence.v[l] = v[begin + l + 1] + first;
+      }
+      PetscCall(IDRSStreamPass(streams[p], &sequence));
+      PetscCall(DeviceSettle((Device *)streams[p]->device));
+    }
+  }
+  for (PetscInt p = 0; p < PARTS; p++) {
+    for (PetscInt k = 0; k < 4; k++) PetscCall(PetscFree(ghosts[p][k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Three processes, one of which is empty: ghosts against a plain search, and passes that give the same bits with any depth, chunks and memory */
+static PetscErrorCode TestParts(const Rows *rows)
+{
+  const PetscInt depths[] = {1, 2, 3, LEVELS + 1};
+  const size_t   bytes[]  = {3000, 40000};
+  Part           parts[PARTS];
+  Whole          whole;
+  PetscScalar   *v[LEVELS + 1], *y, *z, *result[2], *exact;
+  PetscBool      first = PETSC_TRUE, same[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(WholeCreate(rows, &whole));
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(rows->n, &v[j]));
+  PetscCall(PetscMalloc5(rows->n, &y, rows->n, &z, rows->n, &result[0], rows->n, &result[1], rows->n, &exact));
+  for (PetscInt i = 0; i < rows->n; i++) {
+    exact[i] = y[i] = 0.0;
+    for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) exact[i] += rows->a[p] * whole.y[rows->j[p]];
+  }
+  for (PetscInt p = 0; p < PARTS; p++) PetscCall(PartCreate(rows, p, &parts[p]));
+  for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(depths); id++) {
+    for (size_t ib = 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
+      IDRSStream streams[PARTS];
+      Device     devices[PARTS];
+      PetscInt   wrong;
+
+      for (PetscInt p = 0; p < PARTS; p++) {
+        IDRSStreamPattern pattern;
+        IDRSStreamLayout  layout;
+        PetscInt          levels;
+        size_t            memory;
+
+        PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j, bytes[ib], 1, PETSC_FALSE, &pattern));
+        PetscCall(DeviceCreate(RANDOM, 1000, &devices[p]));
+        PetscCall(IDRSStreamCreate(pattern, parts[p].a, 1, &deviceops, &devices[p], &streams[p]));
+        PetscCall(IDRSStreamGhostsCreate(pattern, depths[id], &parts[p].given));
+        PetscCall(CheckGhosts(rows, &parts[p], pattern, depths[id]));
+        PetscCall(CheckGhostSchedule(rows, &parts[p], pattern, depths[id]));
+        PetscCall(CheckGhostSchedule(rows, &parts[p], pattern, (depths[id] + 1) / 2));
+        for (layout.levels = 0, memory = 20000; layout.levels < depths[id]; memory += memory / 5) PetscCall(IDRSStreamFit(pattern, memory, depths[id], &layout)); /* for all levels, and hardly more */
+        PetscCall(IDRSStreamSetLimit(streams[p], memory));
+        PetscCall(ComplainIf(pattern->ghosts != NULL, "%s: ghosts are there with other memory", rows->name));
+        PetscCall(IDRSStreamSetGhosts(streams[p], depths[id], &parts[p].given));
+        PetscCall(IDRSStreamReserve(streams[p], depths[id], &levels));
+        PetscCall(ComplainIf(levels < depths[id], "%s: %" PetscInt_FMT " levels instead of %" PetscInt_FMT, rows->name, levels, depths[id]));
+      }
+      for (PetscInt again = 0; again < 2; again++) {
+        PetscCall(RunParts(parts, streams, &whole, depths[id], v, y, z));
+        wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, y, whole.y) + Differences(rows->n, z, exact);
+        PetscCall(ComplainIf(wrong, "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: %" PetscInt_FMT " numbers are wrong", rows->name, depths[id], (double)bytes[ib], wrong));
+        if (first) {
+          PetscCall(PetscArraycpy(result[0], y, rows->n));
+          PetscCall(PetscArraycpy(result[1], z, rows->n));
+        }
+        first = PETSC_FALSE;
+        PetscCall(PetscArraycmp(result[0], y, rows->n, &same[0]));
+        PetscCall(PetscArraycmp(result[1], z, rows->n, &same[1]));
+        PetscCall(ComplainIf(!same[0] || !same[1], "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: other bits", rows->name, depths[id], (double)bytes[ib]));
+      }
+      for (PetscInt p = 0; p < PARTS; p++) {
+        PetscCall(IDRSStreamDestroy(&streams[p]));
+        PetscCall(ComplainIf(devices[p].wrong, "%s, part %" PetscInt_FMT ": %" PetscInt_FMT " calls of the device are wrong", rows->name, p, devices[p].wrong));
+        PetscCall(DeviceDestroy(&devices[p]));
+      }
+    }
+  }
+  for (PetscInt p = 0; p < PARTS; p++) PetscCall(PartDestroy(&parts[p]));
+  PetscCall(PetscFree5(y, z, result[0], result[1], exact));
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(v[j]));
+  PetscCall(WholeDestroy(&whole));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A rectangular matrix, of which there are products only; an infinite entry of x stays in the rows that have its column */
 static PetscErrorCode TestProduct(void)
 {
@@ -451,7 +857,7 @@ static PetscErrorCode TestProduct(void)
   PetscInt          levels;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, &pattern));
+  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, PETSC_FALSE, &pattern));
   PetscCall(DeviceCreate(RANDOM, 10000, &device));
   PetscCall(IDRSStreamCreate(pattern, a, 0, &deviceops, &device, &stream));
   PetscCall(IDRSStreamReserve(stream, 1, &levels));
@@ -485,7 +891,7 @@ static PetscErrorCode TestErrors(void)
     PetscErrorCode    ierr;
     char              least[32];
 
-    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
+    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, PETSC_FALSE, &pattern));
     PetscCall(DeviceCreate(failure % 2 ? COPIES_FIRST : COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
     if (failure < 0) {
       PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));
@@ -540,11 +946,14 @@ int main(int argc, char **argv)
     if (kind < KINDS) PetscCall(RowsGenerate((Kind)kind, &rows));
     else PetscCall(RowsRead(directory, names[kind - KINDS], &rows));
     PetscCall(TestPlan(&rows));
+    PetscCall(TestOrder(&rows));
     PetscCall(TestPasses(&rows));
+    PetscCall(TestParts(&rows));
     PetscCall(Verdict(rows.name));
     PetscCall(RowsFree(&rows));
   }
   PetscCall(TestWidths());
+  PetscCall(TestWindow());
   PetscCall(TestProduct());
   PetscCall(TestErrors());
   PetscCall(PetscFinalize());

@@ -240,7 +240,7 @@ static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cos
     if (early && k > 0) PetscCall(Collect(way, team, fate));
   }
   while (early && team->group.count && IDRSQueueInFlight(team->group.work[0])) PetscCall(Collect(way, team, fate));
-  for (PetscInt i = 0; i < team->group.count; i++) PetscCall(IDRSQueueEnd(team->group.work[i]));
+  PetscCall(IDRSQueueEnd(&team->group));
   cost->reductions += Reductions(problem);
   cost->allreduces += Allreduces();
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -466,7 +466,7 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
   long double    error;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNorm(side->work, &norm));
+  PetscCall(IDRSNorm(IDRSAlone(side->work), &norm));
   reductions += side->work->reductions;
   PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions of the norm", 0, reductions, expected));
   error = fabsl((long double)norm * norm - WideAbs(problem->sums[rr]));
@@ -680,7 +680,7 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
       if (step->unreported) PetscCall(ExpectCall(check, (PetscBool)(norm == rnorm), problem, side, call, "norm, test", test, (double)norm, (double)rnorm));
       if (test < 2) { /* it goes on, unless the recurrence cannot, as with no rows at all */
         PetscCall(ExpectCall(check, (PetscBool)(stopped == stops), problem, side, call, "stopped, test", test, stopped, stops));
-        PetscCall(IDRSQueueEnd(work));
+        PetscCall(IDRSQueueEnd(IDRSAlone(work)));
         for (PetscInt i = 0; !stops && i < storage; i++) {
           size  = PetscMax(size, PetscAbsScalar(expected[i]));
           error = PetscMax(error, PetscAbsScalar(expected[i] - work->storage[i]));

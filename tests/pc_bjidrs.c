@@ -451,6 +451,67 @@ static PetscErrorCode TestBad(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Bad blocks of both kinds all over many good ones */
+static PetscErrorCode TestManyBad(void)
+{
+  const PetscInt            sizes[] = {40, 7, 100, 1, 33};
+  const KSPConvergedReason *reasons;
+  const PetscScalar        *xarray, *yarray;
+  Blocks                    blocks;
+  Mat                       A;
+  Vec                       b, x, y;
+  PC                        pc;
+  PetscInt                  rstart, zeros = 0, *rows;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlocksCreate(400, sizes, 5, &blocks));
+  PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  PetscCall(BatchPCCreate(A, 4, 0, PCJACOBI, rtol, 1000, &pc));
+  if (blocks.n) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, blocks.sizes));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
+  PetscCall(PetscMalloc1(blocks.n, &rows));
+#define IsNaN(k)      ((blocks.first + (k)) % 7 == 3)
+#define IsSingular(k) ((blocks.first + (k)) % 11 == 5 && !IsNaN(k))
+  for (PetscInt k = 0; k < blocks.n; k++) {
+    const PetscInt row = rstart + (blocks.starts[k] + blocks.starts[k + 1]) / 2;
+
+    if (IsNaN(k)) PetscCall(MatSetValue(A, row, row, NAN, INSERT_VALUES));
+    else if (IsSingular(k)) rows[zeros++] = row;
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatZeroRows(A, zeros, rows, 0.0, NULL, NULL));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(PCBJIDRSGetResults(pc, NULL, &reasons, NULL, NULL));
+  PetscCall(VecGetArrayRead(x, &xarray));
+  PetscCall(VecGetArrayRead(y, &yarray));
+  for (PetscInt k = 0; k < blocks.n; k++) {
+    PetscBool same;
+
+    PetscCall(PetscArraycmp(xarray + blocks.starts[k], yarray + blocks.starts[k], blocks.sizes[k], &same));
+    if (IsNaN(k)) PetscCall(ComplainIf(reasons[k] != KSP_DIVERGED_NANORINF, "NaN block %" PetscInt_FMT ": %s", k, KSPConvergedReasons[reasons[k]]));
+    else if (IsSingular(k)) PetscCall(ComplainIf(reasons[k] >= 0, "singular block %" PetscInt_FMT ": %s", k, KSPConvergedReasons[reasons[k]]));
+    else PetscCall(ComplainIf(reasons[k] <= 0 || !same, "good block %" PetscInt_FMT " beside bad ones: %s%s", k, KSPConvergedReasons[reasons[k]], same ? "" : ", another x"));
+  }
+#undef IsNaN
+#undef IsSingular
+  PetscCall(VecRestoreArrayRead(y, &yarray));
+  PetscCall(VecRestoreArrayRead(x, &xarray));
+  PetscCall(PetscFree(rows));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(BlocksDestroy(&blocks));
+  PetscCall(Verdict("many bad blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The same block is solved to the same bits wherever it stands */
 static PetscErrorCode TestPlace(void)
 {
@@ -732,6 +793,14 @@ static PetscErrorCode TestChanges(void)
   PetscCall(CheckBlocks("another matrix", pc, B, &other, rtol, -1, c, y));
   PetscCall(MatGetOwnershipRange(B, &rstart, NULL));
   PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  for (PetscInt k = 0; k < other.n; k++) PetscCall(MatSetValue(B, rstart + other.starts[k] + 2, rstart + other.starts[k] + 9, -0.4, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCApply(pc, c, y));
+  PetscCall(CheckBlocks("longer rows with a preconditioner that is reused", pc, B, &other, rtol, -1, c, y));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
   if (other.n >= 2) PetscCall(MatSetValue(B, rstart, rstart + 30, 0.01, INSERT_VALUES)); /* ties the first two blocks together */
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
@@ -1002,6 +1071,7 @@ int main(int argc, char **argv)
   PetscCall(TestBackEnds());
   PetscCall(TestSources());
   PetscCall(TestBad());
+  PetscCall(TestManyBad());
   PetscCall(TestPlace());
   PetscCall(TestColumns());
   PetscCall(TestPreconditioner());

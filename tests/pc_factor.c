@@ -127,7 +127,8 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
 
 static PetscErrorCode TestSolvers(void)
 {
-  const char *const types[] = {KSPGMRES, KSPIDRS, KSPBCGS};
+  const char *const types[]   = {KSPGMRES, KSPIDRS, KSPBCGS};
+  const char *const changes[] = {"first values", "other values", "another pattern", "another matrix", "a third matrix"};
   PetscMPIInt       size;
 
   PetscFunctionBeginUser;
@@ -142,7 +143,7 @@ static PetscErrorCode TestSolvers(void)
       PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
       PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSCIDRS, &ours));
       PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSC, &theirs));
-      for (PetscInt change = 0; change < 3; change++) {
+      for (PetscInt change = 0; change < 5; change++) {
         if (change == 1) PetscCall(MatScale(A, 2.0));
         if (change == 2) {
           PetscInt begin, end;
@@ -153,7 +154,13 @@ static PetscErrorCode TestSolvers(void)
           PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
           PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
         }
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], change == 0 ? "first values" : (change == 1 ? "other values" : "another pattern")));
+        if (change >= 3) { /* of the first pattern, and once more of it */
+          PetscCall(MatDestroy(&A));
+          PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 14, 0.3, 0.1 * (PetscReal)change, &A));
+          PetscCall(KSPSetOperators(ours, A, A));
+          PetscCall(KSPSetOperators(theirs, A, A));
+        }
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], changes[change]));
         PetscCall(CompareSolves(what, ours, theirs, b));
         if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
       }

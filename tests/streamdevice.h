@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 
 /* Number i of sequence j, within (-1,1) */
@@ -102,6 +103,7 @@ static PetscScalar *Place(IDRSStreamLevel level, PetscInt row)
 {
   const PetscInt place = row - level.begin;
 
+  if (row >= level.n && level.ghosts) return level.ghosts + (row - level.n);
   return level.array + (place >= level.rows ? place - level.rows : place);
 }
 
@@ -111,20 +113,23 @@ static void TaskRun(const IDRSStreamTask *task)
   const uint32_t        *offsets = (const uint32_t *)task->memory;
   const PetscScalar     *values  = (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk));
 
-  for (PetscInt r = 0; r < chunk->rows; r++) {
-    const PetscInt row = chunk->row + r;
+  for (PetscInt r = 0; r < task->rows; r++) {
+    const PetscInt row = chunk->row + r, own = task->ghosts ? row - task->last.n : row;
     PetscScalar    sum = 0.0;
 
     for (uint32_t p = offsets[r]; p < offsets[r + 1]; p++) sum += values[p] * *Place(task->last, PackedColumn(chunk, task->memory, row, p));
+    for (uint32_t p = task->outside.offsets ? task->outside.offsets[r] : 0; task->outside.offsets && p < task->outside.offsets[r + 1]; p++) sum += task->outside.values[p] * *Place(task->last, (PetscInt)task->outside.columns[p]);
     if (!task->product) {
       const PetscScalar last = *Place(task->last, row);
 
-      if (task->inverse) sum *= task->inverse[row];
+      if (task->inverse) sum *= task->inverse[own];
       sum = task->gamma * (sum - task->theta * last);
       if (task->before.array) sum -= task->mu * *Place(task->before, row);
-      if (task->y) task->y[row] = (task->begins ? task->first * last : task->y[row]) + task->c * sum;
+      if (task->y && task->begins) task->y[own] = 0.0;
+      if (task->y && task->first != 0.0) task->y[own] += task->first * last;
+      if (task->y && task->c != 0.0) task->y[own] += task->c * sum;
     }
-    if (task->next.array) *Place(task->next, row) = sum;
+    if (task->ghosts || task->next.array) *Place(task->next, row) = sum;
   }
 }
 
@@ -158,10 +163,16 @@ static PetscErrorCode DeviceRun(Device *device, PetscBool both)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceAvailable(void *ctx, size_t *bytes)
+/* All processes share it */
+static PetscErrorCode DeviceAvailable(void *ctx, MPI_Comm comm, size_t *bytes)
 {
+  PetscInt64  available = (PetscInt64)((Device *)ctx)->available;
+  PetscMPIInt size;
+
   PetscFunctionBeginUser;
-  *bytes = ((Device *)ctx)->available;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  IDRSCallAllreduce(MPI_IN_PLACE, &available, 1, MPIU_INT64, MPI_MIN, comm);
+  *bytes = (size_t)available / (size_t)size;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,6 +272,13 @@ static PetscErrorCode DeviceCompute(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode DeviceMove(void *ctx, void *to, const void *from, size_t bytes)
+{
+  PetscFunctionBeginUser;
+  PetscCall(DeviceAdd((Device *)ctx, 1, &(DeviceEntry){.operation = DEVICE_COPY, .to = to, .from = from, .bytes = bytes}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
 {
   Device *device = (Device *)ctx;
@@ -272,10 +290,24 @@ static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceFinish(void *ctx)
+/* Events begin anew; nothing is in the queues then */
+static PetscErrorCode DeviceSettle(Device *device)
 {
   PetscFunctionBeginUser;
-  PetscCall(DeviceRun((Device *)ctx, ((Device *)ctx)->waits));
+  PetscCall(DeviceRun(device, PETSC_TRUE));
+  device->events = 0;
+  PetscCall(PetscMemzero(device->released, sizeof(device->released)));
+  PetscCall(PetscMemzero(device->recorded, 3 * MOST_ENTRIES * sizeof(PetscBool)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceFinish(void *ctx)
+{
+  Device *device = (Device *)ctx;
+
+  PetscFunctionBeginUser;
+  if (device->waits && device->events > MOST_ENTRIES / 2) PetscCall(DeviceSettle(device));
+  else PetscCall(DeviceRun(device, device->waits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -292,7 +324,8 @@ static PetscErrorCode DeviceEnd(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSStreamDeviceOps deviceops = {"emulated", PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree, DevicePin, DeviceUnpin, DeviceReuse, DeviceCopy, DeviceArrived, DeviceCompute, DeviceRelease, DeviceFinish, DeviceEnd};
+static const IDRSStreamDeviceOps deviceops = {"emulated", PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree,    DevicePin,    DeviceUnpin, DeviceReuse,
+                                              DeviceCopy, DeviceArrived,      DeviceCompute,   DeviceMove,   DeviceRelease, DeviceFinish, DeviceEnd};
 
 static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *device)
 {
@@ -309,16 +342,5 @@ static PetscErrorCode DeviceDestroy(Device *device)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscFree3(device->queues[0], device->queues[1], device->recorded));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Events begin anew; nothing is in the queues then */
-static PetscErrorCode DeviceSettle(Device *device)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceRun(device, PETSC_TRUE));
-  device->events = 0;
-  PetscCall(PetscMemzero(device->released, sizeof(device->released)));
-  PetscCall(PetscMemzero(device->recorded, 3 * MOST_ENTRIES * sizeof(PetscBool)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

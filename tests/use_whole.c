@@ -1,5 +1,6 @@
 static char help[] = "What runs the iterations of KSPIDRS: many of them in one kernel of a GPU, beside step by step. Without a GPU, or on several processes, the choice is\n\
-step by step, and the same must come of it.\n\n";
+step by step, and the same must come of it.\n\
+  -solves n - that many solves in a row, and nothing else: for a GPU that other processes use at the same time\n\n";
 
 #include "systems.h"
 
@@ -295,12 +296,62 @@ static PetscErrorCode TestRefused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them, on stderr */
+static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
+{
+  const PetscInt edges[] = {9, 31, 32, 100}, sizes[] = {1, 4, 8, 2};
+  Mat            A[PETSC_STATIC_ARRAY_LENGTH(edges)];
+  Vec            b[PETSC_STATIC_ARRAY_LENGTH(edges)], first[PETSC_STATIC_ARRAY_LENGTH(edges)], x;
+  KSP            ksp[PETSC_STATIC_ARRAY_LENGTH(edges)];
+  PetscInt       its[PETSC_STATIC_ARRAY_LENGTH(edges)];
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, edges[i], 0.4, LAYOUT_EVEN, &A[i], &b[i]));
+    PetscCall(VecDuplicate(b[i], &first[i]));
+    PetscCall(SolverCreateRun(A[i], sizes[i], i % 2 ? PCJACOBI : PCNONE, KSP_IDRS_RUN_AUTO, &ksp[i]));
+    PetscCall(KSPSolve(ksp[i], b[i], first[i]));
+    PetscCall(CheckSolved("the first of many solves", ksp[i], A[i], b[i], first[i]));
+    PetscCall(KSPGetIterationNumber(ksp[i], &its[i]));
+  }
+  for (PetscInt solve = 0; solve < solves; solve++) {
+    const size_t i = (size_t)solve % PETSC_STATIC_ARRAY_LENGTH(edges);
+    PetscBool    equal;
+    PetscInt     now;
+
+    PetscCall(VecDuplicate(b[i], &x));
+    PetscCall(KSPSolve(ksp[i], b[i], x));
+    PetscCall(KSPGetIterationNumber(ksp[i], &now));
+    PetscCall(VecEqual(x, first[i], &equal));
+    PetscCall(ComplainIf(now != its[i] || !equal, "solve %" PetscInt_FMT " of %" PetscInt_FMT ": %" PetscInt_FMT " iterations, at first %" PetscInt_FMT "%s", solve, solves, now, its[i], equal ? "" : ", and another solution"));
+    PetscCall(VecDestroy(&x));
+    if (tell && solve % 1000 == 999) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" PetscInt_FMT " solves\n", solve + 1));
+  }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
+    PetscCall(KSPDestroy(&ksp[i]));
+    PetscCall(VecDestroy(&first[i]));
+    PetscCall(VecDestroy(&b[i]));
+    PetscCall(MatDestroy(&A[i]));
+  }
+  PetscCall(Verdict("many solves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
+  PetscInt  solves = 40;
+  PetscBool alone;
+
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
   PetscCall(ImplementationFromOptions());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-solves", &solves, &alone));
+  PetscCall(TestMany(solves, alone));
+  if (alone) {
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(TestHistories(30, 0));
   PetscCall(TestHistories(190, 0)); /* several rows a thread */
   PetscCall(TestHistories(30, 1));

@@ -23,6 +23,8 @@
    Where B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start, where d, the diagonal, is
    read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r; advance reads d instead of p.
 
+   Besides, where a solve begins and ends and where r is computed afresh, IDRSAddIterate() and IDRSResidual() compute  x += z + U(:,0:columns) beta  and  y = b - t,  z = 0,  and IDRSNorms() norms.
+
    A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with step.wantu. Update
    and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two: what they hold already is not
    read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
@@ -141,11 +143,11 @@ typedef struct {
   PetscInt    depth;                                                    /* projections in flight that the host does not wait for */
   PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]); /* sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic. Collective, at the begin of every solve */
   PetscErrorCode (*halo)(IDRSWork, PetscBool *);                        /* whether entries of u, for the product of one work, go from device to device in the same way; collective, after runs */
-  PetscErrorCode (*begin)(IDRSWork);                                    /* the scalars go to where the algebra is done */
+  PetscErrorCode (*begin)(const IDRSGroup *);                           /* the scalars go to where the algebra is done */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);    /* the projections, and what follows from them */
   PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);                        /* adds up their sums over all processes; NULL where the launch has done so */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
-  PetscErrorCode (*end)(IDRSWork);                                                      /* the scalars come to the host, after everything that has been launched */
+  PetscErrorCode (*end)(const IDRSGroup *);                                             /* the scalars come to the host, after everything that has been launched */
   /* many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such thing */
   PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, const char *[]);
   PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *completed, const PetscReal *norms[]);
@@ -230,10 +232,12 @@ PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 PETSC_EXTERN PetscErrorCode IDRSCombine(const IDRSGroup *, const IDRSStep[]);
 PETSC_EXTERN PetscErrorCode IDRSUpdate(const IDRSGroup *, const IDRSStep[]);
 PETSC_EXTERN PetscErrorCode IDRSAdvance(const IDRSGroup *, const IDRSStep[]);
-PETSC_EXTERN PetscErrorCode IDRSAddIterate(IDRSWork, PetscInt, Vec);
+PETSC_EXTERN PetscErrorCode IDRSAddIterate(const IDRSGroup *, const PetscInt[], Vec[]);
+PETSC_EXTERN PetscErrorCode IDRSResidual(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
+PETSC_EXTERN PetscErrorCode IDRSNorms(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_EXTERN PetscErrorCode IDRSDeferDots(IDRSWork, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSGetDots(IDRSWork, const PetscScalar *[]);
-PETSC_EXTERN PetscErrorCode IDRSNorm(IDRSWork, PetscReal *);
+PETSC_EXTERN PetscErrorCode IDRSNorm(const IDRSGroup *, PetscReal[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
@@ -243,7 +247,7 @@ PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, const IDRSBlockDots *, Pe
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
-PETSC_EXTERN PetscErrorCode IDRSQueueEnd(IDRSWork);
+PETSC_EXTERN PetscErrorCode IDRSQueueEnd(const IDRSGroup *);
 PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, const char *[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, PetscInt *, const PetscReal *[], IDRSOutcome *);
 PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
@@ -254,7 +258,7 @@ PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode    IDRSVecOnArray(Vec, Vec, Vec *);
-PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt);
+PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt, PetscBool);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);

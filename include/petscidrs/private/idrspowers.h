@@ -4,13 +4,15 @@
      v_0 = x,   v_j = gamma_j (D^{-1}A - theta_j) v_{j-1} - mu_j v_{j-2},   j = 1 ... k,   mu_1 v_{-1} = 0
 
    powers   v_1 ... v_k
-   sum      y = c_0 v_0 + ... + c_k v_k, and v_k if it is asked for
+   sum      y = c_0 v_0 + ... + c_k v_k, or with b that is in y already y = b + ...; v_k and z = A y, where they are asked for
+
+   Terms of a sum with c_j = 0 are not added.
 
    Back ends, in src/mat/powers:
 
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
-     stream passes over a MATSEQAIJSTREAM, each of many steps; its sum may be without y
+     stream passes over a MATAIJSTREAM, each of many steps, of which the product with y is the last; its sum may be without y
 
    The first two go step by step: powersstep.c.
 */
@@ -20,16 +22,23 @@
 
 typedef struct _n_IDRSPowers IDRSPowers;
 
+/* What is asked of a sum: y, and v_k and z, which may be NULL. Where it adds, b is in y */
+typedef struct {
+  const PetscScalar *c;
+  PetscBool          adds;
+  Vec                y, vk, z;
+} IDRSPowersSum;
+
 typedef struct {
   const char *name;
   PetscErrorCode (*powers)(const IDRSPowers *, Vec, Vec[]);
-  PetscErrorCode (*sum)(const IDRSPowers *, Vec, const PetscScalar[], Vec, Vec);
+  PetscErrorCode (*sum)(const IDRSPowers *, Vec, const IDRSPowersSum *);
 
   /*
-     Of those that go step by step: v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If there is a y, c_j v_j is added to it; with the first step
-     y = c_0 v_0 + c_1 v_1
+     Of those that go step by step: v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If there is a sum, c_j v_j is added to y, with the first step
+     c_0 v_0, too
   */
-  PetscErrorCode (*step)(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const PetscScalar[], Vec y);
+  PetscErrorCode (*step)(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const IDRSPowersSum *);
 } IDRSPowersOps;
 
 /* D is NULL where it is the identity; the coefficients of step j are those with index j - 1 */
@@ -42,7 +51,8 @@ struct _n_IDRSPowers {
 };
 
 PETSC_INTERN PetscErrorCode IDRSPowersByStep(const IDRSPowers *, Vec, Vec[]);
-PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const PetscScalar[], Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *, Vec);
+PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const IDRSPowersSum *);
 
 PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
 

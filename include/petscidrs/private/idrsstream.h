@@ -2,6 +2,8 @@
    A matrix in the memory of the host that is streamed to a device: what its parts promise each other
 
      pattern    rows in chunks, the columns of each chunk packed, and which chunks it has columns in: streampattern.c
+     order      in which the chunks come, other than that of the matrix: streamorder.c
+     ghosts     on several processes, rows and entries outside the diagonal block that passes with many levels need: streamghosts.c
      schedule   the order of a pass: which chunk is sent, which level of which chunk is computed, in how much memory: streamschedule.c
      stream     memory of the device, and the passes: streampass.c
      device     copies, computations, and who waits for whom: streamcuda.cu on GPUs, an emulation in tests
@@ -14,6 +16,14 @@
      level 1  x x x x x x           chunks 3, 4, 5 are on the device
      level 2  x x x x x
      level 3  x x x x               chunk 3 may be overwritten by chunk 6
+
+   On several processes each one has the rows of its own, and columns of others, the ghosts. Before a pass of L levels it gets v_0 of all ghosts within distance L of its rows, and then computes the
+   levels of ghosts, too: level j of those within distance L - j, which is all that level L of its own rows needs. Rows of ghosts, and entries of its own rows in columns of ghosts, stay on the device.
+   Each ghost belongs to the chunk that it is near to, and is computed with it.
+
+   Chunks may be ordered, so that those with columns in each other are near to each other. Then rows are counted in this order, within a chunk as in the matrix: in packed columns, schedules and
+   rings. Vectors and values stay as they are: what is read by columns is copied to the order of the chunks on the device, chunk by chunk, and all else is found from the origin of the chunk.
+   The sum of a row has the order of the matrix.
 
    None of these files but streamcuda.cu knows CUDA.
 */
@@ -39,6 +49,7 @@
 */
 typedef struct {
   PetscInt row, rows;
+  PetscInt origin;         /* the first row in the matrix: row, unless chunks are ordered */
   size_t   entry, entries; /* the first one, and how many */
   PetscInt width;          /* 1, 2 or 4 */
   PetscInt differences;
@@ -48,19 +59,67 @@ typedef struct {
   PetscInt most;  /* this chunk and all before it have no columns in chunks behind this one */
 } IDRSStreamChunk;
 
+/*
+   Entries of rows in columns that are not in the diagonal block of the process that has the rows. In the memory of the ghosts they are
+
+     uint32_t offsets[rows + 1]    of the entries of each row, from 0
+     uint32_t columns[entries]     ghost g is column n + g
+
+   and then, aligned, come the values
+*/
+typedef struct {
+  PetscInt rows; /* 0: no entries */
+  size_t   entries, place;
+} IDRSStreamOutside;
+
+/* The ghosts of a chunk: row is n and the number of the first one; those that are near come first. All of them but those of the largest distance have rows */
+typedef struct {
+  IDRSStreamChunk   inner; /* entries of their rows in the diagonal blocks of their processes, with columns of 4 bytes */
+  IDRSStreamOutside outer;
+  IDRSStreamOutside own; /* of the rows of the chunk */
+} IDRSStreamGhostChunk;
+
+typedef struct _n_IDRSStreamGhosts *IDRSStreamGhosts;
+struct _n_IDRSStreamGhosts {
+  PetscInt              depth, count; /* the largest distance, ghosts */
+  PetscInt             *given;        /* which one of those that were given ghost g is */
+  PetscInt             *distance;     /* of ghost g */
+  PetscInt             *first;        /* first[c * depth + d]: the number of ghosts of chunks before c, and of those of chunk c within distance d */
+  IDRSStreamGhostChunk *chunks;       /* as many as the pattern has */
+  PetscInt             *least, *most; /* of the chunks of the pattern without ghosts */
+  char                 *memory;
+  size_t                bytes; /* of it */
+};
+
+/* What ghosts are made of: columns are those of the own rows, from 0 to n - 1, and n and the number of a ghost. A row is in columns i[row] to i[row + 1], of ghosts those before split[row] are in the diagonal block */
+typedef struct {
+  PetscInt           count;           /* ghosts */
+  const PetscInt    *outeri, *outerj; /* the own rows outside of the diagonal block */
+  const PetscScalar *outera;
+  const PetscInt    *i, *split, *j; /* rows of ghosts; those at the largest distance have none */
+  const PetscScalar *a;
+} IDRSStreamGhostRows;
+
 typedef struct _n_IDRSStreamPattern *IDRSStreamPattern;
 struct _n_IDRSStreamPattern {
   PetscInt         n, columns, nchunks;
+  PetscBool        ordered; /* n columns, and no ghosts */
   size_t           entries;
   IDRSStreamChunk *chunks;
   char            *packed;
   size_t           packedbytes;
   size_t           slotbytes; /* the largest chunk takes on the device */
   size_t           bytes;     /* all chunks take on the device */
+  IDRSStreamGhosts ghosts;    /* or NULL */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, IDRSStreamPattern *);
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, PetscBool, IDRSStreamPattern *);
+PETSC_INTERN PetscErrorCode IDRSStreamOrder(IDRSStreamPattern, const PetscInt[], const PetscInt[], PetscInt[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
+PETSC_INTERN PetscInt       IDRSStreamChunkOf(IDRSStreamPattern, PetscInt);
+
+PETSC_EXTERN PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern, PetscInt, const IDRSStreamGhostRows *);
+PETSC_EXTERN PetscErrorCode IDRSStreamGhostsDestroy(IDRSStreamPattern);
 
 /* What a chunk takes on the device, and where its values begin there */
 static inline size_t IDRSStreamAlign(size_t bytes)
@@ -76,6 +135,23 @@ static inline size_t IDRSStreamValuesPlace(const IDRSStreamChunk *chunk)
 static inline size_t IDRSStreamChunkBytes(const IDRSStreamChunk *chunk)
 {
   return IDRSStreamAlign(IDRSStreamValuesPlace(chunk) + chunk->entries * sizeof(PetscScalar));
+}
+
+/* Where the values are in the memory of the ghosts */
+static inline size_t IDRSStreamOutsideHead(const IDRSStreamOutside *outside)
+{
+  return IDRSStreamAlign(((size_t)outside->rows + 1 + outside->entries) * sizeof(uint32_t));
+}
+
+static inline size_t IDRSStreamOutsideBytes(const IDRSStreamOutside *outside)
+{
+  return outside->rows ? IDRSStreamOutsideHead(outside) + outside->entries * sizeof(PetscScalar) : 0;
+}
+
+/* How many ghosts of a chunk are within this distance; they are the first ones */
+static inline PetscInt IDRSStreamGhostsWithin(IDRSStreamGhosts ghosts, PetscInt chunk, PetscInt distance)
+{
+  return ghosts->first[chunk * ghosts->depth + distance] - ghosts->first[chunk * ghosts->depth];
 }
 
 /* Whether a chunk stays on the device for good, where so many of them do: evenly among the others */
@@ -106,36 +182,48 @@ struct _n_IDRSStreamSchedule {
 typedef struct {
   PetscInt levels, residents; /* of a pass; resident chunks */
   PetscInt slots, rows;       /* at the most, as in the schedules */
-  size_t   slotbytes, ringbytes, residentbytes;
+  size_t   slotbytes, ringbytes, residentbytes, ghostbytes;
+  size_t   orderbytes; /* two vectors in the order of the chunks */
 } IDRSStreamLayout;
 
 static inline size_t IDRSStreamLayoutBytes(const IDRSStreamLayout *layout)
 {
-  return layout->slotbytes + layout->ringbytes + layout->residentbytes;
+  return layout->slotbytes + layout->ringbytes + layout->residentbytes + layout->ghostbytes + layout->orderbytes;
 }
 
 PETSC_EXTERN PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern, PetscInt, PetscInt, IDRSStreamSchedule *);
 PETSC_EXTERN PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *);
 PETSC_EXTERN PetscErrorCode IDRSStreamFit(IDRSStreamPattern, size_t, PetscInt, IDRSStreamLayout *);
 
-/* A level on the device: row i is in place i - begin, less rows where that is not smaller than rows. Those that are whole never get there */
+/* A level on the device: row i is in place i - begin, less rows where that is not smaller than rows. Those that are whole never get there. From row n on they are ghosts */
 typedef struct {
   PetscScalar *array; /* NULL: it is not there */
   PetscInt     begin, rows;
+  PetscScalar *ghosts; /* NULL: as array */
+  PetscInt     n;
 } IDRSStreamLevel;
+
+/* Entries of rows outside of the diagonal block, on the device; without offsets there are none */
+typedef struct {
+  const uint32_t    *offsets, *columns;
+  const PetscScalar *values;
+} IDRSStreamOutsideRows;
 
 /*
    One level of one chunk, for its rows i:
 
      product   next_i = (A last)_i, and nothing else
-     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,   y_i += c next_i;  where it begins, y_i = first last_i + c next_i
+     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,   y_i += first last_i + c next_i;  where it begins, y_i = ...
 
-   next, before, inverse and y may be NULL. The sum of a row has the order of its columns, for long rows that of the lanes that share them: in no case does it depend
-   on the chunk
+   Terms of y with coefficients 0 are not added. next, before, inverse and y may be NULL. The sum of a row has the order of its columns, for long rows that of the lanes that share them: in no case does it depend
+   on the chunk. Entries outside of the diagonal block come last; so a row of a ghost has the bits that it has on its own process
 */
 typedef struct {
   const IDRSStreamChunk *chunk;
+  PetscInt               rows;   /* the first so many of the chunk's */
   const char            *memory; /* of the chunk, on the device */
+  PetscBool              ghosts; /* its rows are those of ghosts; inverse and y are of them alone */
+  IDRSStreamOutsideRows  outside;
   PetscBool              product, begins;
   PetscScalar            gamma, theta, mu, first, c;
   IDRSStreamLevel        last, before, next;
@@ -146,20 +234,21 @@ typedef struct {
 /*
    A device has two queues, of copies and of computations, each in its order. Slots are numbers
 
-     available   bytes of its memory that are free
+     available   bytes of its memory that are free, in equal parts for those processes of a communicator that share the device
      malloc      memory of the device, or an error; free takes it back once both queues are empty
      pin         memory of the host that copies are made from: until it is unpinned it is neither freed nor moved. Values are pinned in place
      reuse       copies from now on wait until the slot is free
      copy        from the host, in the queue of copies
      arrived     computations from now on wait for the copies so far, which are to this slot
      compute     in the queue of computations
+     move        from one place on the device to another one, in the queue of computations
      release     the slot is free once the computations so far are done
      finish      the host waits for the copies
 */
 typedef struct {
   const char  *name;
   PetscMemType memtype; /* of the vectors that it computes with */
-  PetscErrorCode (*available)(void *, size_t *);
+  PetscErrorCode (*available)(void *, MPI_Comm, size_t *);
   PetscErrorCode (*malloc)(void *, size_t, void **);
   PetscErrorCode (*free)(void *, void *);
   PetscErrorCode (*pin)(void *, const void *, size_t);
@@ -168,6 +257,7 @@ typedef struct {
   PetscErrorCode (*copy)(void *, void *, const void *, size_t);
   PetscErrorCode (*arrived)(void *, PetscInt);
   PetscErrorCode (*compute)(void *, const IDRSStreamTask *);
+  PetscErrorCode (*move)(void *, void *, const void *, size_t);
   PetscErrorCode (*release)(void *, PetscInt);
   PetscErrorCode (*finish)(void *);
   PetscErrorCode (*destroy)(void *);
@@ -193,18 +283,23 @@ struct _n_IDRSStream {
   char                      *memory;                            /* slots, rings, resident chunks */
   size_t                    *places;                            /* of resident chunks in the memory */
   PetscBool                 *present;                           /* a resident chunk is there, with the values of the matrix */
+  PetscBool                  ghostspresent;                     /* so are rows and entries of ghosts */
   IDRSStreamCounts           counts;
 };
 
 /* What a pass computes: levels begin + 1 ... begin + levels of a sequence, from level begin and, where there is one, the level before */
 typedef struct {
-  PetscBool          product; /* v_1 = A x, and nothing else */
+  PetscBool          product; /* the last level is A y, or without y A times the level before it, and nothing else */
+  PetscBool          adds;    /* the sum to what is in y */
   PetscInt           begin, levels;
   const PetscScalar *gamma, *theta, *mu; /* of the sequence: step j at j - 1 */
   const PetscScalar *c;                  /* c_j at j, where there is a y */
   const PetscScalar *inverse, *before, *x;
   PetscScalar       *v[IDRS_STREAM_LEVELS]; /* level begin + 1 + j, all of it, or NULL */
   PetscScalar       *y;
+  PetscBool          ghosts; /* with those of the pattern, of which are here: */
+  const PetscScalar *ghostinverse, *ghostbefore, *ghostx;
+  PetscScalar       *ghosty;
   PetscErrorCode (*visit)(void *, const IDRSStreamTask *); /* called for each chunk, of a pass with one level, instead of the computation; or NULL */
   void *visitor;
 } IDRSStreamSequence;
@@ -214,6 +309,9 @@ PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetLimit(IDRSStream, size_t);
+PETSC_EXTERN PetscErrorCode IDRSStreamGetLimit(IDRSStream, size_t *);
+PETSC_EXTERN PetscErrorCode IDRSStreamSetGhosts(IDRSStream, PetscInt, const IDRSStreamGhostRows *);
 PETSC_EXTERN PetscErrorCode IDRSStreamTake(IDRSStream, size_t, PetscBool *);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
+PETSC_INTERN PetscErrorCode IDRSStreamRegisterEvents(void);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

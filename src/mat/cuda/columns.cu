@@ -2,6 +2,7 @@
    Products with several columns on a device: arrays, the entries that travel between the processes, and the rows that need some of them. The kernel of the
    diagonal block is the back end's own
 */
+#include "../../sys/device/memory.h"
 #include "../../sys/device/stream.h"
 #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #include "../interface/idrsrowscatter.h"
@@ -36,13 +37,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSOffDiagonalColumnsKer
 
 static PetscErrorCode IDRSColumnsMalloc_CUDA(size_t bytes, void *memory)
 {
-  const char *why  = NULL;
-  size_t      free = 0, total = 0;
+  const char    *why       = NULL;
+  PetscLogDouble available = 0.0;
 
   PetscFunctionBegin;
   PetscCall(IDRSMalloc_CUDA(bytes, memory, &why));
-  if (why) PetscCallCUDA(cudaMemGetInfo(&free, &total));
-  PetscCheck(!why, PETSC_COMM_SELF, PETSC_ERR_MEM, "A product with several columns needs %zu bytes of the GPU, of which %zu are free", bytes, free);
+  if (why) PetscCall(IDRSGetFreeMemory_CUDA(&available));
+  PetscCheck(!why, PETSC_COMM_SELF, PETSC_ERR_MEM, "A product with several columns needs %zu bytes of the GPU, of which %.0f are free", bytes, (double)available);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,6 +2,7 @@
    The copy of a matrix in the sliced format: what does not depend on the form of its slots, and the set-up of the product "sliced"
 */
 #include <cub/device/device_scan.cuh>
+#include "../../sys/device/memory.h"
 #include "../../vec/cuda/project.cuh"
 #include "columns.h"
 #include "offdiagonal.h"
@@ -135,19 +136,24 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
 {
   IDRSSlicedCopy *copy      = (IDRSSlicedCopy *)product->data;
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
-  size_t          free, total;
-  PetscLogDouble  nonzeros;
+  PetscLogDouble  nonzeros, available;
   IDRSRowLengths  lengths;
+  PetscInt        bs;
+  int             found;
 
   PetscFunctionBegin;
+  PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block of a process need not know of it */
+  PetscCall(IDRSFindBlocks(&source->A, bs, stream, &found, &product->noblocks));
+  product->blocksize = found;
+  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
   if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), PETSC_FALSE, why));
-  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
+  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, found, copy, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(cudaMemGetInfo(&free, &total));
+  PetscCall(IDRSGetFreeMemory_CUDA(&available));
   if (automatic && (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS) *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";
-  else if (automatic && copy->units * IDRS_UNIT > free / 2) *why = "a copy of the operator would take more than half of the free memory of the GPU";
+  else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2) *why = "a copy of the operator would take more than half of the free memory of the GPU";
   else PetscCall(IDRSSlicedAllocate(copy, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,11 +15,10 @@ static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *typ
 static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
 {
   PetscFunctionBegin;
+  PetscCheck(factor->onhost || factor->ondevice, PETSC_COMM_SELF, PETSC_ERR_ORDER, "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (factor->solves == &IDRSFactorBackEnds_CUDA && !factor->ondevice) PetscCall(IDRSFactorToDevice_CUDA(factor));
   if (factor->solves == &IDRSFactorBackEnds_Host && !factor->onhost) PetscCall(IDRSFactorToHost_CUDA(factor));
-#else
-  (void)factor;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -142,6 +141,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   PetscCall(IDRSFactorCheckPattern_Private(factor, A));
   if (IDRSPivotNeedsSum(&rule) && factor->pattern.bs > 1) PetscCall(IDRSFactorSymbolic_Private(factor, A, PETSC_TRUE)); /* the type of the shift has been changed */
   PetscCall(MatFactorClearError(B));
+  factor->onhost = factor->ondevice = PETSC_FALSE; /* until there are new ones */
   PetscCall(IDRSFactorShiftSetUp(A, info, &shifts));
   do {
     IDRSSmallPivots small = {0};
@@ -224,7 +224,7 @@ static PetscErrorCode MatGetInfo_PETScIDRS(Mat B, MatInfoType type, MatInfo *inf
   PetscFunctionBegin;
   *info            = B->info;
   info->block_size = 1.0;
-  if (factor->pattern.i) info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs;
+  if (factor->id) info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,7 +235,7 @@ static PetscErrorCode MatView_PETScIDRS(Mat B, PetscViewer viewer)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii || !factor->pattern.i) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ascii || !factor->id) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "blocks of %" PetscInt_FMT " rows%s%s\n", factor->pattern.bs, factor->unblocked ? ": " : "", factor->unblocked ? factor->unblocked : ""));
   PetscCall(PetscViewerASCIIPrintf(viewer, "numeric phase %s, solves %s\n", factor->factors->name, factor->solves->name));
   if (factor->shifts) PetscCall(PetscViewerASCIIPrintf(viewer, "shifts: %" PetscInt_FMT ", the last one by %g\n", factor->shifts, (double)factor->shift));
@@ -252,6 +252,45 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
   PetscCall(ISDestroy(&factor->col));
   PetscCall(PetscFree(B->data));
   PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatFactorGetSolverType_C", NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix becomes a factor of A, with nothing in it */
+static PetscErrorCode IDRSFactorMake(Mat A, MatFactorType type, Mat B)
+{
+  IDRSFactor factor;
+  PetscBool  bound;
+  VecType    vectype;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSOLVERPETSCIDRS));
+  PetscCall(MatSetUp(B));
+  PetscCall(MatSetBlockSizesFromMats(B, A, A));
+  PetscCall(MatGetVecType(A, &vectype));
+  PetscCall(MatSetVecType(B, vectype));
+  PetscCall(PetscNew(&factor));
+  B->data         = factor;
+  B->ops->destroy = MatDestroy_PETScIDRS;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &factor->gpu));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (bound) factor->gpu = PETSC_FALSE;
+#else
+  (void)bound;
+#endif
+
+  B->factortype             = type;
+  B->canuseordering         = PETSC_TRUE;
+  B->ops->view              = MatView_PETScIDRS;
+  B->ops->getinfo           = MatGetInfo_PETScIDRS;
+  B->ops->lufactorsymbolic  = type == MAT_FACTOR_LU ? MatLUFactorSymbolic_PETScIDRS : NULL;
+  B->ops->ilufactorsymbolic = type == MAT_FACTOR_ILU ? MatILUFactorSymbolic_PETScIDRS : NULL;
+  PetscCall(PetscStrallocpy(MATORDERINGND, (char **)&B->preferredordering[MAT_FACTOR_LU]));
+  PetscCall(PetscStrallocpy(MATORDERINGNATURAL, (char **)&B->preferredordering[MAT_FACTOR_ILU]));
+  PetscCall(PetscFree(B->solvertype));
+  PetscCall(PetscStrallocpy(MATSOLVERPETSCIDRS, &B->solvertype));
+  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatFactorGetSolverType_C", MatFactorGetSolverType_PETScIDRS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -289,42 +328,15 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
 M*/
 static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, Mat *F)
 {
-  Mat        B;
-  IDRSFactor factor;
-  PetscBool  bound;
-  VecType    vectype;
+  Mat            B;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s needs a square matrix, and this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", MATSOLVERPETSCIDRS, A->rmap->n, A->cmap->n);
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
-  PetscCall(MatSetSizes(B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSOLVERPETSCIDRS));
-  PetscCall(MatSetUp(B));
-  PetscCall(MatSetBlockSizesFromMats(B, A, A));
-  PetscCall(MatGetVecType(A, &vectype));
-  PetscCall(MatSetVecType(B, vectype));
-  PetscCall(PetscNew(&factor));
-  B->data = factor;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &factor->gpu));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (bound) factor->gpu = PETSC_FALSE;
-#else
-  (void)bound;
-#endif
-
-  B->factortype             = type;
-  B->canuseordering         = PETSC_TRUE;
-  B->ops->destroy           = MatDestroy_PETScIDRS;
-  B->ops->view              = MatView_PETScIDRS;
-  B->ops->getinfo           = MatGetInfo_PETScIDRS;
-  B->ops->lufactorsymbolic  = type == MAT_FACTOR_LU ? MatLUFactorSymbolic_PETScIDRS : NULL;
-  B->ops->ilufactorsymbolic = type == MAT_FACTOR_ILU ? MatILUFactorSymbolic_PETScIDRS : NULL;
-  PetscCall(PetscStrallocpy(MATORDERINGND, (char **)&B->preferredordering[MAT_FACTOR_LU]));
-  PetscCall(PetscStrallocpy(MATORDERINGNATURAL, (char **)&B->preferredordering[MAT_FACTOR_ILU]));
-  PetscCall(PetscFree(B->solvertype));
-  PetscCall(PetscStrallocpy(MATSOLVERPETSCIDRS, &B->solvertype));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatFactorGetSolverType_C", MatFactorGetSolverType_PETScIDRS));
+  ierr = IDRSFactorMake(A, type, B);
+  if (ierr) PetscCall(MatDestroy(&B));
+  PetscCall(ierr);
   *F = B;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -29,6 +29,7 @@ typedef struct {
 } IDRSVectors;
 
 struct _n_IDRSFactorDevice {
+  PetscBool         ready; /* all is there that both phases need */
   int               multiprocessors;
   IDRSFactorPattern pattern; /* its arrays on the device */
   PetscInt         *place, *row, *col;
@@ -77,7 +78,8 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   int                      which, cooperative;
 
   PetscFunctionBegin;
-  if (factor->device) PetscFunctionReturn(PETSC_SUCCESS);
+  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSFactorDeviceDestroy_CUDA(&factor->device)); /* what an error has left */
   PetscCallCUDA(cudaGetDevice(&which));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
   PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
@@ -94,6 +96,18 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(IDRSUploadPermutation(factor->col, factor->rows, &device->col));
   PetscCallCUDA(cudaMallocHost(&device->lost, sizeof(*device->lost)));
   *device->lost = 0;
+  device->ready = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Tells once of a solve that has given up, with NaN, before the next phase or solve begins */
+static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
+{
+  const int lost = *device->lost;
+
+  PetscFunctionBegin;
+  *device->lost = 0;
+  PetscCheck(!lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -114,6 +128,22 @@ static PetscErrorCode IDRSSweepDestroy(IDRSSweep *sweep)
     PetscCall(PetscDeviceFree(dctx, stage->a));
     PetscCall(PetscDeviceFree(dctx, sweep->from[t]));
   }
+  PetscCall(PetscMemzero(sweep, sizeof(*sweep)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSNumericDestroy(IDRSFactorDevice device)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, device->place));
+  PetscCall(PetscDeviceFree(dctx, device->numeric.pivots));
+  PetscCall(PetscDeviceFree(dctx, device->numeric.sums));
+  PetscCall(PetscDeviceFree(dctx, device->numeric.done));
+  PetscCall(PetscDeviceFree(dctx, device->numeric.counts));
+  PetscCall(PetscMemzero(&device->numeric, sizeof(device->numeric)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,17 +155,13 @@ PetscErrorCode IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *device)
   if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int d = 0; d < 2; d++) PetscCall(IDRSSweepDestroy(&(*device)->sweep[d]));
+  PetscCall(IDRSNumericDestroy(*device));
   PetscCall(PetscDeviceFree(dctx, (*device)->pattern.i));
   PetscCall(PetscDeviceFree(dctx, (*device)->pattern.j));
   PetscCall(PetscDeviceFree(dctx, (*device)->pattern.right));
-  PetscCall(PetscDeviceFree(dctx, (*device)->place));
   PetscCall(PetscDeviceFree(dctx, (*device)->row));
   PetscCall(PetscDeviceFree(dctx, (*device)->col));
   PetscCall(PetscDeviceFree(dctx, (*device)->values));
-  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.pivots));
-  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.sums));
-  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.done));
-  PetscCall(PetscDeviceFree(dctx, (*device)->numeric.counts));
   PetscCall(PetscDeviceFree(dctx, (*device)->work.memory));
   PetscCall(PetscDeviceFree(dctx, (*device)->staged.memory));
   if ((*device)->lost) PetscCallCUDA(cudaFreeHost((*device)->lost));
@@ -182,9 +208,10 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSGatherKernel(siz
 /* A triangle on the device, without vectors. other: the first triangle, if this one is the second */
 static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle, const IDRSTriangle *other, IDRSSweep *sweep)
 {
-  const int  t     = other ? 1 : 0;
-  IDRSStage *stage = &sweep->stage[t];
-  PetscInt  *rhs;
+  const int      t     = other ? 1 : 0;
+  IDRSStage     *stage = &sweep->stage[t];
+  PetscInt      *rhs;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(IDRSTriangleCreate(F, kind, triangle));
@@ -199,27 +226,31 @@ static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKi
   if (!other) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(F->n, &rhs));
   for (PetscInt place = 0; place < F->n; place++) rhs[place] = other->places[triangle->order[place]];
-  PetscCall(IDRSUpload(F->n, rhs, &stage->rhs));
+  ierr = IDRSUpload(F->n, rhs, &stage->rhs);
   PetscCall(PetscFree(rhs));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSSweepSetUp(IDRSFactor factor, IDRSFactorDirection direction)
 {
-  const bool   transposed = direction == IDRS_FACTOR_TRANSPOSED;
-  IDRSSweep   *sweep      = &factor->device->sweep[direction];
-  IDRSTriangle first, second;
-  cudaStream_t stream;
+  const bool     transposed = direction == IDRS_FACTOR_TRANSPOSED;
+  IDRSSweep     *sweep      = &factor->device->sweep[direction];
+  IDRSTriangle   first = {}, second = {};
+  cudaStream_t   stream;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (sweep->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL, sweep));
-  PetscCall(IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second, &first, sweep));
-  PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS, transposed ? ", transposed" : "", first.levels, second.levels));
+  PetscCall(IDRSSweepDestroy(sweep)); /* what an error has left */
   PetscCall(IDRSStream_CUDA(&stream));
+  ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL, sweep);
+  if (!ierr) ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second, &first, sweep);
   PetscCallCUDA(cudaStreamSynchronize(stream)); /* the copies have been made */
+  PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS, transposed ? ", transposed" : "", first.levels, second.levels));
   PetscCall(IDRSTriangleDestroy(&first));
   PetscCall(IDRSTriangleDestroy(&second));
+  PetscCall(ierr);
   sweep->ready = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -288,6 +319,7 @@ static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
   PetscFunctionBegin;
   if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSSweepSetUp(factor, IDRS_FACTOR_FORWARD));
+  PetscCall(IDRSNumericDestroy(device)); /* what an error has left */
   PetscCall(IDRSUpload(factor->nonzeros, factor->place, &device->place));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
@@ -342,6 +374,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, and that of the symbolic phase was of type %s", MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
+  PetscCall(IDRSFactorCheckSolves(factor->device));
   PetscCall(IDRSNumericSetUp(factor));
   numeric       = &factor->device->numeric;
   numeric->rule = *rule;
@@ -491,7 +524,7 @@ static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirec
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(!*factor->device->lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  PetscCall(IDRSFactorCheckSolves(factor->device));
   PetscCall(IDRSSweepUpdate(factor, direction));
   if (bhost || xhost) PetscCall(IDRSGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
   staged = factor->device->staged.memory;

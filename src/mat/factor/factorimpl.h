@@ -45,6 +45,9 @@ typedef enum {
 
 typedef struct _n_IDRSFactor *IDRSFactor;
 
+/* Numbers for each row, and one row more, that a symbolic phase works with */
+#define IDRS_FACTOR_SCRATCH 5
+
 /* Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its memory */
 typedef struct {
   const char *name; /* where it computes */
@@ -65,8 +68,9 @@ struct _n_IDRSFactor {
   IS                row, col;           /* or NULL: natural */
   PetscInt          rows;               /* of the matrix */
   PetscInt          nonzeros, capacity; /* of the matrix, and of pattern.j */
+  PetscInt         *filled, *scratch;   /* while the phase is under way: levels of fill, and IDRS_FACTOR_SCRATCH numbers for each row */
   uint64_t          hash;               /* of its pattern */
-  PetscObjectId     id;                 /* of the matrix whose pattern has been seen to be this one, */
+  PetscObjectId     id;                 /* of the matrix whose pattern has been seen to be this one, or 0: there is none */
   PetscObjectState  state;              /* in this state */
   const char       *unblocked;          /* why rows stand by themselves, or NULL */
   IDRSFactorPattern pattern;
@@ -76,7 +80,7 @@ struct _n_IDRSFactor {
 
   /* of the numeric phase: bs x bs blocks by rows, those of the pattern and then D^{-1}. The values change in one memory, and are copied to the other when they are needed there */
   PetscScalar     *values;
-  PetscBool        onhost, ondevice;
+  PetscBool        onhost, ondevice; /* neither: there are none */
   PetscInt         shifts;
   PetscReal        shift;
   PetscScalar     *work; /* of solves on the host */

@@ -15,6 +15,11 @@ typedef enum {
   IDRS_TRIANGLE_UPPER_TRANSPOSED
 } IDRSTriangleKind;
 
+/* The entries of a triangle by its rows in their natural order: columns, and which entries of the pattern they are */
+typedef struct {
+  PetscInt *i, *j, *from;
+} IDRSEntries;
+
 typedef struct {
   PetscInt  levels, nchunks;
   PetscInt *order;  /* block row at each place */
@@ -22,6 +27,10 @@ typedef struct {
   PetscInt *i, *j;  /* by places, and columns as places */
   PetscInt *from;   /* entry of the pattern that each entry is */
   PetscInt *chunks; /* first places of the chunks: neighbours of one level */
+
+  /* while it is made, or after an error; level: of each block row */
+  IDRSEntries entries;
+  PetscInt   *level, *next;
 } IDRSTriangle;
 
 PETSC_INTERN PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *, IDRSTriangleKind, IDRSTriangle *);

@@ -38,9 +38,9 @@ static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt 
 }
 
 /* The size of the blocks, and why it is 1 where the matrix has another one, or NULL */
-static PetscErrorCode IDRSFindBlocks(Mat A, const IDRSPermuted *permuted, PetscBool sums, PetscInt *bs, const char *why[])
+static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, PetscBool sums, PetscInt *bs, const char *why[])
 {
-  PetscInt rbs, cbs, *counts, *list;
+  PetscInt rbs, cbs;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -55,29 +55,27 @@ static PetscErrorCode IDRSFindBlocks(Mat A, const IDRSPermuted *permuted, PetscB
   if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
   if (sums) *why = "the type of the shift compares the pivots with the sums of single rows";
   else {
+    PetscInt *const counts = factor->scratch, *const list = counts + permuted->n / *bs;
     PetscBool full = PETSC_TRUE;
     PetscInt  length;
 
-    PetscCall(PetscCalloc1(permuted->n / *bs, &counts));
-    PetscCall(PetscMalloc1(permuted->n / *bs, &list));
+    PetscCall(PetscArrayzero(counts, permuted->n / *bs));
     for (PetscInt block = 0; full && block < permuted->n / *bs; block++) PetscCall(IDRSBlockRow(permuted, *bs, block, counts, list, &length, &full));
-    PetscCall(PetscFree(list));
-    PetscCall(PetscFree(counts));
     if (!full) *why = "not all blocks of the permuted matrix are full";
   }
   if (*why) *bs = 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for so many entries of the pattern, and of a second array of the same length */
-static PetscErrorCode IDRSGrowPattern(IDRSFactor factor, PetscInt needed, PetscInt **second)
+/* Room for so many entries of the pattern, and for their levels of fill */
+static PetscErrorCode IDRSGrowPattern(IDRSFactor factor, PetscInt needed)
 {
   PetscFunctionBegin;
   if (needed <= factor->capacity) PetscFunctionReturn(PETSC_SUCCESS);
   if (factor->capacity) factor->growths++;
   factor->capacity = needed <= PETSC_MAX_INT / 2 ? PetscMax(needed, 2 * factor->capacity) : needed;
   PetscCall(PetscRealloc((size_t)factor->capacity * sizeof(PetscInt), &factor->pattern.j));
-  PetscCall(PetscRealloc((size_t)factor->capacity * sizeof(PetscInt), second));
+  PetscCall(PetscRealloc((size_t)factor->capacity * sizeof(PetscInt), &factor->filled));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -108,17 +106,18 @@ static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscIn
 {
   IDRSFactorPattern *F = &factor->pattern;
   IDRSFillRow        row;
-  PetscInt          *filled = NULL, *upto, *counts, *list; /* levels of the entries, and ends of the rows as they are needed */
+  PetscInt          *upto, *counts, *list; /* ends of the rows as they are needed */
 
   PetscFunctionBegin;
   *missing = -1;
   *toomany = PETSC_FALSE;
-  row.n    = F->n;
-  PetscCall(PetscMalloc3(row.n + 1, &row.next, row.n + 1, &row.level, row.n, &upto));
-  PetscCall(PetscCalloc1(row.n, &counts));
-  PetscCall(PetscMalloc1(row.n, &list));
+  row      = (IDRSFillRow){F->n, factor->scratch, factor->scratch + F->n + 1};
+  upto     = row.level + row.n + 1;
+  counts   = upto + row.n;
+  list     = counts + row.n;
+  PetscCall(PetscArrayzero(counts, row.n));
   for (PetscInt i = 0; i <= row.n; i++) row.level[i] = -1;
-  PetscCall(IDRSGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)), (PetscReal)PETSC_MAX_INT / 4), &filled));
+  PetscCall(IDRSGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)), (PetscReal)PETSC_MAX_INT / 4)));
   F->i[0] = 0;
   for (PetscInt i = 0; i < row.n; i++) {
     PetscInt  length, at = row.n, total = 0;
@@ -137,7 +136,7 @@ static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscIn
 
       at = k;
       for (PetscInt p = F->right[k]; p < end; p++) {
-        const PetscInt level = levels < 0 ? 0 : row.level[k] + filled[p] + 1;
+        const PetscInt level = levels < 0 ? 0 : row.level[k] + factor->filled[p] + 1;
 
         if (levels < 0 || level <= levels) IDRSFillInsert(&row, &at, F->j[p], level);
         if (levels < 0 && F->j[p] == i) upto[k] = p + 1;
@@ -148,33 +147,28 @@ static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscIn
     if ((PetscInt64)F->i[i] + total + row.n > PETSC_MAX_INT / (F->bs * F->bs)) *toomany = PETSC_TRUE;
     if (*missing >= 0 || *toomany) break;
     F->i[i + 1] = F->i[i] + total - 1;
-    PetscCall(IDRSGrowPattern(factor, F->i[i + 1], &filled));
+    PetscCall(IDRSGrowPattern(factor, F->i[i + 1]));
     for (PetscInt k = row.next[row.n], p = F->i[i]; k < row.n; k = row.next[k]) {
       if (k == i) F->right[i] = p;
       else {
-        F->j[p]     = k;
-        filled[p++] = row.level[k];
+        F->j[p]             = k;
+        factor->filled[p++] = row.level[k];
       }
       row.level[k] = -1;
     }
     upto[i] = F->i[i + 1];
   }
-  PetscCall(PetscFree(filled));
-  PetscCall(PetscFree(list));
-  PetscCall(PetscFree(counts));
-  PetscCall(PetscFree3(row.next, row.level, upto));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Where the entries of the matrix go among the values of the factors */
 static PetscErrorCode IDRSFindPlaces(IDRSFactor factor, const IDRSPermuted *A)
 {
-  const IDRSFactorPattern *F  = &factor->pattern;
-  const PetscInt           bs = F->bs;
-  PetscInt                *where;
+  const IDRSFactorPattern *F     = &factor->pattern;
+  const PetscInt           bs    = F->bs;
+  PetscInt *const          where = factor->scratch;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(F->n, &where));
   for (PetscInt block = 0; block < F->n; block++) {
     for (PetscInt p = F->i[block]; p < F->i[block + 1]; p++) where[F->j[p]] = p;
     where[block] = F->i[F->n] + block;
@@ -188,7 +182,6 @@ static PetscErrorCode IDRSFindPlaces(IDRSFactor factor, const IDRSPermuted *A)
       }
     }
   }
-  PetscCall(PetscFree(where));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,7 +232,7 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscCall(MatGetNonzeroState(A, &state));
   if (id == factor->id && state == factor->state) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSRowsOfMatrix(A, &n, &i, &j));
-  hash = n == factor->rows && i[n] == factor->nonzeros ? IDRSHashIntegers(IDRSHashIntegers(0, n, i), i[n], j) : ~factor->hash;
+  hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSHashIntegers(IDRSHashIntegers(0, n, i), i[n], j) : ~factor->hash;
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(hash == factor->hash, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has another pattern than in the symbolic phase of %s, which must be repeated", MATSOLVERPETSCIDRS);
   factor->id    = id;
@@ -247,6 +240,7 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Nothing of a symbolic phase remains, and no matrix has its pattern */
 PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 {
   PetscFunctionBegin;
@@ -255,52 +249,68 @@ PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 #endif
   PetscCall(PetscFree2(factor->pattern.i, factor->pattern.right));
   PetscCall(PetscFree(factor->pattern.j));
+  PetscCall(PetscFree(factor->filled));
+  PetscCall(PetscFree(factor->scratch));
   PetscCall(PetscFree(factor->place));
   PetscCall(PetscFree(factor->values));
   PetscCall(PetscFree(factor->work));
   factor->capacity = factor->growths = 0;
   factor->onhost = factor->ondevice = PETSC_FALSE;
+  factor->id                        = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern, and where the entries of the matrix go; what else is needed is freed by the caller, after an error, too */
+static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, PetscBool sums)
+{
+  IDRSFactorPattern *F        = &factor->pattern;
+  const PetscBool    complete = (PetscBool)(factor->info.levels < 0);
+  PetscInt           missing;
+  PetscBool          toomany;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)IDRS_FACTOR_SCRATCH * (permuted->n + 1), &factor->scratch));
+  PetscCall(IDRSFindBlocks(factor, A, permuted, sums, &F->bs, &factor->unblocked));
+  if (factor->unblocked) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->unblocked));
+  F->n = permuted->n / F->bs;
+  PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
+  PetscCall(IDRSFill(factor, permuted, complete ? -1 : (PetscInt)factor->info.levels, (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
+  PetscCheck(missing < 0, PETSC_COMM_SELF, PETSC_ERR_MAT_LU_ZRPVT, "Row %" PetscInt_FMT " of the permuted matrix has no entry on the diagonal; see -pc_factor_diagonal_fill and -pc_factor_nonzeros_along_diagonal", missing * F->bs);
+  PetscCheck(!toomany, PETSC_COMM_SELF, PETSC_ERR_SUP, "The factors have more than %" PetscInt_FMT " entries: -pc_factor_levels with fewer levels, or a PETSc with 64-bit integers", PETSC_MAX_INT);
+  factor->nonzeros = permuted->i[permuted->n];
+  PetscCall(PetscMalloc1(factor->nonzeros, &factor->place));
+  PetscCall(IDRSFindPlaces(factor, permuted));
+  PetscCall(PetscFree(factor->filled));
+  PetscCall(PetscFree(factor->scratch));
+  factor->flops = IDRSFactorFlops(F);
+  factor->hash  = IDRSHashIntegers(IDRSHashIntegers(0, permuted->n, permuted->i), factor->nonzeros, permuted->j);
+  factor->rows  = permuted->n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; sums: small pivots are found by the sums of single rows */
 PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, PetscBool sums)
 {
-  IDRSFactorPattern *F        = &factor->pattern;
-  const PetscBool    complete = (PetscBool)(factor->info.levels < 0);
-  IDRSPermuted       permuted = {0, NULL, NULL, NULL, NULL};
-  IS                 inverse  = NULL;
-  PetscInt           missing;
-  PetscBool          toomany, done;
+  IDRSPermuted   permuted = {0, NULL, NULL, NULL, NULL};
+  IS             inverse  = NULL;
+  PetscErrorCode ierr     = PETSC_SUCCESS;
+  PetscBool      done;
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorResetPattern_Private(factor));
-  PetscCall(IDRSRowsOfMatrix(A, &permuted.n, &permuted.i, &permuted.j));
-  if (factor->row) PetscCall(ISGetIndices(factor->row, &permuted.rows));
   if (factor->col) {
     PetscCall(ISInvertPermutation(factor->col, PETSC_DECIDE, &inverse));
-    PetscCall(ISGetIndices(inverse, &permuted.columns));
+    ierr = ISGetIndices(inverse, &permuted.columns);
   }
-  PetscCall(IDRSFindBlocks(A, &permuted, sums, &F->bs, &factor->unblocked));
-  if (factor->unblocked) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->unblocked));
-  F->n = permuted.n / F->bs;
-  PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
-  PetscCall(IDRSFill(factor, &permuted, complete ? -1 : (PetscInt)factor->info.levels, (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
-  factor->rows     = permuted.n;
-  factor->nonzeros = permuted.i[permuted.n];
-  factor->hash     = IDRSHashIntegers(IDRSHashIntegers(0, permuted.n, permuted.i), factor->nonzeros, permuted.j);
-  if (missing < 0 && !toomany) {
-    PetscCall(PetscMalloc1(factor->nonzeros, &factor->place));
-    PetscCall(IDRSFindPlaces(factor, &permuted));
-    factor->flops = IDRSFactorFlops(F);
-  }
+  if (!ierr && factor->row) ierr = ISGetIndices(factor->row, &permuted.rows);
+  if (!ierr) ierr = IDRSRowsOfMatrix(A, &permuted.n, &permuted.i, &permuted.j);
+  if (!ierr) ierr = IDRSFactorFindPattern(factor, A, &permuted, sums);
+  if (permuted.i) PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &permuted.n, &permuted.i, &permuted.j, &done));
+  if (permuted.rows) PetscCall(ISRestoreIndices(factor->row, &permuted.rows));
+  if (permuted.columns) PetscCall(ISRestoreIndices(inverse, &permuted.columns));
+  PetscCall(ISDestroy(&inverse));
+  PetscCall(ierr);
   PetscCall(PetscObjectGetId((PetscObject)A, &factor->id));
   PetscCall(MatGetNonzeroState(A, &factor->state));
-  if (inverse) PetscCall(ISRestoreIndices(inverse, &permuted.columns));
-  PetscCall(ISDestroy(&inverse));
-  if (factor->row) PetscCall(ISRestoreIndices(factor->row, &permuted.rows));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &permuted.n, &permuted.i, &permuted.j, &done));
-  PetscCheck(missing < 0, PETSC_COMM_SELF, PETSC_ERR_MAT_LU_ZRPVT, "Row %" PetscInt_FMT " of the permuted matrix has no entry on the diagonal; see -pc_factor_diagonal_fill and -pc_factor_nonzeros_along_diagonal", missing * F->bs);
-  PetscCheck(!toomany, PETSC_COMM_SELF, PETSC_ERR_SUP, "The factors have more than %" PetscInt_FMT " entries: -pc_factor_levels with fewer levels, or a PETSc with 64-bit integers", PETSC_MAX_INT);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -127,7 +127,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
   Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA` one kernel makes all of a step. A
-  matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for. `-info` tells where that is not so, and why.
+  matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for; on several processes there is one exchange before. `-info` tells where that is not so, and why.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
@@ -153,6 +153,34 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A sum, checked, by the back end for its vectors; b, which may be NULL, becomes a part of y */
+static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], Vec b, const IDRSPowersSum *sum)
+{
+  const MPI_Comm    comm    = PetscObjectComm((PetscObject)A);
+  const Vec         out[]   = {sum->y, sum->vk, sum->z};
+  const char *const names[] = {"y", "vk", "z"};
+  IDRSPowers        powers;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPowersSet(who, A, inverse, x, k, gamma, theta, mu, &powers));
+  PetscCall(IDRSPowersCheckArray(comm, who, "c", k + 1, sum->c));
+  for (int i = 0; i < 3; i++) {
+    if (!out[i]) continue;
+    PetscCheck(out[i] != x, comm, PETSC_ERR_ARG_IDN, "%s(): x and %s must be different vectors", who, names[i]);
+    PetscCheck(out[i] != inverse, comm, PETSC_ERR_ARG_IDN, "%s(): the diagonal and %s must be different vectors", who, names[i]);
+    for (int l = 0; l < i; l++) PetscCheck(out[i] != out[l], comm, PETSC_ERR_ARG_IDN, "%s(): %s and %s must be different vectors", who, names[l], names[i]);
+    PetscCall(IDRSPowersCheckVec(who, A, names[i], out[i]));
+  }
+  if (b) {
+    PetscCheck(b != sum->z, comm, PETSC_ERR_ARG_IDN, "%s(): b and z must be different vectors", who);
+    PetscCall(IDRSPowersCheckVec(who, A, "b", b));
+    if (b != sum->y) PetscCall(VecCopy(b, sum->y));
+  }
+  PetscCall(IDRSPowersChoose(&powers, x, 3, out));
+  PetscCall((*powers.ops->sum)(&powers, x, sum));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@
   MatPowersSum - Computes a polynomial of a matrix times a vector, $y = c_0 v_0 + \ldots + c_k v_k$
 
@@ -175,15 +203,13 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   Level: intermediate
 
   Note:
-  See `MatPowersMult()` for the sequence. The vectors between are not kept: the matrix keeps three work vectors for them, or none if it is of type `MATSEQAIJSTREAM` and one
-  pass is enough.
+  See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. The vectors between are not kept: the matrix keeps three work vectors for them, or none if it is
+  of type `MATAIJSTREAM` and one pass is enough.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSumMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
 PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)
 {
-  IDRSPowers powers;
-
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
@@ -191,13 +217,50 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
   PetscValidLogicalCollectiveInt(A, k, 4);
   PetscValidHeaderSpecific(y, VEC_CLASSID, 9);
   if (vk) PetscValidHeaderSpecific(vk, VEC_CLASSID, 10);
-  PetscCall(IDRSPowersSet("MatPowersSum", A, inverse, x, k, gamma, theta, mu, &powers));
-  PetscCall(IDRSPowersCheckArray(PetscObjectComm((PetscObject)A), "MatPowersSum", "c", k + 1, c));
-  PetscCheck(y != x && vk != x && vk != y, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): x, y and vk must be different vectors");
-  PetscCheck(!inverse || (y != inverse && vk != inverse), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): y and vk must be other vectors than the diagonal");
-  PetscCall(IDRSPowersCheckVec("MatPowersSum", A, "y", y));
-  if (vk) PetscCall(IDRSPowersCheckVec("MatPowersSum", A, "vk", vk));
-  PetscCall(IDRSPowersChoose(&powers, x, 2, (const Vec[]){y, vk}));
-  PetscCall((*powers.ops->sum)(&powers, x, c, y, vk));
+  PetscCall(IDRSPowersRunSum("MatPowersSum", A, inverse, x, k, gamma, theta, mu, NULL, &(IDRSPowersSum){.c = c, .y = y, .vk = vk}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatPowersSumMult - Computes a polynomial of a matrix times a vector, added to another vector, and the product of the matrix with that, $y = b + c_0 v_0 + \ldots + c_k v_k$ and $z = A y$
+
+  Collective
+
+  Input Parameters:
++ A       - the matrix, as many rows as columns
+. inverse - diagonal of $D^{-1}$, which scales the rows of A in the sequence, or `NULL`
+. x       - the vector $v_0$
+. k       - degree of the polynomial, 0 or larger
+. gamma   - array of k scale factors
+. theta   - array of k shifts
+. mu      - array of k coefficients; the first is not used
+. c       - array of k + 1 coefficients of the sum
+- b       - the vector that the sum is added to, which may be y, or `NULL`
+
+  Output Parameters:
++ y - the sum, another vector than x and the diagonal
+- z - the product, another vector than x, b, y and the diagonal
+
+  Level: intermediate
+
+  Notes:
+  See `MatPowersMult()` for the sequence. This is what an iteration of a Krylov method with a polynomial preconditioner needs, where b is a combination of directions before. The product is that of
+  `MatMult()`, on several processes up to rounding, not a combination of the vectors of the sequence.
+
+  A matrix of type `MATAIJSTREAM` is sent to the GPU once for the k steps and the product, if its memory there has room for them.
+
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
+@*/
+PetscErrorCode MatPowersSumMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], const PetscScalar c[], Vec b, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
+  PetscValidHeaderSpecific(x, VEC_CLASSID, 3);
+  PetscValidLogicalCollectiveInt(A, k, 4);
+  if (b) PetscValidHeaderSpecific(b, VEC_CLASSID, 9);
+  PetscValidHeaderSpecific(y, VEC_CLASSID, 10);
+  PetscValidHeaderSpecific(z, VEC_CLASSID, 11);
+  PetscCall(IDRSPowersRunSum("MatPowersSumMult", A, inverse, x, k, gamma, theta, mu, b, &(IDRSPowersSum){.c = c, .adds = (PetscBool) !!b, .y = y, .z = z}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

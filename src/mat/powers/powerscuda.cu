@@ -7,10 +7,11 @@
 #include <petsc/private/petscimpl.h>
 #include "../cuda/csr.h"
 #include "../cuda/rowsum.cuh"
+#include "../cuda/terms.cuh"
 #include "../../sys/device/stream.h"
 #include "../../vec/cuda/launch.cuh"
 
-/* What a step does with a row; before, inverse and y are NULL where there are none. With the first step y begins as first v_{j-1} */
+/* What a step does with a row; before, inverse and y are NULL where there are none. With the first step first v_{j-1} is added to y, too; where it begins, y is not read */
 typedef struct {
   PetscScalar        gamma, theta, mu, first, c;
   PetscBool          begins; /* y */
@@ -34,7 +35,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSPowersKernel(IDRSOver
       sum = step.gamma * (sum - step.theta * last);
       if (step.before) sum -= step.mu * step.before[i];
       step.next[i] = sum;
-      if (step.y) step.y[i] = (step.begins ? step.first * last : step.y[i]) + step.c * sum;
+      if (step.y) step.y[i] = IDRSAddTerms(step.begins ? PetscScalar(0.0) : step.y[i], step.first, last, step.c, sum);
     }
   }
 }
@@ -79,7 +80,7 @@ PetscErrorCode IDRSPowersRuns_CUDA(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const PetscScalar c[], Vec y)
+static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const IDRSPowersSum *sum)
 {
   const PetscBool two = (PetscBool)(j > 1 && powers->mu[j - 1] != 0.0); /* vectors before the next one */
   IDRSPowersRow   step;
@@ -98,16 +99,16 @@ static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, 
   step.gamma  = powers->gamma[j - 1];
   step.theta  = powers->theta[j - 1];
   step.mu     = powers->mu[j - 1];
-  step.begins = (PetscBool)(j == 1);
+  step.begins = (PetscBool)(sum && j == 1 && !sum->adds);
   if (powers->inverse) PetscCall(VecCUDAGetArrayRead(powers->inverse, &step.inverse));
   if (two) PetscCall(VecCUDAGetArrayRead(before, &step.before));
   PetscCall(VecCUDAGetArrayRead(last, &step.last));
   PetscCall(VecCUDAGetArrayWrite(next, &step.next));
-  if (y) {
-    step.first = c[0];
-    step.c     = c[j];
-    if (step.begins) PetscCall(VecCUDAGetArrayWrite(y, &step.y));
-    else PetscCall(VecCUDAGetArray(y, &step.y));
+  if (sum) {
+    if (j == 1) step.first = sum->c[0];
+    step.c = sum->c[j];
+    if (step.begins) PetscCall(VecCUDAGetArrayWrite(sum->y, &step.y));
+    else PetscCall(VecCUDAGetArray(sum->y, &step.y));
   }
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaGetDevice(&device));
@@ -116,8 +117,8 @@ static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, 
   (void)IDRSLaunchResident<IDRSPowersKernel>(multiprocessors, ((size_t)csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, (bool)!large, stream, csr, lanes, step);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(2.0 * nonzeros + csr.n * (2.0 + (step.inverse ? 1.0 : 0.0) + (step.before ? 2.0 : 0.0) + (y ? 2.0 : 0.0))));
-  if (y) PetscCall(VecCUDARestoreArray(y, &step.y));
+  PetscCall(PetscLogGpuFlops(2.0 * nonzeros + csr.n * (2.0 + (step.inverse ? 1.0 : 0.0) + (step.before ? 2.0 : 0.0) + (sum ? 2.0 : 0.0))));
+  if (sum) PetscCall(VecCUDARestoreArray(sum->y, &step.y));
   PetscCall(VecCUDARestoreArrayWrite(next, &step.next));
   PetscCall(VecCUDARestoreArrayRead(last, &step.last));
   if (step.before) PetscCall(VecCUDARestoreArrayRead(before, &step.before));

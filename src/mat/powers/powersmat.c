@@ -4,7 +4,7 @@
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrscompat.h>
 
-static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const PetscScalar c[], Vec y)
+static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const IDRSPowersSum *sum)
 {
   const PetscScalar gamma = powers->gamma[j - 1], theta = powers->theta[j - 1], mu = powers->mu[j - 1];
 
@@ -13,12 +13,9 @@ static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, V
   if (powers->inverse) PetscCall(IDRSVecMultiply(next, powers->inverse));
   if (j > 1 && mu != 0.0) PetscCall(VecAXPBYPCZ(next, -gamma * theta, -mu, gamma, last, before));
   else PetscCall(VecAXPBY(next, -gamma * theta, gamma, last));
-  if (!y) PetscFunctionReturn(PETSC_SUCCESS);
-  if (j == 1) {
-    PetscCall(VecCopy(last, y));
-    PetscCall(VecScale(y, c[0]));
-  }
-  PetscCall(VecAXPY(y, c[j], next));
+  if (!sum) PetscFunctionReturn(PETSC_SUCCESS);
+  if (j == 1) PetscCall(IDRSPowersSumBegin(sum, last));
+  PetscCall(VecAXPY(sum->y, sum->c[j], next));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -8,7 +8,7 @@
 PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
 {
   PetscFunctionBegin;
-  for (PetscInt j = 1; j <= powers->k; j++) PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL, NULL));
+  for (PetscInt j = 1; j <= powers->k; j++) PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -19,10 +19,16 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < 3; i++) {
-    PetscBool same = PETSC_FALSE;
+    PetscBool   same = PETSC_FALSE;
+    PetscLayout rows[2];
 
     PetscCall(PetscObjectQuery((PetscObject)A, names[i], (PetscObject *)&work[i]));
-    if (work[i]) PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same)); /* the rows are those of the matrix */
+    if (work[i]) PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same));
+    if (same) { /* the matrix may have other rows by now */
+      PetscCall(VecGetLayout(x, &rows[0]));
+      PetscCall(VecGetLayout(work[i], &rows[1]));
+      PetscCall(PetscLayoutCompare(rows[0], rows[1], &same));
+    }
     if (same) continue;
     PetscCall(VecDuplicate(x, &work[i]));
     PetscCall(PetscObjectCompose((PetscObject)A, names[i], (PetscObject)work[i]));
@@ -31,25 +37,35 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersSumByStep - y = c_0 v_0 + ... + c_k v_k, and v_k. Three vectors take turns */
-PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const PetscScalar c[], Vec y, Vec vk)
+/* IDRSPowersSumBegin - y = c_0 x, or b + c_0 x */
+PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *sum, Vec x)
+{
+  PetscFunctionBegin;
+  if (sum->adds) PetscCall(VecAXPY(sum->y, sum->c[0], x));
+  else {
+    PetscCall(VecCopy(x, sum->y));
+    PetscCall(VecScale(sum->y, sum->c[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSPowersSumByStep - y, v_k and z. Three vectors take turns */
+PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
 {
   const IDRSPowersOps *ops = powers->ops;
   Vec                  work[3], before = x, last = x;
 
   PetscFunctionBegin;
   if (powers->k) PetscCall(IDRSPowersWorkGet(powers->A, x, work));
-  else {
-    PetscCall(VecCopy(x, y));
-    PetscCall(VecScale(y, c[0]));
-  }
+  else PetscCall(IDRSPowersSumBegin(sum, x));
   for (PetscInt j = 1; j <= powers->k; j++) {
     Vec next = work[j % 3];
 
-    PetscCall((*ops->step)(powers, j, before, last, next, c, y));
+    PetscCall((*ops->step)(powers, j, before, last, next, sum));
     before = last;
     last   = next;
   }
-  if (vk) PetscCall(VecCopy(last, vk));
+  if (sum->vk) PetscCall(VecCopy(last, sum->vk));
+  if (sum->z) PetscCall(MatMult(powers->A, sum->y, sum->z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /*
-   Back end "stream" of the matrix powers: passes of a MATSEQAIJSTREAM, each of as many levels as the memory of the device has room for
+   Back end "stream" of the matrix powers: passes of a MATAIJSTREAM, each of as many levels as the memory of the device has room for
 
    A pass hands its last two vectors to the next one. Three work vectors take turns: v_b of the next pass may take the place of v_{a-1}, of which level a + 1 of a row
    alone reads the same row, and that is before v_b; not the place of v_a. Where there is one pass, there are no work vectors.
@@ -7,71 +7,49 @@
 #include <petscidrs/private/idrspowers.h>
 #include "../impls/stream/aijstream.h"
 
-/* IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL */
+/* IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL; the same on all processes, though vectors may be bound to the CPU on some */
 PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  PetscBool sequential, takes = PETSC_TRUE;
+  PetscBool   streams, takes = PETSC_TRUE;
+  PetscMPIInt all;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
-  for (PetscInt i = 0; sequential && takes && i < n; i++) PetscCall(MatStreamTakes_Private(A, vecs[i], &takes));
-  *why = !sequential ? "the matrix is not streamed by one process" : !takes ? "products are computed on the host" : NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  for (PetscInt i = 0; streams && takes && i < n; i++) PetscCall(MatStreamTakes_Private(A, vecs[i], &takes));
+  all = takes ? 1 : 0;
+  if (streams) IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+  *why = !streams ? "the matrix is not streamed" : !all ? "products are computed on the host" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Coefficients, and D^{-1}, which SequenceEnd() takes back */
-static PetscErrorCode SequenceBegin(const IDRSPowers *powers, IDRSStreamSequence *sequence)
+static IDRSStreamSequence Sequence(const IDRSPowers *powers)
 {
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(sequence, sizeof(*sequence)));
-  sequence->gamma = powers->gamma;
-  sequence->theta = powers->theta;
-  sequence->mu    = powers->mu;
-  if (powers->inverse) PetscCall(VecGetArrayReadAndMemType(powers->inverse, &sequence->inverse, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SequenceEnd(const IDRSPowers *powers, IDRSStreamSequence *sequence)
-{
-  PetscFunctionBegin;
-  if (powers->inverse) PetscCall(VecRestoreArrayReadAndMemType(powers->inverse, &sequence->inverse));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (IDRSStreamSequence){.gamma = powers->gamma, .theta = powers->theta, .mu = powers->mu};
 }
 
 /* v_1 ... v_k, which all are whole vectors */
 static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, Vec v[])
 {
-  const PetscScalar *array;
-  PetscScalar      **arrays;
-  IDRSStreamSequence sequence;
-  IDRSStream         stream;
+  IDRSStreamSequence sequence = Sequence(powers);
+  MatStreamVecs      vecs     = {.inverse = powers->inverse};
   PetscInt           most;
 
   PetscFunctionBegin;
   if (!powers->k) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamGet_Private(powers->A, &stream));
-  PetscCall(IDRSStreamReserve(stream, powers->k, &most));
-  PetscCall(PetscMalloc1(powers->k, &arrays));
-  PetscCall(SequenceBegin(powers, &sequence));
-  PetscCall(VecGetArrayReadAndMemType(x, &array, NULL));
-  for (PetscInt j = 0; j < powers->k; j++) PetscCall(VecGetArrayWriteAndMemType(v[j], &arrays[j], NULL));
+  PetscCall(MatStreamReserve_Private(powers->A, powers->k, &most));
   for (PetscInt begin = 0; begin < powers->k; begin += sequence.levels) {
     sequence.begin  = begin;
     sequence.levels = PetscMin(most, powers->k - begin);
-    sequence.x      = begin ? arrays[begin - 1] : array;
-    sequence.before = begin > 1 ? arrays[begin - 2] : array;
-    PetscCall(PetscArraycpy(sequence.v, arrays + begin, sequence.levels));
-    PetscCall(IDRSStreamPass(stream, &sequence));
+    vecs.x          = begin ? v[begin - 1] : x;
+    vecs.before     = begin > 1 ? v[begin - 2] : begin ? x : NULL;
+    PetscCall(PetscArraycpy(vecs.v, v + begin, sequence.levels));
+    PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
   }
-  for (PetscInt j = 0; j < powers->k; j++) PetscCall(VecRestoreArrayWriteAndMemType(v[j], &arrays[j]));
-  PetscCall(VecRestoreArrayReadAndMemType(x, &array));
-  PetscCall(SequenceEnd(powers, &sequence));
-  PetscCall(PetscFree(arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Work vectors for the last two vectors of a pass: the place of v_{a-1} for v_b, if it is one of them, and another one than that of v_a for v_{b-1} */
-static void ChoosePlaces(PetscScalar *const work[3], const PetscScalar *last, const PetscScalar *before, PetscScalar **next, PetscScalar **nextbefore)
+static void ChoosePlaces(const Vec work[3], Vec last, Vec before, Vec *next, Vec *nextbefore)
 {
   *next = *nextbefore = NULL;
   for (PetscInt i = 0; i < 3; i++) {
@@ -84,57 +62,56 @@ static void ChoosePlaces(PetscScalar *const work[3], const PetscScalar *last, co
   }
 }
 
-/* Without a y, v_k alone */
-static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, const PetscScalar c[], Vec y, Vec vk)
+/*
+   Where the levels of a pass go: those that the next pass begins with to work vectors, v_k where it is asked for, and A y behind it. Others live in the window, or, v_k beside y, nowhere
+*/
+static void ChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum, IDRSStreamSequence *sequence, MatStreamVecs *vecs)
 {
-  Vec                work[3]   = {NULL, NULL, NULL};
-  PetscScalar       *places[3] = {NULL, NULL, NULL}, *last = NULL, *next, *before;
-  const PetscScalar *array;
-  IDRSStreamSequence sequence;
-  IDRSStream         stream;
-  PetscInt           most, k = powers->k;
+  const PetscInt end = sequence->begin + sequence->levels;
+
+  for (PetscInt l = 0; l < sequence->levels; l++) vecs->v[l] = NULL;
+  if (end < k) {
+    Vec next, before;
+
+    ChoosePlaces(work, vecs->x, vecs->before, &next, &before);
+    vecs->v[sequence->levels - 1] = next;
+    if (sequence->levels > 1) vecs->v[sequence->levels - 2] = before;
+  } else {
+    if (k > sequence->begin) vecs->v[k - sequence->begin - 1] = sum->vk;
+    if (end > k) vecs->v[sequence->levels - 1] = sum->z;
+  }
+  sequence->product = (PetscBool)(end > k);
+}
+
+/* Without a y, v_k alone */
+static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
+{
+  const PetscInt     k = powers->k, levels = k + (sum->z ? 1 : 0);
+  IDRSStreamSequence sequence = Sequence(powers);
+  MatStreamVecs      vecs     = {.inverse = powers->inverse, .x = x, .y = sum->y};
+  Vec                work[3]  = {NULL, NULL, NULL};
+  PetscInt           most;
 
   PetscFunctionBegin;
   if (!k) {
-    PetscCall(IDRSPowersSumByStep(powers, x, c, y, vk));
+    PetscCall(IDRSPowersSumByStep(powers, x, sum));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatStreamGet_Private(powers->A, &stream));
-  PetscCall(IDRSStreamReserve(stream, k, &most));
-  if (k > most) {
-    PetscCall(PetscInfo(powers->A, "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and the memory of the GPU has room for %" PetscInt_FMT "\n", (k + most - 1) / most, k, most));
+  PetscCall(MatStreamReserve_Private(powers->A, levels, &most));
+  if (levels > most) {
+    PetscCall(PetscInfo(powers->A, "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and a pass has room for %" PetscInt_FMT "\n", (levels + most - 1) / most, levels, most));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));
   }
-  PetscCall(SequenceBegin(powers, &sequence));
-  sequence.c = c;
-  PetscCall(VecGetArrayReadAndMemType(x, &array, NULL));
-  if (y) PetscCall(VecGetArrayWriteAndMemType(y, &sequence.y, NULL));
-  if (vk) PetscCall(VecGetArrayWriteAndMemType(vk, &last, NULL));
-  for (PetscInt i = 0; i < 3; i++) {
-    if (work[i]) PetscCall(VecGetArrayWriteAndMemType(work[i], &places[i], NULL));
-  }
-  sequence.x = array;
-  for (PetscInt begin = 0; begin < k; begin += sequence.levels) {
+  sequence.c    = sum->c;
+  sequence.adds = sum->adds;
+  for (PetscInt begin = 0; begin < levels; begin += sequence.levels) {
     sequence.begin  = begin;
-    sequence.levels = PetscMin(most, k - begin);
-    PetscCall(PetscArrayzero(sequence.v, IDRS_STREAM_LEVELS));
-    if (begin + sequence.levels == k) sequence.v[sequence.levels - 1] = last;
-    else {
-      ChoosePlaces(places, sequence.x, sequence.before, &next, &before);
-      sequence.v[sequence.levels - 1] = next;
-      if (sequence.levels > 1) sequence.v[sequence.levels - 2] = before;
-    }
-    PetscCall(IDRSStreamPass(stream, &sequence));
-    sequence.before = sequence.levels > 1 ? sequence.v[sequence.levels - 2] : sequence.x;
-    sequence.x      = sequence.v[sequence.levels - 1];
+    sequence.levels = PetscMin(most, levels - begin);
+    ChooseLevels(k, work, sum, &sequence, &vecs);
+    PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
+    vecs.before = sequence.levels > 1 ? vecs.v[sequence.levels - 2] : vecs.x;
+    vecs.x      = vecs.v[sequence.levels - 1];
   }
-  for (PetscInt i = 0; i < 3; i++) {
-    if (work[i]) PetscCall(VecRestoreArrayWriteAndMemType(work[i], &places[i]));
-  }
-  if (vk) PetscCall(VecRestoreArrayWriteAndMemType(vk, &last));
-  if (y) PetscCall(VecRestoreArrayWriteAndMemType(y, &sequence.y));
-  PetscCall(VecRestoreArrayReadAndMemType(x, &array));
-  PetscCall(SequenceEnd(powers, &sequence));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

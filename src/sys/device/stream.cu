@@ -34,30 +34,3 @@ PetscErrorCode IDRSStreamJoin_CUDA(void)
   PetscCall(IDRSStreamWait_CUDA(cudaStreamLegacy, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* IDRSDeviceShared - Whether another process has the device of this one, somewhere: the answer is the same on all */
-PetscErrorCode IDRSDeviceShared(MPI_Comm comm, PetscBool *shared)
-{
-  cudaDeviceProp properties;
-  cudaUUID_t    *all;
-  PetscMPIInt    rank, size, equal = 0;
-  int            device;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaGetDeviceProperties(&properties, device));
-  PetscCall(PetscMalloc1(size, &all));
-  PetscCallMPI(MPI_Allgather(&properties.uuid, (PetscMPIInt)sizeof(*all), MPI_BYTE, all, (PetscMPIInt)sizeof(*all), MPI_BYTE, comm));
-  for (PetscMPIInt i = 0; i < size; i++) {
-    PetscBool same;
-
-    PetscCall(PetscMemcmp(&all[i], &properties.uuid, sizeof(*all), &same));
-    if (same && i != rank) equal = 1;
-  }
-  PetscCall(PetscFree(all));
-  IDRSCallAllreduce(MPI_IN_PLACE, &equal, 1, MPI_INT, MPI_MAX, comm);
-  *shared = equal ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}

@@ -1,12 +1,11 @@
 /*
-   The stream that PETSc works on at this moment, its order with the legacy stream, whether a stream has done its work, and whether processes share a device
+   The stream that PETSc works on at this moment, its order with the legacy stream, and whether a stream has done its work
 */
 #pragma once
 
 #include <petscdevice_cuda.h>
 
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
-PETSC_INTERN PetscErrorCode IDRSDeviceShared(MPI_Comm, PetscBool *);
 
 static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
 {

@@ -1,6 +1,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
+#include "../device/memory.h"
 #include "../device/stream.h"
 #include "../device/timeout.h"
 

@@ -8,6 +8,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include "idrspeers.h"
+#include "../device/memory.h"
 #include "../device/stream.h"
 #include "../device/timeout.h"
 

@@ -13,6 +13,7 @@
 */
 #include <atomic>
 #include "idrscudaimpl.cuh"
+#include "../../sys/device/memory.h"
 #include "../../sys/device/timeout.h"
 #include "../../sys/nccl/idrsnccl.h"
 
@@ -31,17 +32,6 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
     else if (ghosted) *why = "back end cuda takes no ghosted vectors";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Bytes of the device's memory that are free */
-PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)
-{
-  size_t available, total;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMemGetInfo(&available, &total));
-  *bytes = (PetscLogDouble)available;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,6 +141,7 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->localsums));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s, 1), &cuda->hostsums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_STORAGE(s), &cuda->hoststorage));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_MAX_IN_FLIGHT, &cuda->hostresults));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->arrived));
   *cuda->arrived = 0;
@@ -198,6 +189,7 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCall(PetscDeviceFree(dctx, cuda->localsums));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
     PetscCall(PetscDeviceFree(dctx, cuda->hostsums));
+    PetscCall(PetscDeviceFree(dctx, cuda->hoststorage));
     PetscCall(PetscDeviceFree(dctx, cuda->hostresults));
     PetscCall(PetscDeviceFree(dctx, cuda->arrived));
   }

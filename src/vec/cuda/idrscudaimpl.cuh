@@ -41,6 +41,7 @@ typedef struct {
   IDRSResult     *result;      /* of the last projection that the device has not stopped before */
   PetscScalar    *localsums;   /* of this process, before those of others are added */
   PetscScalar    *hostsums;    /* pinned */
+  PetscScalar    *hoststorage; /* pinned: storage on its way */
   IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
   uint64_t       *arrived;     /* pinned: the last projection whose sums or result have come */
   uint64_t        sequence;    /* of the last projection launched */

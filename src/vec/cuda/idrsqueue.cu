@@ -58,16 +58,52 @@ static PetscErrorCode IDRSQueueHalo_Peer(IDRSWork work, PetscBool *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The storage, without the sums, to the device, which has not stopped */
-static PetscErrorCode IDRSQueueBegin_CUDA(IDRSWork work)
+/* The scalars of a column on their way to the device, with a result that has not stopped, or to the host, without one */
+typedef struct {
+  const PetscScalar *from;
+  PetscScalar       *to;
+  IDRSResult        *result;
+} IDRSMoved;
+
+/* A block for each column. What is on the host is pinned, and the kernel takes it from there, or brings it */
+template <int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSMoveScalarsKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSMoved> columns, int count)
 {
-  IDRS_CUDA   *cuda = (IDRS_CUDA *)work->data;
-  cudaStream_t stream;
+  const IDRSMoved &mine = columns.Mine();
+
+  overlap.Begin();
+  for (int i = threadIdx.x; i < count; i += IDRS_THREADS) mine.to[i] = mine.from[i];
+  if (mine.result && threadIdx.x == 0) *mine.result = {};
+}
+
+static PetscErrorCode IDRSMoveScalars(const IDRSGroup *group, PetscBool tohost, PetscInt count, cudaStream_t stream)
+{
+  const dim3 blocks(1, (unsigned int)group->count);
+  IDRSMoved  moved[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) {
+    const IDRS_CUDA *cuda = (const IDRS_CUDA *)group->work[i]->data;
+
+    if (tohost) moved[i] = {cuda->storage, cuda->hoststorage, NULL};
+    else moved[i] = {cuda->hoststorage, cuda->storage, cuda->result};
+  }
+  if (group->count == 1) IDRSLaunch<IDRSMoveScalarsKernel<1>>(blocks, stream, IDRSGetMembers<1>(1, moved), (int)count);
+  else IDRSLaunch<IDRSMoveScalarsKernel<IDRS_MAX_WIDTH>>(blocks, stream, IDRSGetMembers<IDRS_MAX_WIDTH>(group->count, moved), (int)count);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The storage, without the sums, to the device, which has not stopped. Since it came from there last, the host has waited for the device */
+static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
+{
+  const PetscInt count = IDRS_STORAGE_SUMS(group->work[0]->s);
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(cuda->storage, work->storage, (size_t)IDRS_STORAGE_SUMS(work->s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
-  PetscCallCUDA(cudaMemsetAsync(cuda->result, 0, sizeof(*cuda->result), stream));
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(((const IDRS_CUDA *)group->work[i]->data)->hoststorage, group->work[i]->storage, count));
+  PetscCall(IDRSMoveScalars(group, PETSC_FALSE, count, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,31 +221,35 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
 }
 
 /* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
-static PetscErrorCode IDRSQueueEnd_CUDA(IDRSWork work)
+static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 {
-  const IDRS_CUDA     *cuda  = (const IDRS_CUDA *)work->data;
+  const IDRSWork       first = group->work[0];
+  const PetscInt       count = IDRS_STORAGE(first->s);
   const PetscLogDouble began = MPI_Wtime();
   PetscBool            idle  = PETSC_FALSE;
   cudaStream_t         stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  while (work->size > 1 && !idle) {
-    PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
+  while (first->size > 1 && !idle) {
+    PetscCall(IDRSCheckOthers_CUDA(first, MPI_Wtime() - began));
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
   }
-  PetscCallCUDA(cudaMemcpyAsync(work->storage, cuda->storage, (size_t)IDRS_STORAGE(work->s) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCall(IDRSMoveScalars(group, PETSC_TRUE, count, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->storage, ((const IDRS_CUDA *)group->work[i]->data)->hoststorage, count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Many steps in one kernel. The scalars are on the device until the host continues */
 static PetscErrorCode IDRSQueueWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep *step, PetscInt *completed, const PetscReal *norms[])
 {
+  const IDRSGroup alone = {1, {work}};
+
   PetscFunctionBegin;
-  PetscCall(IDRSQueueBegin_CUDA(work));
+  PetscCall(IDRSQueueBegin_CUDA(&alone));
   PetscCall(IDRSWhole_CUDA(work, limits, step, completed, norms));
-  PetscCall(IDRSQueueEnd_CUDA(work));
+  PetscCall(IDRSQueueEnd_CUDA(&alone));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

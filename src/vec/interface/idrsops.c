@@ -214,15 +214,6 @@ PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSAddIterate - x += z + U(:,0:columns) beta: what the recurrence has not added to x yet */
-PetscErrorCode IDRSAddIterate(IDRSWork work, PetscInt columns, Vec x)
-{
-  PetscFunctionBegin;
-  PetscCall(VecAXPY(x, 1.0, work->z));
-  if (columns) PetscCall(VecMAXPY(x, columns, work->scalars.beta, work->U));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSStreamJoin - Lets matvecs and preconditioners, which come between the passes and may run on another stream of the device, wait for the passes, and
    the other way round: called before and after each of them

@@ -38,7 +38,7 @@ PetscErrorCode IDRSQueueNoHalo(IDRSWork work, PetscBool *halo)
 }
 
 /* The scalars are where the algebra is done, so begin and end have nothing to move */
-static PetscErrorCode IDRSQueueStay_Host(IDRSWork work)
+static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
 {
   PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -131,17 +131,22 @@ const IDRSQueueOps IDRSQueue_Host = {
   .end     = IDRSQueueStay_Host,
 };
 
-/* A work is ready for the projection of a step by this queue: where that is on a device, the scalars go there */
-static PetscErrorCode IDRSQueuePrepare_Private(IDRSWork work, const IDRSStep *step, const IDRSQueueOps *queue)
+/* The works are ready for the projections of their steps by this queue: where that is on a device, the scalars go there */
+static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSQueueOps *queue)
 {
+  IDRSGroup begin = {.count = 0};
+
   PetscFunctionBegin;
-  PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
-  PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
-  PetscCheck(!step->matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
-  if (queue != &IDRSQueue_Host && !work->ondevice) {
-    PetscCall((*queue->begin)(work));
-    work->ondevice = PETSC_TRUE;
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work = group->work[i];
+
+    PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
+    PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
+    PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
+    if (queue != &IDRSQueue_Host && !work->ondevice) begin.work[begin.count++] = work;
   }
+  if (begin.count) PetscCall((*queue->begin)(&begin));
+  for (PetscInt i = 0; i < begin.count; i++) begin.work[i]->ondevice = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,7 +157,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
   const IDRSQueueOps *queue = bounds ? first->queue : &IDRSQueue_Host;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSQueuePrepare_Private(group->work[i], &steps[i], queue));
+  PetscCall(IDRSQueuePrepare_Private(group, steps, queue));
   PetscCall(IDRSPassBegin(first, IDRS_PROJECT));
   PetscCall((*queue->launch)(group, steps, bounds));
   for (PetscInt i = 0; i < group->count; i++) {
@@ -198,7 +203,7 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
     outcome->stopped = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(IDRSQueueEnd(work));
+  PetscCall(IDRSQueueEnd(IDRSAlone(work)));
   IDRSQueueContinues(work, outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -258,13 +263,20 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueEnd - Returns the scalars to the host; the results of projections in flight are dropped */
-PetscErrorCode IDRSQueueEnd(IDRSWork work)
+/* IDRSQueueEnd - Returns the scalars of the works to the host; the results of projections in flight are dropped */
+PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
 {
+  IDRSGroup there = {.count = 0};
+
   PetscFunctionBegin;
-  if (work->ondevice) PetscCall((*work->queue->end)(work));
-  work->ondevice = PETSC_FALSE;
-  work->inflight = 0;
+  for (PetscInt i = 0; i < group->count; i++) {
+    if (group->work[i]->ondevice) there.work[there.count++] = group->work[i];
+  }
+  if (there.count) PetscCall((*there.work[0]->queue->end)(&there));
+  for (PetscInt i = 0; i < group->count; i++) {
+    group->work[i]->ondevice = PETSC_FALSE;
+    group->work[i]->inflight = 0;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,23 +308,26 @@ PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSNorm - ||r|| by itself, after an update or advance: where it cannot wait for the next projection */
-PetscErrorCode IDRSNorm(IDRSWork work, PetscReal *norm)
+/* IDRSNorm - ||r|| of each work by itself, after an update or advance: where it cannot wait for the next projection */
+PetscErrorCode IDRSNorm(const IDRSGroup *group, PetscReal norms[])
 {
+  const IDRSWork first = group->work[0];
+  Vec            r[IDRS_MAX_WIDTH];
+
   PetscFunctionBegin;
-  if (work->passes->composed || (work->passes->device && work->size == 1)) PetscCall(VecNorm(work->r, NORM_2, norm));
+  for (PetscInt i = 0; i < group->count; i++) r[i] = group->work[i]->r;
+  if (first->passes->composed || (first->passes->device && first->size == 1)) PetscCall(IDRSNorms(group, r, norms));
   else {
-    PetscScalar rr[1 + IDRS_DOTS] = {work->rr};
+    PetscScalar rr[IDRS_MAX_WIDTH + IDRS_DOTS] = {0.0};
 
-    if (work->passes->device) {
-      PetscReal local;
-
-      PetscUseTypeMethod(work->r, norm_local, NORM_2, &local);
-      rr[0] = PetscSqr(local);
+    if (first->passes->device) PetscCall(IDRSLocalSquares(group, r, norms));
+    for (PetscInt i = 0; i < group->count; i++) {
+      rr[i] = first->passes->device ? norms[i] : group->work[i]->rr;
+      PetscCheck(group->count == 1 || !group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Inner products are deferred by one right-hand side alone");
     }
-    if (work->size > 1) PetscCall(IDRSReduce_Private(work, 1, rr));
-    *norm = PetscSqrtReal(PetscRealPart(rr[0]));
+    if (first->size > 1) PetscCall(IDRSReduce_Private(first, group->count, rr));
+    for (PetscInt i = 0; i < group->count; i++) norms[i] = PetscSqrtReal(PetscRealPart(rr[i]));
   }
-  if (work->size > 1) work->reductions++;
+  if (first->size > 1) first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

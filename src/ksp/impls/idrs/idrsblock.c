@@ -160,7 +160,7 @@ static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* R and Z = 0 belong together from now on; f = P^H R, from which a cycle begins */
+/* R, which is the anchor, and Z = 0 belong together from now on; f = P^H R, from which a cycle begins */
 static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS           *idrs = (KSP_IDRS *)ksp->data;
@@ -169,10 +169,6 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < m; i++) {
-    PetscCall(VecSet(block->Z[i].vec, 0.0));
-    if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
-  }
   PetscCall(IDRSBlockProject(idrs->slot[0].work, &dots, PETSC_FALSE, block->sums));
   PetscCall(PetscArraycpy(block->algebra.f, block->sums, q * m));
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
@@ -224,22 +220,24 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* R = anchor - A Z,  x_j += Z S_j for those that are marked,  Z = 0 */
+/* x_j += Z S_j for those that are marked,  R = anchor - A Z,  anchor = R,  Z = 0 */
 static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt m    = block->owners.count;
-  Vec            z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH];
+  const IDRSGroup group = KSPIDRSGetGroup(&block->owners);
+  const PetscInt  m     = block->owners.count;
+  Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   KSPIDRSBlockList(m, block->Z, z);
   KSPIDRSBlockList(m, block->T, t);
   KSPIDRSBlockList(m, block->V, v);
+  KSPIDRSBlockList(m, block->R, r);
+  for (PetscInt i = 0; i < m; i++) anchor[i] = block->owners.column[i]->anchor;
   PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, z, t, v));
-  for (PetscInt i = 0; i < m; i++) PetscCall(VecWAXPY(block->R[i].vec, -1.0, t[i], block->owners.column[i]->anchor));
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
+  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));
-  idrs->counts.updates += m;
+  ((KSP_IDRS *)ksp->data)->counts.updates += m;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -356,8 +354,7 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, Pe
   ksp->its         = its;
   ksp->rnorm       = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  PetscCall(KSPIDRSTell_Private(ksp));
+  PetscCall(KSPIDRSConcludeReport_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -386,6 +383,25 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* v = b - A x of the right-hand side that the KSP is at, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it is */
+static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, PetscReal *rnorm)
+{
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  Vec                t = idrs->col->t, v = idrs->col->v;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSProductApply(idrs->product, ksp->vec_sol, t));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  idrs->counts.matvecs++;
+  PetscCall(VecAYPX(t, -1.0, ksp->vec_rhs));
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, v));
+  else PetscCall(VecCopy(t, v));
+  PetscCall(KSPIDRSNorms_Private(ksp, &alone, &v, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whether b - A x meets the tolerance of the right-hand side that the KSP is at */
 static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
 {
@@ -396,8 +412,7 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
   *met = PETSC_TRUE;
   if (!idrs->exact || ksp->converged != KSPConvergedDefault || (ksp->reason != KSP_CONVERGED_RTOL && ksp->reason != KSP_CONVERGED_ATOL)) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.verifications++;
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, idrs->col->v));
-  PetscCall(KSPIDRSNorm_Private(ksp, idrs->col->v, &rnorm));
+  PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, &rnorm));
   ksp->rnorm  = rnorm;
   ksp->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPConvergedDefault(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
@@ -517,8 +532,10 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
 /* Right-hand sides that are not done begin a recurrence of their own: from the present iterate, or from that of the last reliable update where its residual is smaller */
 static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool marked[IDRS_MAX_WIDTH];
+  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSFront alone = {.count = 0};
+  PetscBool    marked[IDRS_MAX_WIDTH];
+  Vec          r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   if (!block->lost) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
@@ -528,15 +545,21 @@ static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
     KSPIDRSColumn *col = block->column[j];
 
     PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(VecSet(col->z, 0.0));
-    if (block->done[j]) continue;
-    ksp->reason = KSP_CONVERGED_ITERATING;
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, col->r));
-    PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
-    col->rec.its = ksp->its;
-    idrs->blocks.alone++;
-    idrs->blocks.why = block->why;
+    if (block->done[j]) {
+      PetscCall(VecSet(col->z, 0.0)); /* the end of a solve adds it to the solution */
+      continue;
+    }
+    ksp->reason                 = KSP_CONVERGED_ITERATING;
+    col->rec.its                = ksp->its;
+    r[alone.count]              = col->r;
+    anchor[alone.count]         = col->anchor;
+    alone.column[alone.count++] = col;
   }
+  if (!alone.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, r, anchor));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
+  idrs->blocks.alone += alone.count;
+  idrs->blocks.why = block->why;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -564,6 +587,9 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscCall(KSPIDRSBlockVectors_Private(ksp, block));
   PetscCall(KSPIDRSBlockAlgebraCreate_Private(idrs->set.s, block->owners.count, &block->algebra));
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
+  for (PetscInt i = 0; i < block->owners.count; i++) {
+    if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
+  }
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));
   block->best = PETSC_MAX_REAL;
   idrs->blocks.columns += block->count;
@@ -575,10 +601,10 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 }
 
 /*
-   KSPIDRSBlockSolve_Private - Solves for the right-hand sides in the slots, whose first residuals have been reported, by one block recurrence. Afterwards each has a reason, or is at the begin
+   KSPIDRSBlockSolve_Private - Solves for the right-hand sides of a front, whose first residuals have been reported, by one block recurrence. Afterwards each has a reason, or is at the begin
    of a recurrence of its own
 */
-PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp)
+PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockRun block = {.count = 0};
@@ -586,9 +612,7 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp)
   PetscInt        N;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    if (idrs->slot[i].index >= 0) block.column[block.count++] = &idrs->slot[i];
-  }
+  for (PetscInt i = 0; i < front->count; i++) block.column[block.count++] = front->column[i];
   if (block.count < 2) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetSize(idrs->col->r, &N));
   if (idrs->set.s * block.count >= N) {

@@ -3,9 +3,9 @@
    product that reads A once, and one reduction. They begin cycles together:
 
      until all right-hand sides are done
-       each slot      what is to be decided about its right-hand side: restart, reliable update, verification
-                      one that is done leaves, and the next one enters
-       all slots      a cycle; one about which something is to be decided leaves the cycle, and waits for the others
+       those that are done leave their slots, and the next ones enter
+       what is to be decided about the others: verification, restart, reliable update; those for which it is the same together
+       a cycle; one about which something is to be decided leaves the cycle, and waits for the others
 
    What needs the iterate of one right-hand side at a time goes one by one, through KSPSolve().
 */
@@ -187,7 +187,7 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A right-hand side enters a slot, up to its first residual */
+/* A right-hand side enters a slot */
 static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
 {
   const KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING};
@@ -217,12 +217,10 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
   col->trust = KSPIDRSFreshTrust();
   col->index = index;
-  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of this one's */
-  PetscCall(KSPIDRSBegin_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A right-hand side that is done leaves its slot, which the KSP is at */
+/* A right-hand side whose solution is complete leaves its slot */
 static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col)
 {
   const PetscInt index = col->index;
@@ -230,7 +228,7 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   Vec            column;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSEnd_Private(ksp));
+  PetscCall(KSPIDRSSelect_Private(ksp, col));
   KSPIDRSNoteResult(ksp, index);
   block->total += ksp->its;
   if (ksp->res_hist) {
@@ -267,52 +265,82 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where all slots are empty, the next right-hand sides enter, and have a block recurrence: until they are done, or are to go on by themselves */
-static PetscErrorCode KSPIDRSCyclesOfBlocks_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next)
+/* Whether right-hand sides may enter: with block recurrences all slots have to be empty */
+static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
+{
+  for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++) {
+    if (idrs->slot[i].index >= 0) return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
+}
+
+/* Those of a front that are not done */
+static PetscErrorCode KSPIDRSKeepUndone_Private(KSP ksp, KSPIDRSFront *front)
+{
+  PetscInt left = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    if (!ksp->reason) front->column[left++] = front->column[i];
+  }
+  front->count = left;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the front: all that are in slots then, some of which may be done with that */
+static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next, KSPIDRSFront *front)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
+  KSPIDRSFront   done = {.count = 0}, entered = {.count = 0};
+  PetscBool      admits;
 
   PetscFunctionBegin;
+  front->count = 0;
   for (PetscInt i = 0; i < idrs->active; i++) {
-    if (idrs->slot[i].index >= 0) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[i]));
+    if (idrs->col->index >= 0 && ksp->reason) done.column[done.count++] = idrs->col;
   }
+  if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
+  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSLeave_Private(ksp, block, done.column[i]));
+  admits = KSPIDRSAdmits(idrs);
   for (PetscInt i = 0; i < idrs->active; i++) {
-    while (idrs->slot[i].index < 0 && *next < count) {
-      PetscCall(KSPIDRSEnter_Private(ksp, block, &idrs->slot[i], (*next)++));
-      if (ksp->reason) PetscCall(KSPIDRSLeave_Private(ksp, block, &idrs->slot[i]));
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    if (col->index < 0 && *next < count && admits) {
+      PetscCall(KSPIDRSEnter_Private(ksp, block, col, (*next)++));
+      entered.column[entered.count++] = col;
     }
+    if (col->index >= 0) front->column[front->count++] = col;
   }
-  PetscCall(KSPIDRSBlockSolve_Private(ksp));
+  if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of theirs */
+  PetscCall(KSPIDRSBegin_Private(ksp, &entered));
+  if (idrs->set.block) {
+    PetscCall(KSPIDRSKeepUndone_Private(ksp, &entered));
+    PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The cycles, until all right-hand sides are done */
 static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
 {
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = idrs->results.count;
-  PetscInt       next  = 0;
-  KSPIDRSFront   front;
+  PetscInt     next = 0, present;
+  KSPIDRSFront front;
 
   PetscFunctionBegin;
   for (;;) {
-    front.count = 0;
-    if (idrs->set.block) PetscCall(KSPIDRSCyclesOfBlocks_Private(ksp, block, &next));
-    for (PetscInt i = 0; i < idrs->active; i++) {
-      KSPIDRSColumn *col = &idrs->slot[i];
-
-      PetscCall(KSPIDRSSelect_Private(ksp, col));
-      while (col->index >= 0 || (next < count && !idrs->set.block)) {
-        if (col->index < 0) PetscCall(KSPIDRSEnter_Private(ksp, block, col, next++));
-        PetscCall(KSPIDRSReachCycle_Private(ksp));
-        if (!ksp->reason) break;
-        PetscCall(KSPIDRSLeave_Private(ksp, block, col));
-      }
-      if (col->index >= 0) front.column[front.count++] = col;
-    }
-    if (front.count) PetscCall(KSPIDRSCycle_Private(ksp, &front));
-    else if (next == count) break;
+    do { /* until none is done before the cycle */
+      PetscCall(KSPIDRSExchangeDone_Private(ksp, block, &next, &front));
+      present = front.count;
+      PetscCall(KSPIDRSKeepUndone_Private(ksp, &front));
+      PetscCall(KSPIDRSReachCycle_Private(ksp, &front));
+      PetscCall(KSPIDRSKeepUndone_Private(ksp, &front));
+    } while (front.count < present);
+    if (!front.count) break; /* as none has entered, none is left */
+    PetscCall(KSPIDRSCycle_Private(ksp, &front));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

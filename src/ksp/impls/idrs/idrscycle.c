@@ -117,6 +117,27 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the scalars */
+static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp)
+{
+  KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumn     *col     = idrs->col;
+  const IDRSScalars *scalars = col->scalars;
+  const PetscInt     s = idrs->set.s, k = col->rec.k;
+
+  PetscFunctionBegin;
+  PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
+  if (k == s) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, col->r, PETSC_FALSE, col->v, col->t));
+  else if (col->rec.start) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, k ? col->v : col->r, PETSC_FALSE, col->U[k], col->G[k]));
+  else {
+    PetscCall(IDRSStreamJoin(col->work));
+    PetscCall(VecScale(col->U[k], scalars->c[k]));
+    PetscCall(VecMAXPY(col->U[k], s - k - 1, scalars->c + k + 1, col->U + k + 1));
+    PetscCall(KSPIDRSPCApplyMult_Private(ksp, *scalars->omega, col->v, PETSC_TRUE, col->U[k], col->G[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a recurrence begins */
 static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -133,14 +154,15 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it */
+/* KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the matvec, too */
 PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCombine_Private(ksp, front));
-  if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
+  if (idrs->joint) PetscCall(KSPIDRSPreconditionMult_Private(ksp));
+  else if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
   for (PetscInt i = 0; i < front->count; i++) {
     if (!idrs->preconditioned) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
     front->column[i]->rec.stage = KSPIDRS_HAVE_U;
@@ -148,7 +170,7 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it */
+/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come with it */
 PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -164,7 +186,7 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
     x[i] = omega ? col->t : col->G[k];
     w[i] = omega ? col->v : col->t;
   }
-  if (idrs->fused) idrs->counts.matvecs += front->count;
+  if (idrs->fused || idrs->joint) idrs->counts.matvecs += front->count;
   else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -250,7 +272,7 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
   const KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
-  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->failure && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
 /*
@@ -280,17 +302,15 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, PetscInt *completed, const PetscRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSProject_Private - f = P^H r, and the norm of r, for an r that no step has made, and from which a cycle begins */
-PetscErrorCode KSPIDRSProject_Private(KSP ksp, IDRSOutcome *outcome)
+/* KSPIDRSProject_Private - Launches f = P^H r, and the norm of r, for r that no step has made, and from which cycles begin */
+PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const IDRSStep step = {.k = IDRS_RESIDUAL};
-  PetscReal      rr;
+  const IDRSGroup group = KSPIDRSGetGroup(front);
+  IDRSStep        steps[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(IDRSAlone(idrs->col->work), &step, NULL));
-  PetscCall(IDRSQueueCollect(idrs->col->work, outcome));
-  if (outcome->verdict == IDRS_CONTINUE) PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, &rr, &outcome->verdict));
+  for (PetscInt i = 0; i < front->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
+  PetscCall(IDRSQueueLaunch(&group, steps, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -318,7 +338,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
   PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, rr, &verdict));
   if (verdict == IDRS_PIVOT) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
   if (verdict == IDRS_NO_OMEGA) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
-  if (verdict != IDRS_GOES_ON) rec->failure = KSPIDRS_BREAKDOWN;
+  if (verdict != IDRS_GOES_ON) rec->halt = KSPIDRS_BREAKDOWN;
   else if (rec->residual != KSPIDRS_RECURRED) idrs->col->scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -407,13 +427,13 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *
   KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->failure, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
   if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!IDRSQueueOnDevice(idrs->col->work)) PetscCall(KSPIDRSContinue_Private(ksp, rr));
-  *follows = (PetscBool)!rec->failure;
+  *follows = (PetscBool)!rec->halt;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -63,12 +63,13 @@ typedef enum {
   KSPIDRS_RELIABLE_UPDATE /* r = anchor - A z */
 } KSPIDRSResidual;
 
-/* Why the recurrence cannot go on */
+/* Why the recurrence cannot go on until something has been decided */
 typedef enum {
-  KSPIDRS_NO_FAILURE,
-  KSPIDRS_BREAKDOWN, /* M_kk is rounding error, or there is no omega */
-  KSPIDRS_GROWTH     /* ||r|| has grown so much that no accuracy would be left */
-} KSPIDRSFailure;
+  KSPIDRS_NO_HALT,
+  KSPIDRS_UNVERIFIED, /* the norm reported last meets the tolerance: b - A x is to be computed */
+  KSPIDRS_BREAKDOWN,  /* M_kk is rounding error, or there is no omega */
+  KSPIDRS_GROWTH      /* ||r|| has grown so much that no accuracy would be left */
+} KSPIDRSHalt;
 
 /* How the norm of the r that a step leaves comes */
 typedef enum {
@@ -82,7 +83,7 @@ typedef struct {
   PetscInt        k; /* step of the cycle, s for the omega step */
   KSPIDRSStage    stage;
   KSPIDRSResidual residual;
-  KSPIDRSFailure  failure;
+  KSPIDRSHalt     halt;
   PetscBool       start;      /* in the start: steps of the first cycle, up to its omega step */
   PetscBool       projectedr; /* r is r - G c already, in the omega step that ends the start */
   PetscBool       again;      /* the device has stopped in this omega step, which the host does again: t is lost */
@@ -180,6 +181,7 @@ typedef struct {
   IDRSProduct    product;     /* y = A x */
   PetscBool      exact;       /* the operator is not known to be inexact, so b - A x can be trusted */
   PetscBool      fused;       /* the projection of a step computes its matvec */
+  PetscBool      readable;    /* it does, or a kernel with many steps may */
   Vec           *inverse;     /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
   Vec            diagonal;    /* that vector, where the passes apply the preconditioner of this solve, else NULL */
   Vec            d, e, q;     /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
@@ -192,6 +194,7 @@ typedef struct {
   PetscInt             nesting;        /* solves of this type that this one is inside of */
   PetscInt             depth;          /* projections in flight that the host does not wait for: 0 in lockstep */
   PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
+  PetscBool            joint;          /* the preconditioner and the matvec after it are one operation */
   PetscBool            lagged;         /* the norm of an inner step comes with the next reduction */
   PetscBool            scatters;       /* the scatter of the operator goes from GPU to GPU */
   const char          *lockstep;       /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
@@ -200,7 +203,8 @@ typedef struct {
   PetscScalar          sigma;          /* of the smoothed iterate */
   PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
   PetscInt             active;         /* slots that take part in this solve */
-  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply() */
+  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply(), */
+  PetscBool            mayfail;        /* which may fail for one of them */
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
   KSPIDRSBlockCounts   blocks;
@@ -213,6 +217,35 @@ struct _KSPIDRSRunOps {
   PetscErrorCode (*runs)(KSP, const char *[]); /* sets the string to NULL, or to the reason why it cannot run this solve */
   PetscErrorCode (*run)(KSP);
 };
+
+/* The right-hand side that the KSP is at, by itself */
+static inline KSPIDRSFront KSPIDRSAlone(KSP ksp)
+{
+  KSPIDRSFront front = {.count = 1};
+
+  front.column[0] = ((KSP_IDRS *)ksp->data)->col;
+  return front;
+}
+
+/* The right-hand side and the solution of a column, which the KSP need not be at */
+static inline Vec KSPIDRSGetRHS(KSP ksp, const KSPIDRSColumn *col)
+{
+  return ((KSP_IDRS *)ksp->data)->col == col ? ksp->vec_rhs : col->ofksp.rhs;
+}
+
+static inline Vec KSPIDRSGetSolution(KSP ksp, const KSPIDRSColumn *col)
+{
+  return ((KSP_IDRS *)ksp->data)->col == col ? ksp->vec_sol : col->ofksp.sol;
+}
+
+/* The works of a front, for which passes are made together */
+static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSFront *front)
+{
+  IDRSGroup group = {.count = front->count};
+
+  for (PetscInt i = 0; i < front->count; i++) group.work[i] = front->column[i]->work;
+  return group;
+}
 
 /* At the begin of a solve no norm is known */
 static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
@@ -273,19 +306,20 @@ PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
 
 /* idrsblock.c */
-PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSFront *);
 
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSFront *, Vec[], Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, PetscBool, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSFront *, PetscBool, Vec[], Vec[]);
 
 /* idrspc.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApply_Private(KSP, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP, PetscInt, Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSPCApplyMult_Private(KSP, PetscScalar, Vec, PetscBool, Vec, Vec);
 
 /* idrssmooth.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
@@ -304,24 +338,24 @@ PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSP, IDRSOutcome *);
 PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, PetscInt *, const PetscReal *[], IDRSOutcome *);
 PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSFront *, KSPIDRSNorm[], PetscReal[]);
-PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, IDRSOutcome *);
+PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSFront *);
 
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
-PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSNorm_Private(KSP, Vec, PetscReal *);
+PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSFront *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP);
 
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSTell_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSReachCycle_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSReachCycle_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

@@ -3,7 +3,10 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSSetProduct_Private - Takes the operator of this solve, and what computes its matvecs */
+/* Entries of an operator whose rows are so long that MatMult() is faster: with more than these that counts for more than the launches that a kernel with many steps saves */
+#define IDRS_WHOLE_ENTRIES 524288
+
+/* KSPIDRSSetProduct_Private - Takes the operator of this solve, what computes its matvecs, and whether a kernel with many steps may read it */
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
@@ -17,7 +20,9 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
   if (!info.device) alone = "the vector operations do not run on a GPU";
   else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
-  idrs->fused = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
+  idrs->fused    = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
+  idrs->readable = idrs->fused;
+  if (!idrs->fused && !alone && idrs->active == 1 && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO) idrs->readable = (PetscBool)(idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -85,36 +90,54 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left; t is overwritten. Vectors of another type than
-   the work vectors, as the columns of a MATDENSE on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only.
-*/
-PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, PetscBool zero, Vec y)
+/* t = A x for the solution of a column, by MatMult(). Vectors of another type than the work vectors, as the columns of a MATDENSE on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only */
+static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec       t = idrs->col->t, x = ksp->vec_sol, b = ksp->vec_rhs;
-  PetscBool samex, sameb;
+  Vec       x    = KSPIDRSGetSolution(ksp, col);
+  PetscBool same;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &samex));
-  PetscCall(PetscObjectTypeCompare((PetscObject)b, ((PetscObject)y)->type_name, &sameb));
-  if (zero) PetscCall(VecCopy(b, t));
-  else {
-    if (!samex) {
-      PetscCall(VecCopy(x, y));
-      x = y;
-    }
-    PetscCall(IDRSStreamJoin(idrs->col->work));
-    PetscCall(IDRSProductApply(idrs->product, x, t));
-    PetscCall(IDRSStreamJoin(idrs->col->work));
-    if (!sameb) {
-      PetscCall(VecCopy(b, y));
-      b = y;
-    }
-    PetscCall(VecAYPX(t, -1.0, b));
-    idrs->counts.matvecs++;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)y)->type_name, &same));
+  if (!same) {
+    PetscCall(VecCopy(x, y));
+    x = y;
   }
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, y));
-  else PetscCall(VecCopy(t, y));
+  PetscCall(IDRSStreamJoin(col->work));
+  PetscCall(IDRSProductApply(idrs->product, x, col->t));
+  PetscCall(IDRSStreamJoin(col->work));
+  idrs->counts.matvecs++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns, copy = y, unless that is NULL, and z = 0; t is overwritten. A x is computed by
+   MatMult() for one column after another, so that what verifies a solution does not depend on the kernels that it came from
+*/
+PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSFront *front, PetscBool zero, Vec y[], Vec copy[])
+{
+  const PetscBool left  = (PetscBool)(ksp->pc_side == PC_LEFT);
+  const IDRSGroup group = KSPIDRSGetGroup(front);
+  Vec             b[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < front->count; i++) {
+    const KSPIDRSColumn *col = front->column[i];
+    PetscBool            same;
+
+    t[i] = col->t;
+    b[i] = KSPIDRSGetRHS(ksp, col);
+    if (!zero) PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, y[i]));
+    PetscCall(PetscObjectTypeCompare((PetscObject)b[i], ((PetscObject)y[i])->type_name, &same));
+    if (!same) {
+      PetscCall(VecCopy(b[i], y[i]));
+      b[i] = y[i];
+    }
+  }
+  PetscCall(IDRSResidual(&group, b, zero ? NULL : t, left ? t : y, left ? NULL : copy));
+  for (PetscInt i = 0; left && i < front->count; i++) {
+    PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i]));
+    if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

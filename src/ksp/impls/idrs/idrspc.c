@@ -2,6 +2,7 @@
    The preconditioner: where it is applied, and its applications to one vector or to several, counted and timed
 */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrsjoint.h>
 #include <petsc/private/pcimpl.h>
 
 /* KSPIDRSPCApply_Private - y = B^{-1}x */
@@ -14,6 +15,21 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
   idrs->counts.pcseconds -= IDRSGpuSeconds();
   PetscCall(IDRSStreamJoin(idrs->col->work));
   PetscCall(KSP_PCApply(ksp, x, y));
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSPCApplyMult_Private - u = c B^{-1}v, or u + c B^{-1}v, and g = A u, in one operation */
+PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  idrs->counts.preconditions++;
+  idrs->counts.pcseconds -= IDRSGpuSeconds();
+  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscUseMethod(ksp->pc, IDRS_JOINT_APPLY, (PC, PetscScalar, Vec, PetscBool, Vec, Vec), (ksp->pc, c, v, adds, u, g));
   PetscCall(IDRSStreamJoin(idrs->col->work));
   idrs->counts.pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -39,31 +55,69 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too */
-PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
+/*
+   Y = B^{-1}X by PCMatApply(), and whether that has failed for some column, on some process: an inner solver that fails for one makes the whole block infinite, from 3.26 on. What has failed before is
+   none of this application's, and is kept for those who ask why a norm is infinite
+*/
+static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *failed)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PCFailedReason before, reason;
+  PetscMPIInt    any;
+
+  PetscFunctionBegin;
+  *failed = PETSC_FALSE;
+  PetscCall(PCGetFailedReason(ksp->pc, &before));
+  if (idrs->mayfail) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+  PetscCall(PCMatApply(ksp->pc, X, Y));
+  if (!idrs->mayfail) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetFailedReason(ksp->pc, &reason));
+  any = reason ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
+  *failed = any ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PCSetFailedReason(ksp->pc, before));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for vectors */
+static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   PetscErrorCode ierr;
   Mat            X, Y;
 
   PetscFunctionBegin;
-  if (!idrs->matapply) {
-    for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  idrs->counts.preconditions += count;
-  idrs->counts.pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->col->work));
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
   PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
   PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
-  ierr = PCMatApply(ksp->pc, X, Y);
-  if (!ierr) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
+  ierr = KSPIDRSMatApply_Private(ksp, X, Y, failed);
+  if (!ierr && !*failed) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y)); /* after an error, too: KSPReset() could not destroy the blocks otherwise */
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
   PetscCall(ierr);
-  PetscCall(IDRSStreamJoin(idrs->col->work));
-  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too. Where it fails, by PCApply() for one
+   after another, so that only those columns end for which that fails
+*/
+PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
+{
+  KSP_IDRS *idrs   = (KSP_IDRS *)ksp->data;
+  PetscBool failed = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (idrs->matapply) {
+    idrs->counts.preconditions += count;
+    idrs->counts.pcseconds -= IDRSGpuSeconds();
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(KSPIDRSMatApplyVecs_Private(ksp, count, x, y, &failed));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    idrs->counts.pcseconds += IDRSGpuSeconds();
+    if (failed) PetscCall(PetscInfo(ksp, "The preconditioner has failed for one of %" PetscInt_FMT " vectors: it is applied to one after another\n", count));
+  }
+  for (PetscInt i = 0; failed && i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -74,7 +128,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    overlapping, inner, host, device;
+  PetscBool    overlapping, inner, direct, host, device;
   MatNullSpace space;
   PetscInt     n, N;
   Mat          A;
@@ -83,13 +137,15 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   idrs->matapply = PETSC_FALSE;
   if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* from 3.26 on one inner solve that fails makes all of its block infinite */
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 nobody is told of one that fails */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->matapply = PETSC_TRUE;
+  idrs->mayfail  = direct ? PETSC_FALSE : PETSC_TRUE; /* types that may have inner solvers, which others learn of */
   if (idrs->pcin) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(idrs->col->r, &n));
   PetscCall(VecGetSize(idrs->col->r, &N));
@@ -100,6 +156,20 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(MatAssemblyBegin(idrs->pcin, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(idrs->pcin, MAT_FINAL_ASSEMBLY));
   PetscCall(MatDuplicate(idrs->pcin, MAT_DO_NOT_COPY_VALUES, &idrs->pcout));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the preconditioner of this solve is applied together with the matvec after it. Nothing else may be between them */
+static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
+{
+  KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
+  IDRSJointRunsFn *runs;
+
+  PetscFunctionBegin;
+  idrs->joint = PETSC_FALSE;
+  if (!idrs->preconditioned || idrs->active > 1 || idrs->fused || ksp->transpose_solve || nullspace) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
+  if (runs) PetscCall((*runs)(ksp->pc, idrs->col->r, &idrs->joint));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -130,5 +200,6 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
     idrs->diagonal = idrs->inverse[0];
   }
   PetscCall(KSPIDRSSetMatApply_Private(ksp));
+  PetscCall(KSPIDRSSetJoint_Private(ksp, (PetscBool)(space || transposed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

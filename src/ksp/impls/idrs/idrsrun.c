@@ -3,6 +3,7 @@
    consists of is in idrscycle.c, and what the norms of b - A x decide in idrstrust.c.
 
      KSPIDRSIterate_Private()     residual of the guess; until there is a reason:
+       r meets the tolerance        b - A x
        a failure                    restart
        an update is due             r = anchor - A z
        r has been replaced          f = P^H r, or the start again
@@ -10,25 +11,34 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSTell_Private - Tells history and monitors of an iteration, with its number and norm. ksp->reason stays */
-PetscErrorCode KSPIDRSTell_Private(KSP ksp)
+/* KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one whose norm has grown too much */
+PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
 {
-  KSPIDRSTrust            *trust  = &((KSP_IDRS *)ksp->data)->col->trust;
-  const KSPConvergedReason reason = ksp->reason;
-  const PetscInt64         length = (PetscInt64)ksp->res_hist_len;
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSTrust      *trust = &idrs->col->trust;
+  const PetscInt     its   = ksp->its;
+  KSPConvergedReason reason;
+  PetscInt64         length;
 
   PetscFunctionBegin;
+  if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  reason      = ksp->reason;
   ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
+  length      = (PetscInt64)ksp->res_hist_len;
   PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
   trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
-  PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
+  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
   ksp->reason = reason;
+  if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? ksp->rnorm : trust->anchornorm)) {
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
+    idrs->col->rec.halt = KSPIDRS_GROWTH;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance is verified:
-   then ksp->reason is set, or r is replaced by b - A x, whose norm is reported
+   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance is to be verified first: the recurrence halts, and the
+   report is concluded then
 */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
@@ -46,14 +56,17 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rno
   trust->logged = PETSC_FALSE;
   KSPCheckNorm(ksp, rnorm);
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  if (its && idrs->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) PetscCall(KSPIDRSVerify_Private(ksp));
-  if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  PetscCall(KSPIDRSTell_Private(ksp));
-  if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rnorm : trust->anchornorm)) {
-    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
-    idrs->col->rec.failure = KSPIDRS_GROWTH;
-  }
+  if (its && idrs->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) {
+    ksp->reason         = KSP_CONVERGED_ITERATING;
+    idrs->col->rec.halt = KSPIDRS_UNVERIFIED;
+  } else PetscCall(KSPIDRSConcludeReport_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the recurrence of the right-hand side that the KSP is at goes on as it is */
+static PetscBool KSPIDRSGoesOn(KSP ksp)
+{
+  return (PetscBool)(!ksp->reason && !((const KSP_IDRS *)ksp->data)->col->rec.halt);
 }
 
 /* The outcome of a projection: whether its sums are numbers, and the norm of the iteration before it */
@@ -77,7 +90,7 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, Pet
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  while (!ksp->reason && IDRSQueueInFlight(idrs->col->work) > inflight) {
+  while (KSPIDRSGoesOn(ksp) && IDRSQueueInFlight(idrs->col->work) > inflight) {
     PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
     if (stopped) *stopped = outcome.stopped;
     PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
@@ -86,23 +99,44 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, Pet
 }
 
 /*
-   Reports the present iteration at once. It first collects the projections in flight, and returns where the device has stopped in one of them. With
-   KSP_NORM_NONE no reduction is made for a norm that nothing but the next step would need.
+   Reports the present iteration at once for those columns of the front whose norm is not to come later. It first collects the projections in flight, and leaves out where the device has stopped in one
+   of them. With KSP_NORM_NONE no reduction is made for norms that nothing but the next step would need.
 */
-static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, KSPIDRSNorm norm, PetscReal rnorm)
+static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *front, const KSPIDRSNorm norm[], PetscReal rnorm[])
 {
-  KSP_IDRS       *idrs    = (KSP_IDRS *)ksp->data;
-  const PetscBool off     = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
-  PetscBool       stopped = PETSC_FALSE;
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscBool off   = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
+  IDRSGroup       ended = {.count = 0}, computed = {.count = 0};
+  PetscInt        place[IDRS_MAX_WIDTH];
+  PetscReal       norms[IDRS_MAX_WIDTH];
+  PetscBool       reports[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCollectUpTo_Private(ksp, 0, &stopped));
-  PetscCall(IDRSQueueEnd(idrs->col->work));
-  if (ksp->reason || stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  if (norm == KSPIDRS_NORM_NOW && off) rnorm = idrs->col->trust.rnorm;
-  else if (norm == KSPIDRS_NORM_NOW) PetscCall(IDRSNorm(idrs->col->work, &rnorm));
-  idrs->col->rec.unreported = PETSC_FALSE;
-  PetscCall(KSPIDRSReport_Private(ksp, idrs->col->rec.its, rnorm));
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col     = front->column[i];
+    PetscBool      stopped = PETSC_FALSE;
+
+    reports[i] = PETSC_FALSE;
+    if (norm[i] == KSPIDRS_NORM_LATER) continue;
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, 0, &stopped));
+    ended.work[ended.count++] = col->work;
+    reports[i]                = (PetscBool)(KSPIDRSGoesOn(ksp) && !stopped);
+    if (!reports[i] || norm[i] != KSPIDRS_NORM_NOW) continue;
+    rnorm[i] = col->trust.rnorm;
+    if (off) continue;
+    place[computed.count]           = i;
+    computed.work[computed.count++] = col->work;
+  }
+  PetscCall(IDRSQueueEnd(&ended));
+  if (computed.count) PetscCall(IDRSNorm(&computed, norms));
+  for (PetscInt j = 0; j < computed.count; j++) rnorm[place[j]] = norms[j];
+  for (PetscInt i = 0; i < front->count; i++) {
+    if (!reports[i]) continue;
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    idrs->col->rec.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, idrs->col->rec.its, rnorm[i]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,25 +171,13 @@ static PetscErrorCode KSPIDRSStepTogether_Private(KSP ksp, KSPIDRSFront *front)
     PetscCall(KSPIDRSSelect_Private(ksp, col));
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
     /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
-    if (!ksp->reason && !col->rec.failure && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k)) front->column[left++] = col;
+    if (KSPIDRSGoesOn(ksp) && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k)) front->column[left++] = col;
   }
   front->count = left;
   if (!left) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSFinish_Private(ksp, front, norm, rnorm));
-  for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    if (norm[i] != KSPIDRS_NORM_LATER) PetscCall(KSPIDRSReportNow_Private(ksp, norm[i], rnorm[i]));
-  }
+  PetscCall(KSPIDRSReportNow_Private(ksp, front, norm, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The right-hand side that the KSP is at, by itself */
-static KSPIDRSFront KSPIDRSAlone(KSP ksp)
-{
-  KSPIDRSFront front = {.count = 1};
-
-  front.column[0] = ((KSP_IDRS *)ksp->data)->col;
-  return front;
 }
 
 /* A step of it */
@@ -190,7 +212,7 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
 
   PetscFunctionBegin;
   do PetscCall(KSPIDRSStep_Private(ksp));
-  while (!ksp->reason && !idrs->col->rec.failure && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+  while (KSPIDRSGoesOn(ksp) && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,15 +254,15 @@ static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
 
       PetscCall(KSPIDRSDirection_Private(ksp, &alone));
       PetscCall(KSPIDRSWhole_Private(ksp, &completed, &norms, &outcome));
-      for (PetscInt i = 0; i < completed && !ksp->reason; i++) {
+      for (PetscInt i = 0; i < completed && KSPIDRSGoesOn(ksp); i++) {
         passed.rnorm = norms[i];
         PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
         passed.step.unreported = PETSC_TRUE;
       }
-      if (!ksp->reason) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
+      if (KSPIDRSGoesOn(ksp)) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
     }
-    if (!ksp->reason) PetscCall(KSPIDRSStep_Private(ksp));
-  } while (!ksp->reason && !idrs->col->rec.failure && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+    if (KSPIDRSGoesOn(ksp)) PetscCall(KSPIDRSStep_Private(ksp));
+  } while (KSPIDRSGoesOn(ksp) && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,14 +302,18 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 
 /*
    KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for a device: none where
-   something may ask for the solution of every iteration
+   something may ask for the solution of every iteration, or a matvec takes much longer than the host waits
 */
 PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    streams;
   IDRSWorkInfo info;
+  Mat          A;
 
   PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
   idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
   idrs->lockstep = NULL;
@@ -295,6 +321,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   if (info.device) {
     if (!KSPIDRSMonitorsNorms(ksp)) idrs->lockstep = "a monitor may ask for the solution";
     if (idrs->d) idrs->lockstep = "residual smoothing";
+    if (streams) idrs->lockstep = "a matvec in vain would take a pass over the operator, which is streamed";
     if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user may ask for the solution";
     if (info.throughhost) idrs->lockstep = info.throughhost;
     if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
@@ -315,8 +342,8 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An r that has replaced the one of the recurrence: f = P^H r, from which a cycle begins. Reports the iteration whose norm it is */
-static PetscErrorCode KSPIDRSProjectReplaced_Private(KSP ksp)
+/* An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the iteration whose norm it is */
+static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &idrs->col->rec;
@@ -324,10 +351,12 @@ static PetscErrorCode KSPIDRSProjectReplaced_Private(KSP ksp)
   const PetscBool    updated  = (PetscBool)(rec->residual == KSPIDRS_RELIABLE_UPDATE);
   const PetscReal    promised = trust->rnorm;
   IDRSOutcome        outcome;
+  PetscReal          rr;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSProject_Private(ksp, &outcome));
+  PetscCall(IDRSQueueCollect(idrs->col->work, &outcome));
   if (outcome.verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
+  PetscCall(IDRSQueueContinue(idrs->col->work, &outcome.step, idrs->set.cosine, &rr, &outcome.verdict));
   rec->k            = 0;
   rec->again        = PETSC_FALSE;
   rec->residual     = KSPIDRS_RECURRED;
@@ -339,7 +368,7 @@ static PetscErrorCode KSPIDRSProjectReplaced_Private(KSP ksp)
     PetscCall(KSPIDRSReport_Private(ksp, rec->its, outcome.rnorm));
   }
   /* Where an update confirms the norm of the recurrence it says nothing of the attainable accuracy */
-  if (!ksp->reason && updated && outcome.rnorm > 2.0 * promised) PetscCall(KSPIDRSProgress_Private(ksp, outcome.rnorm, IDRS_STAGNATION_UPDATE));
+  if (KSPIDRSGoesOn(ksp) && updated && outcome.rnorm > 2.0 * promised) PetscCall(KSPIDRSProgress_Private(ksp, outcome.rnorm, IDRS_STAGNATION_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -355,58 +384,113 @@ static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
   PetscAssert(rec->columns == (recurred ? rec->k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
   PetscAssert(!rec->projectedr || (rec->start && omega), PETSC_COMM_SELF, PETSC_ERR_PLIB, "r has been projected outside of the omega step that ends the start");
   PetscAssert(!rec->again || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
-  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->failure || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
-  PetscAssert(!IDRSQueueOnDevice(idrs->col->work) || (recurred && !rec->failure), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
+  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->halt || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
+  PetscAssert(!IDRSQueueOnDevice(idrs->col->work) || (recurred && !rec->halt), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBegin_Private - From the right-hand side and the guess to the first residual, which is reported */
-PetscErrorCode KSPIDRSBegin_Private(KSP ksp)
+/* KSPIDRSBegin_Private - From the right-hand side and the guess of each column to its first residual, which is reported */
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  PetscCall(VecSet(idrs->col->z, 0.0));
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, ksp->guess_zero, idrs->col->r));
+  for (PetscInt i = 0; i < front->count; i++) {
+    r[i]      = front->column[i]->r;
+    anchor[i] = front->column[i]->anchor;
+  }
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  IDRSVecFlag(idrs->col->r, failed);
-  ksp->reason = KSP_CONVERGED_ITERATING;
-  PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
-  PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->col->trust.rnorm));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What is to be decided between two runs: after it the recurrence goes on, or ksp->reason is set */
-static PetscErrorCode KSPIDRSDecide_Private(KSP ksp)
-{
-  KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
-  const KSPIDRSRecurrence *rec  = &idrs->col->rec;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSAssertState_Private(ksp));
-  if (rec->failure) PetscCall(KSPIDRSRestart_Private(ksp));
-  else if (KSPIDRSAtUpdate(idrs)) PetscCall(KSPIDRSReliableUpdate_Private(ksp));
-  if (!ksp->reason && rec->residual != KSPIDRS_RECURRED) {
-    if (rec->start) PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
-    else if (rec->stage == KSPIDRS_NOTHING) PetscCall(KSPIDRSProjectReplaced_Private(ksp)); /* else a step is to be finished first */
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, front, ksp->guess_zero, r, anchor));
+  for (PetscInt i = 0; i < front->count; i++) {
+    IDRSVecFlag(r[i], failed);
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    ksp->reason = KSP_CONVERGED_ITERATING;
+    PetscCall(KSPIDRSSmoothBegin_Private(ksp));
+  }
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, front));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->col->trust.rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSEnd_Private - From the last iteration to the solution */
-PetscErrorCode KSPIDRSEnd_Private(KSP ksp)
+/* Columns for which something is made together */
+static void KSPIDRSFrontAdd(KSPIDRSFront *front, KSPIDRSColumn *col)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  front->column[front->count++] = col;
+}
+
+/* What is to be decided first between two runs: the verification of columns whose r meets the tolerance, restarts after failures, reliable updates that are due */
+static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS    *idrs       = (KSP_IDRS *)ksp->data;
+  KSPIDRSFront unverified = {.count = 0}, due = {.count = 0};
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueEnd(idrs->col->work));
-  if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
-  /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
-  if (ksp->reason != KSP_DIVERGED_NANORINF) {
-    PetscCall(KSPIDRSAddIterate_Private(ksp));
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col = front->column[i];
+
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    PetscCall(KSPIDRSAssertState_Private(ksp));
+    if (col->rec.halt == KSPIDRS_UNVERIFIED) KSPIDRSFrontAdd(&unverified, col);
+    else if (col->rec.halt) PetscCall(KSPIDRSRestart_Private(ksp));
+    else if (KSPIDRSAtUpdate(idrs)) KSPIDRSFrontAdd(&due, col);
+  }
+  if (unverified.count) PetscCall(KSPIDRSVerify_Private(ksp, &unverified));
+  for (PetscInt i = 0; i < unverified.count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, unverified.column[i]));
+    PetscCall(KSPIDRSConcludeReport_Private(ksp));
+  }
+  if (due.count) PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is to be decided between two runs, for all columns of the front, which have no reason yet: after it each has one, or its recurrence goes on, or something else is to be decided */
+static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSPIDRSFront begin = {.count = 0}, replaced = {.count = 0};
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSDecideResiduals_Private(ksp, front));
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col = front->column[i];
+
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    if (!KSPIDRSGoesOn(ksp) || col->rec.residual == KSPIDRS_RECURRED) continue;
+    if (col->rec.start) KSPIDRSFrontAdd(&begin, col);
+    else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSFrontAdd(&replaced, col); /* else a step is to be finished first */
+  }
+  if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
+  if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced));
+  for (PetscInt i = 0; i < replaced.count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, replaced.column[i]));
+    PetscCall(KSPIDRSTakeReplaced_Private(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSEnd_Private - From the last iteration of each column to its solution */
+PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  const IDRSGroup group = KSPIDRSGetGroup(front);
+  KSPIDRSFront    known = {.count = 0};
+
+  PetscFunctionBegin;
+  PetscCall(IDRSQueueEnd(&group));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
+    /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
+    if (ksp->reason != KSP_DIVERGED_NANORINF) KSPIDRSFrontAdd(&known, idrs->col);
+  }
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &known));
+  for (PetscInt i = 0; i < known.count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, known.column[i]));
     PetscCall(KSPIDRSSmoothTake_Private(ksp));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -415,31 +499,44 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp)
 /* KSPIDRSIterate_Private - One right-hand side, from the first residual to the solution */
 PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 {
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBegin_Private(ksp));
+  PetscCall(KSPIDRSBegin_Private(ksp, &alone));
   while (!ksp->reason) {
-    PetscCall(KSPIDRSDecide_Private(ksp));
-    if (!ksp->reason) PetscCall((*idrs->run->run)(ksp));
+    PetscCall(KSPIDRSDecide_Private(ksp, &alone));
+    if (KSPIDRSGoesOn(ksp)) PetscCall((*idrs->run->run)(ksp));
   }
-  PetscCall(KSPIDRSEnd_Private(ksp));
+  PetscCall(KSPIDRSEnd_Private(ksp, &alone));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSReachCycle_Private - Brings the right-hand side that the KSP is at to the begin of a cycle, unless ksp->reason is set. Where a device has stopped in the midst of a cycle, it is
+   KSPIDRSReachCycle_Private - Brings all columns of the front to the begin of a cycle, but for those whose ksp->reason is set. Where a device has stopped in the midst of a cycle, it is
    ended by this right-hand side alone
 */
-PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp)
+PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  const KSPIDRSRecurrence *rec = &((const KSP_IDRS *)ksp->data)->col->rec;
+  KSPIDRSFront left = *front;
 
   PetscFunctionBegin;
-  while (!ksp->reason) {
-    PetscCall(KSPIDRSDecide_Private(ksp));
-    if (ksp->reason || (rec->k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED && !rec->failure)) break;
-    PetscCall(KSPIDRSStep_Private(ksp));
+  while (left.count) {
+    const KSPIDRSFront before = left;
+
+    left.count = 0;
+    PetscCall(KSPIDRSDecide_Private(ksp, &before));
+    for (PetscInt i = 0; i < before.count; i++) {
+      KSPIDRSColumn           *col = before.column[i];
+      const KSPIDRSRecurrence *rec = &col->rec;
+
+      PetscCall(KSPIDRSSelect_Private(ksp, col));
+      if (KSPIDRSGoesOn(ksp)) {
+        if (rec->k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED) continue;
+        PetscCall(KSPIDRSStep_Private(ksp));
+      }
+      if (!ksp->reason) KSPIDRSFrontAdd(&left, col);
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -457,7 +554,7 @@ PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSFront *front)
       const KSPIDRSRecurrence *rec = &col->rec;
 
       PetscCall(KSPIDRSSelect_Private(ksp, col));
-      if (!ksp->reason && !rec->failure && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED) front->column[left++] = col;
+      if (KSPIDRSGoesOn(ksp) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED) front->column[left++] = col;
     }
     front->count = left;
   } while (front->count);

@@ -93,14 +93,15 @@ PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
 /* KSPIDRSSmoothReturn_Private - Turns vec_sol back into the iterate of the recurrence. y is b - A x of the smoothed iterate; without smoothing r = y */
 PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
 
   PetscFunctionBegin;
   if (!idrs->d) PetscCall(VecCopy(y, idrs->col->r));
   else {
     PetscCall(VecScale(idrs->d, idrs->addedsigma));
     PetscCall(VecAXPY(ksp->vec_sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, idrs->col->r));
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, &idrs->col->r, NULL));
     PetscCall(VecWAXPY(idrs->e, -1.0, idrs->col->r, y));
     idrs->sigma = 1.0;
   }

@@ -15,15 +15,21 @@
 /* The squares of smaller norms lose digits, or vanish */
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 
-/* KSPIDRSAddIterate_Private - Adds to vec_sol what the recurrence has not added yet: vec_sol += z + U(:,0:columns) beta,  z = 0 */
-PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp)
+/* KSPIDRSAddIterate_Private - Adds to the vec_sol of each column what the recurrence has not added yet: vec_sol += z + U(:,0:columns) beta. z is to be 0 then, before the next step */
+PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  const IDRSGroup group = KSPIDRSGetGroup(front);
+  PetscInt        columns[IDRS_MAX_WIDTH];
+  Vec             x[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(IDRSAddIterate(idrs->col->work, idrs->col->rec.columns, ksp->vec_sol));
-  PetscCall(VecSet(idrs->col->z, 0.0));
-  idrs->col->rec.columns = 0;
+  if (!front->count) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < front->count; i++) {
+    columns[i]                    = front->column[i]->rec.columns;
+    x[i]                          = KSPIDRSGetSolution(ksp, front->column[i]);
+    front->column[i]->rec.columns = 0;
+  }
+  PetscCall(IDRSAddIterate(&group, columns, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -43,93 +49,113 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   }
   PetscCall(VecCopy(ksp->vec_sol, v));
   if (idrs->solving) {
-    PetscCall(IDRSAddIterate(idrs->col->work, idrs->col->rec.columns, v));
+    PetscCall(IDRSAddIterate(IDRSAlone(idrs->col->work), &idrs->col->rec.columns, &v));
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSNorm_Private - Computes ||v||, also where the squares of v vanish, and overwrites t. A norm that PETSc keeps with v is not used: it may be
-   the norm of a vector that v was copied from, before a failed preconditioner flagged v
-*/
-PetscErrorCode KSPIDRSNorm_Private(KSP ksp, Vec v, PetscReal *norm)
+/* ||v|| where the squares of v vanish or lose digits. t is overwritten */
+static PetscErrorCode KSPIDRSSmallNorm_Private(KSP ksp, Vec v, Vec t, PetscReal *norm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal largest;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateIncrease((PetscObject)v));
-  PetscCall(VecNorm(v, NORM_2, norm));
-  idrs->counts.norms++;
-  if (*norm >= IDRS_SMALLEST_NORM || PetscIsInfOrNanReal(*norm)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(v, NORM_INFINITY, &largest));
   idrs->counts.norms++;
   if (largest > 0.0) {
     PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
-    PetscCall(VecCopy(v, idrs->col->t));
-    PetscCall(PetscObjectStateIncrease((PetscObject)idrs->col->t)); /* the norm that was copied with the vector is not to be scaled */
-    PetscCall(VecScale(idrs->col->t, 1.0 / largest));
-    PetscCall(VecNorm(idrs->col->t, NORM_2, norm));
+    PetscCall(VecCopy(v, t));
+    PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* the norm that was copied with the vector is not to be scaled */
+    PetscCall(VecScale(t, 1.0 / largest));
+    PetscCall(VecNorm(t, NORM_2, norm));
     idrs->counts.norms++;
     *norm *= largest;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r and vec_sol belong together from now on: the next reliable update starts here */
-static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp, KSPIDRSResidual residual)
+/* KSPIDRSNorms_Private - Computes ||v|| for all columns; t may be overwritten */
+PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[], PetscReal norms[])
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  const IDRSGroup group = KSPIDRSGetGroup(front);
 
   PetscFunctionBegin;
-  if (idrs->col->anchor) PetscCall(VecCopy(idrs->col->r, idrs->col->anchor));
-  PetscCall(KSPIDRSSmoothSums_Private(ksp));
-  idrs->col->rec.residual = residual;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSBeginRecurrence_Private - Starts the recurrence from vec_sol; r is its residual, whose norm is computed unless nobody asks for it.
-
-   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it would hand back u
-   with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but for rounding.
-*/
-PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp)
-{
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->col->rec;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkSetSeed(idrs->col->work, (uint64_t)idrs->set.seed + (uint64_t)idrs->col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
-  IDRSScalarsReset(idrs->col->scalars);
-  PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RECURRED));
-  rec->start             = PETSC_TRUE;
-  rec->k                 = 0;
-  rec->stage             = KSPIDRS_NOTHING;
-  rec->failure           = KSPIDRS_NO_FAILURE;
-  rec->projectedr        = PETSC_FALSE;
-  rec->again             = PETSC_FALSE;
-  idrs->col->trust.rnorm = idrs->col->trust.peak = 0.0;
-  idrs->col->trust.anchornorm                    = PETSC_MAX_REAL;
-  if (ksp->normtype != KSP_NORM_NONE) {
-    PetscReal rnorm;
-
-    PetscCall(KSPIDRSNorm_Private(ksp, idrs->col->r, &rnorm));
-    KSPIDRSSetStartNorm(idrs, rnorm);
+  PetscCall(IDRSNorms(&group, v, norms));
+  ((KSP_IDRS *)ksp->data)->counts.norms++;
+  for (PetscInt i = 0; i < front->count; i++) {
+    if (norms[i] < IDRS_SMALLEST_NORM) PetscCall(KSPIDRSSmallNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = b - A x with all that is known of x, smoothed if it is to be, and its norm */
-static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, Vec y, PetscReal *rnorm)
+/* r and vec_sol belong together from now on: the next reliable update starts here */
+static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
 {
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+
   PetscFunctionBegin;
-  PetscCall(KSPIDRSAddIterate_Private(ksp));
-  PetscCall(KSPIDRSSmoothTake_Private(ksp));
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, PETSC_FALSE, y));
-  PetscCall(KSPIDRSNorm_Private(ksp, y, rnorm));
+  if (idrs->col->anchor) PetscCall(VecCopy(idrs->col->r, idrs->col->anchor));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol; r is its residual, as the anchor is, whose norm is computed unless nobody asks for it.
+
+   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it would hand back u
+   with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but for rounding.
+*/
+PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscReal norms[IDRS_MAX_WIDTH];
+  Vec       r[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn     *col = front->column[i];
+    KSPIDRSRecurrence *rec = &col->rec;
+
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    PetscCall(IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
+    IDRSScalarsReset(col->scalars);
+    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    rec->start       = PETSC_TRUE;
+    rec->residual    = KSPIDRS_RECURRED;
+    rec->k           = 0;
+    rec->stage       = KSPIDRS_NOTHING;
+    rec->halt        = KSPIDRS_NO_HALT;
+    rec->projectedr  = PETSC_FALSE;
+    rec->again       = PETSC_FALSE;
+    col->trust.rnorm = col->trust.peak = 0.0;
+    col->trust.anchornorm              = PETSC_MAX_REAL;
+    r[i]                               = col->r;
+  }
+  if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSNorms_Private(ksp, front, r, norms));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    KSPIDRSSetStartNorm(idrs, norms[i]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* v = b - A x with all that is known of x, smoothed if it is to be, and its norm, for all columns */
+static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSFront *front, PetscReal norms[])
+{
+  Vec v[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSAddIterate_Private(ksp, front));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    PetscCall(KSPIDRSSmoothTake_Private(ksp));
+    v[i] = front->column[i]->v;
+  }
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, front, PETSC_FALSE, v, NULL));
+  PetscCall(KSPIDRSNorms_Private(ksp, front, v, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,15 +188,13 @@ static PetscErrorCode KSPIDRSTest_Private(KSP ksp, PetscReal rnorm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSVerify_Private - Recomputes b - A x and compares it with the tolerances instead of r; r becomes b - A x, and the solve goes on, where it misses them */
-PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
+/* The norm of v = b - A x, of the right-hand side that the KSP is at, is compared with the tolerances instead of that of r; r becomes b - A x, and the solve goes on, where it misses them */
+static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscReal rnorm;
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
   PetscFunctionBegin;
-  idrs->counts.verifications++;
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->col->v, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
   if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n", (double)ksp->rnorm, (double)rnorm));
@@ -179,22 +203,56 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp)
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->col->v));
-  if (idrs->col->rec.stage == KSPIDRS_HAVE_V) idrs->col->rec.stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
-  PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_REPLACED));
+  PetscCall(KSPIDRSAnchor_Private(ksp));
+  PetscCall(KSPIDRSSmoothSums_Private(ksp));
+  rec->residual = KSPIDRS_REPLACED;
+  if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSReliableUpdate_Private - r = anchor - A z,  vec_sol += z,  z = 0 */
-PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp)
+/* KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it ksp->reason is set, or r is b - A x, for each of them */
+PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscReal norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSMatMult_Private(ksp, idrs->col->z, idrs->col->t, idrs->col->v));
-  PetscCall(VecWAXPY(idrs->col->r, -1.0, idrs->col->t, idrs->col->anchor));
-  PetscCall(KSPIDRSAddIterate_Private(ksp));
-  PetscCall(KSPIDRSAnchor_Private(ksp, KSPIDRS_RELIABLE_UPDATE));
-  idrs->counts.updates++;
+  idrs->counts.verifications += front->count;
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, front, norms));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    idrs->col->rec.halt = KSPIDRS_NO_HALT;
+    PetscCall(KSPIDRSJudge_Private(ksp, norms[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSReliableUpdate_Private - r = anchor - A z,  vec_sol += z,  z = 0,  for all columns, with one product */
+PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
+{
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  const IDRSGroup group = KSPIDRSGetGroup(front);
+  Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < front->count; i++) {
+    const KSPIDRSColumn *col = front->column[i];
+
+    z[i]      = col->z;
+    t[i]      = col->t;
+    v[i]      = col->v;
+    r[i]      = col->r;
+    anchor[i] = col->anchor;
+  }
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, z, t, v));
+  PetscCall(KSPIDRSAddIterate_Private(ksp, front));
+  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
+  for (PetscInt i = 0; i < front->count; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    idrs->col->rec.residual = KSPIDRS_RELIABLE_UPDATE;
+  }
+  idrs->counts.updates += front->count;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -217,14 +275,15 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Removes from x the U c that KSPIDRSFinishStart_Private() has added: y = b - A x, and its norm */
-static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, Vec y, PetscReal *rnorm)
+/* Removes from x the U c that KSPIDRSFinishStart_Private() has added: v = b - A x, and its norm */
+static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, PetscReal *rnorm)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < idrs->col->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j], idrs->col->U[j]));
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, y, rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,7 +298,8 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec    = &idrs->col->rec;
   KSPIDRSTrust      *trust  = &idrs->col->trust;
-  const PetscBool    growth = (PetscBool)(rec->failure == KSPIDRS_GROWTH);
+  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH);
+  const KSPIDRSFront alone  = KSPIDRSAlone(ksp);
   PetscReal          rnorm;
 
   PetscFunctionBegin;
@@ -247,14 +307,14 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
-      PetscCall(IDRSAddIterate(idrs->col->work, rec->columns, idrs->d));
+      PetscCall(IDRSAddIterate(IDRSAlone(idrs->col->work), &rec->columns, &idrs->d));
       idrs->sigma = 1.0;
     }
     PetscCall(VecSet(idrs->col->z, 0.0));
     rec->columns = 0;
   }
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, idrs->col->v, &rnorm));
-  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, idrs->col->v, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, &rnorm));
+  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, &rnorm));
   KSPCheckNorm(ksp, rnorm);
   if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
@@ -279,6 +339,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     PetscCall(VecCopy(idrs->col->v, idrs->col->r));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->col->v));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp));
+  PetscCall(KSPIDRSAnchor_Private(ksp));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

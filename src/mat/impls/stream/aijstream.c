@@ -10,6 +10,12 @@
 
 static const char *const functions[MATSTREAM_FUNCTIONS] = {"MatSeqAIJSetPreallocation_C", "MatSeqAIJSetPreallocationCSR_C", "MatSetPreallocationCOO_C", "MatResetPreallocation_C", "MatResetHash_C"};
 
+static const char *const orderings[] = {"natural", "rcm", "MatStreamOrdering", "MAT_STREAM_ORDERING_", NULL};
+
+static PetscErrorCode MatConvert_AIJStream(Mat, MatType, MatReuse, Mat *);
+static PetscErrorCode MatConvertFrom_AIJStream(Mat, MatType, MatReuse, Mat *);
+static PetscErrorCode MatLUFactor_SeqAIJStream(Mat, IS, IS, const MatFactorInfo *);
+
 static inline Mat_AIJStream *Data(Mat A)
 {
   return (Mat_AIJStream *)A->spptr;
@@ -23,10 +29,11 @@ static PetscErrorCode Forget(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory without theirs, at least one; or 0: half of what is free */
+/* MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory or its share, without theirs, at least one; or 0: half of what is free */
 size_t MatStreamLimit_Private(Mat A)
 {
-  const size_t memory = (size_t)Data(A)->memory, taken = Data(A)->taken;
+  const Mat_AIJStream *data   = Data(A);
+  const size_t         memory = data->settings.memory > 0.0 ? (size_t)data->settings.memory : data->share, taken = data->taken;
 
   return memory > taken ? memory - taken : memory ? 1 : 0;
 }
@@ -154,7 +161,7 @@ PetscErrorCode MatStreamReset_Private(Mat A)
   PetscCall(MatDestroy(&data->off));
   PetscCall(VecScatterDestroy(&data->scatter));
   PetscCall(VecDestroy(&data->ghosts));
-  PetscCall(VecDestroy(&data->own));
+  PetscCall(MatStreamGhostsDestroy_Private(&data->deep));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,17 +169,10 @@ PetscErrorCode MatStreamReset_Private(Mat A)
 static PetscErrorCode MatDestroy_AIJStream(Mat A)
 {
   PetscErrorCode (*const destroy)(Mat) = Data(A)->parent.destroy;
-  char name[64];
 
   PetscFunctionBegin;
   PetscCall(MatStreamReset_Private(A));
   PetscCall(PetscFree(A->spptr));
-  for (int parallel = 0; parallel < 2; parallel++) {
-    for (int to = 0; to < 2; to++) {
-      PetscCall(PetscSNPrintf(name, sizeof(name), to ? "MatConvert_%s_%sstream_C" : "MatConvert_%sstream_%s_C", parallel ? MATMPIAIJ : MATSEQAIJ, parallel ? MATMPIAIJ : MATSEQAIJ));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, NULL));
-    }
-  }
   PetscCall((*destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -182,48 +182,85 @@ static PetscErrorCode MatDuplicate_AIJStream(Mat A, MatDuplicateOption option, M
 {
   PetscFunctionBegin;
   PetscCall((*Data(A)->parent.duplicate)(A, option, B));
-  Data(*B)->chunk    = Data(A)->chunk;
-  Data(*B)->memory   = Data(A)->memory;
-  Data(*B)->columns  = Data(A)->columns;
-  Data(*B)->pageable = Data(A)->pageable;
+  Data(*B)->settings = Data(A)->settings;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What MatHeaderMerge() does not give to the matrix that takes the data of another one of this type */
+typedef struct {
+  MatStreamSettings          settings;
+  const IDRSStreamDeviceOps *ops;
+  void                      *device;
+} Kept;
+
+static Kept Keep(Mat A)
+{
+  return (Kept){.settings = Data(A)->settings, .ops = Data(A)->ops, .device = Data(A)->device};
+}
+
+static void SetKept(Mat A, const Kept *kept)
+{
+  Data(A)->settings = kept->settings;
+  Data(A)->ops      = kept->ops;
+  Data(A)->device   = kept->device;
+}
+
+static PetscErrorCode MatAXPY_AIJStream(Mat Y, PetscScalar a, Mat X, MatStructure structure)
+{
+  const Kept kept = Keep(Y);
+
+  PetscFunctionBegin;
+  PetscCall((*Data(Y)->parent.axpy)(Y, a, X, structure));
+  SetKept(Y, &kept);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTranspose_AIJStream(Mat A, MatReuse reuse, Mat *B)
+{
+  const Kept kept = Keep(A);
+
+  PetscFunctionBegin;
+  PetscCall((*Data(A)->parent.transpose)(A, reuse, B));
+  if (reuse == MAT_INPLACE_MATRIX) SetKept(*B, &kept);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOptionsObject)
 {
-  Mat_AIJStream *data   = Data(A);
-  PetscReal      memory = data->memory, chunk = data->chunk;
-  PetscInt       columns = data->columns;
-  PetscBool      set[4];
+  Mat_AIJStream    *data     = Data(A);
+  MatStreamSettings settings = data->settings;
+  PetscBool         set[5];
+  PetscEnum         ordering = (PetscEnum)settings.ordered;
 
   PetscFunctionBegin;
   if (data->parent.setfromoptions) PetscCall((*data->parent.setfromoptions)(A, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "Options of MATAIJSTREAM");
-  PetscCall(PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", chunk, &chunk, &set[0]));
-  PetscCheck(chunk >= 1.0 && chunk < 1e18, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_chunk %g: must be a positive number of bytes", (double)chunk);
-  PetscCall(PetscOptionsReal("-mat_stream_memory", "Bytes of the GPU's memory; without it half of what is free", "MATAIJSTREAM", memory, &memory, &set[1]));
-  PetscCheck(!set[1] || (memory >= 1.0 && memory < 1e18), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)memory);
-  PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", data->pageable, &data->pageable, &set[2]));
-  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", columns, &columns, &set[3]));
-  PetscCheck(columns == 8 || columns == 16 || columns == 32, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_columns %" PetscInt_FMT ": must be 8, 16 or 32", columns);
+  PetscCall(PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", settings.chunk, &settings.chunk, &set[0]));
+  PetscCheck(settings.chunk >= 1.0 && settings.chunk < 1e18, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_chunk %g: must be a positive number of bytes", (double)settings.chunk);
+  PetscCall(PetscOptionsReal("-mat_stream_memory", "Bytes of the GPU's memory; without it half of what is free, shared by processes", "MATAIJSTREAM", settings.memory, &settings.memory, &set[1]));
+  PetscCheck(!set[1] || (settings.memory >= 1.0 && settings.memory < 1e18), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
+  PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable, &settings.pageable, &set[2]));
+  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", settings.columns, &settings.columns, &set[3]));
+  PetscCheck(settings.columns == 8 || settings.columns == 16 || settings.columns == 32, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_columns %" PetscInt_FMT ": must be 8, 16 or 32", settings.columns);
+  PetscCall(PetscOptionsEnum("-mat_stream_ordering", "Order of the chunks", "MATAIJSTREAM", orderings, ordering, &ordering, &set[4]));
   PetscOptionsHeadEnd();
-  data->chunk   = chunk;
-  data->memory  = memory;
-  data->columns = columns;
-  if (set[0] || set[2] || set[3]) PetscCall(MatStreamReset_Private(A));
+  settings.ordered = ordering ? PETSC_TRUE : PETSC_FALSE;
+  data->settings   = settings;
+  if (set[0] || set[2] || set[3] || set[4]) PetscCall(MatStreamReset_Private(A));
   else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = y + A x */
+/* z = y + A x. On several processes MatMult() sees to it that all of them communicate, wherever their vectors are */
 static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
 {
-  PetscBool takes;
+  PetscBool parallel, takes;
   Vec       product = z;
 
   PetscFunctionBegin;
-  PetscCall(MatStreamTakes_Private(A, x, &takes));
-  if (takes) PetscCall(MatStreamTakes_Private(A, z, &takes));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  PetscCall(parallel ? MatStreamTakesType_Private(A, x, &takes) : MatStreamTakes_Private(A, x, &takes));
+  if (takes) PetscCall(parallel ? MatStreamTakesType_Private(A, z, &takes) : MatStreamTakes_Private(A, z, &takes));
   if (!takes) {
     PetscCall((*Data(A)->parent.multadd)(A, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -235,22 +272,28 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamTakes_Private - Whether products with this vector are computed on the device, for all processes */
-PetscErrorCode MatStreamTakes_Private(Mat A, Vec x, PetscBool *takes)
+/* MatStreamTakesType_Private - Whether vectors of this type are those of the device, for all processes */
+PetscErrorCode MatStreamTakesType_Private(Mat A, Vec x, PetscBool *takes)
 {
   const Mat_AIJStream *data = Data(A);
-  PetscBool            bound[2];
 
   PetscFunctionBegin;
   *takes = PETSC_FALSE;
-  if (!data->ops) PetscFunctionReturn(PETSC_SUCCESS);
-  if (data->ops->memtype == PETSC_MEMTYPE_HOST) {
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQ, VECMPI, ""));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (data->ops && data->ops->memtype == PETSC_MEMTYPE_HOST) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQ, VECMPI, ""));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQCUDA, VECMPICUDA, ""));
+  else if (data->ops) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQCUDA, VECMPICUDA, ""));
 #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStreamTakes_Private - Whether products with this vector are computed on the device, by this process: with -vec_bind_below others may compute theirs on the host */
+PetscErrorCode MatStreamTakes_Private(Mat A, Vec x, PetscBool *takes)
+{
+  PetscBool bound[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatStreamTakesType_Private(A, x, takes));
+  if (!Data(A)->ops || Data(A)->ops->memtype == PETSC_MEMTYPE_HOST) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecBoundToCPU(x, &bound[0]));
   PetscCall(MatBoundToCPU(A, &bound[1]));
   if (bound[0] || bound[1]) *takes = PETSC_FALSE;
@@ -276,9 +319,10 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
   } else {
     void *device = data->device;
 
-    PetscCall(IDRSStreamPatternCreate(rows.n, A->cmap->n, rows.i, rows.j, (size_t)data->chunk, data->columns / 8, &pattern));
+    PetscCall(IDRSStreamPatternCreate(rows.n, A->cmap->n, rows.i, rows.j, (size_t)data->settings.chunk, data->settings.columns / 8, data->settings.ordered, &pattern));
+    if (data->settings.ordered && !pattern->ordered) PetscCall(PetscInfo(A, "Chunks in the order of the matrix: it has another number of columns than of rows\n"));
 #if defined(PETSCIDRS_HAVE_CUDA)
-    if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->pageable, &device));
+    if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->settings.pageable, &device));
 #endif
     PetscCall(IDRSStreamCreate(pattern, rows.a, MatStreamLimit_Private(A), data->ops, device, &data->stream));
   }
@@ -311,7 +355,7 @@ PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
   if (!streams || data->taken < bytes) PetscFunctionReturn(PETSC_SUCCESS);
   data->taken -= bytes;
-  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->memory > 0.0 ? MatStreamLimit_Private(A) : data->stream->limit + bytes));
+  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->settings.memory > 0.0 || data->share ? MatStreamLimit_Private(A) : data->stream->limit + bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -378,7 +422,8 @@ PetscErrorCode MatStreamViewCounts_Private(Mat A, Mat block, PetscViewer viewer)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (sums[3] > 0.0) percentage = (double)(100.0 * sums[5] / sums[3]);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n", (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2], Data(A)->pageable ? "; memory of the host is not registered, which is slow" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n", (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2], Data(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
+  if (stream && stream->pattern->ordered) PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in the order of reverse Cuthill and McKee\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  memory of the device: %g bytes; %.1f %% of the chunks' bytes stay there; levels of a pass at most: %g\n", (double)sums[4], percentage, (double)most[2]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  passes: %g; chunks sent: %g; bytes sent: %g, %.1f GB/s\n", (double)most[0], (double)sums[7], (double)sums[6], (double)(most[1] > 0.0 ? 1e-9 * sums[6] / most[1] : 0.0)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -398,6 +443,7 @@ static PetscErrorCode MatView_AIJStream(Mat A, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
   if (parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
   PetscCall(MatStreamViewCounts_Private(A, block, viewer));
+  if (parallel) PetscCall(MatStreamGhostsView_Private(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -423,18 +469,44 @@ static PetscErrorCode FindDevice(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamBegin_Private - A MATAIJ becomes one that is streamed; the caller sets MatMult() */
-PetscErrorCode MatStreamBegin_Private(Mat A, MatType type)
+/* What only the sequential type has, or the parallel one */
+static PetscErrorCode Begin_SeqAIJStream(Mat A)
 {
-  Mat_AIJStream *data;
+  void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
 
   PetscFunctionBegin;
+  A->ops->mult     = MatMult_SeqAIJStream;
+  A->ops->lufactor = MatLUFactor_SeqAIJStream;
+  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, functions[f], &Data(A)->functions[f]));
+    if (Data(A)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)A, functions[f], others[f]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode End_SeqAIJStream(Mat A)
+{
+  PetscFunctionBegin;
+  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
+    if (Data(A)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)A, functions[f], Data(A)->functions[f]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStreamBegin_Private - A MATAIJ becomes one that is streamed */
+PetscErrorCode MatStreamBegin_Private(Mat A)
+{
+  Mat_AIJStream *data;
+  PetscBool      parallel;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
   PetscCall(PetscNew(&data));
-  data->parent  = *A->ops;
-  data->chunk   = 64e6;
-  data->columns = 8;
-  A->spptr      = data;
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, type));
+  data->parent           = *A->ops;
+  data->settings.chunk   = 64e6;
+  data->settings.columns = 8;
+  A->spptr               = data;
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
   PetscCall(FindDevice(A));
   A->ops->setvalues      = MatSetValues_AIJStream;
   A->ops->load           = MatLoad_AIJStream;
@@ -445,18 +517,28 @@ PetscErrorCode MatStreamBegin_Private(Mat A, MatType type)
   A->ops->setfromoptions = MatSetFromOptions_AIJStream;
   A->ops->view           = MatView_AIJStream;
   A->ops->multadd        = MatMultAdd_AIJStream;
+  A->ops->axpy           = MatAXPY_AIJStream;
+  A->ops->transpose      = MatTranspose_AIJStream;
+  A->ops->convert        = MatConvert_AIJStream;
+  A->ops->convertfrom    = MatConvertFrom_AIJStream;
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
+  if (parallel) PetscCall(MatStreamBegin_MPIAIJ(A));
+  else PetscCall(Begin_SeqAIJStream(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamEnd_Private - It becomes a MATAIJ again */
-PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
+/* It becomes a MATAIJ again */
+static PetscErrorCode MatStreamEnd(Mat A)
 {
   Mat_AIJStream *data = Data(A);
+  PetscBool      parallel;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
   PetscCall(MatStreamReset_Private(A));
+  if (parallel) PetscCall(MatStreamEnd_MPIAIJ(A));
+  else PetscCall(End_SeqAIJStream(A));
   A->ops->setvalues      = data->parent.setvalues;
   A->ops->load           = data->parent.load;
   A->ops->assemblyend    = data->parent.assemblyend;
@@ -468,13 +550,72 @@ PetscErrorCode MatStreamEnd_Private(Mat A, MatType type)
   A->ops->multadd        = data->parent.multadd;
   A->ops->mult           = data->parent.mult;
   A->ops->lufactor       = data->parent.lufactor;
+  A->ops->axpy           = data->parent.axpy;
+  A->ops->transpose      = data->parent.transpose;
+  A->ops->convert        = data->parent.convert;
+  A->ops->convertfrom    = data->parent.convertfrom;
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */
 #endif
   PetscCall(MatSetVecType(A, VECSTANDARD));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, type));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, parallel ? MATMPIAIJ : MATSEQAIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Conversions are operations, not functions composed by name: the factor of an ILU without fill has the functions of its matrix, and MATSEQAIJ, which it is, takes back
+   those that it knows
+*/
+static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscBool parallel, same[2];
+  Mat       B = A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  PetscCall(PetscStrcmp(type, MATAIJ, &same[0]));
+  PetscCall(PetscStrcmp(type, parallel ? MATMPIAIJ : MATSEQAIJ, &same[1]));
+  if (reuse == MAT_REUSE_MATRIX && (same[0] || same[1])) {
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamEnd(B));
+  PetscCall(MatConvert(B, type, reuse == MAT_REUSE_MATRIX ? reuse : MAT_INPLACE_MATRIX, reuse == MAT_REUSE_MATRIX ? newmat : &B));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatDestroy(&B));
+  else *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a MATAIJ the type changes; a matrix of another type becomes a MATAIJ first */
+static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscBool aij;
+  Mat       B = A;
+
+  PetscFunctionBegin;
+  (void)type;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!aij) PetscCall(MatConvert(A, MATAIJ, reuse == MAT_INPLACE_MATRIX ? reuse : MAT_INITIAL_MATRIX, &B));
+  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(B, *newmat, SAME_NONZERO_PATTERN));
+    if (!aij) PetscCall(MatDestroy(&B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatStreamBegin_Private(B));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
+static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(MatStreamEnd(A));
+  PetscUseTypeMethod(A, lufactor, row, col, info);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -489,73 +630,15 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamConvert_Private - The matrix whose type a conversion of A changes: A itself or a copy; NULL where the values have been copied to one that was converted before */
-PetscErrorCode MatStreamConvert_Private(Mat A, MatReuse reuse, const Mat *before, Mat *B)
-{
-  PetscFunctionBegin;
-  *B = reuse == MAT_REUSE_MATRIX ? NULL : A;
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(A, *before, SAME_NONZERO_PATTERN));
-  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConvert_SeqAIJStream_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  Mat B;
-
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
-    if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], Data(B)->functions[f]));
-  }
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaij_seqaijstream_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaijstream_seqaij_C", NULL));
-  PetscCall(MatStreamEnd_Private(B, MATSEQAIJ));
-  *newmat = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
-static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
-{
-  PetscFunctionBegin;
-  PetscCall(MatConvert_SeqAIJStream_SeqAIJ(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A));
-  PetscUseTypeMethod(A, lufactor, row, col, info);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
-  Mat B;
-
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamBegin_Private(B, MATSEQAIJSTREAM));
-  B->ops->mult     = MatMult_SeqAIJStream;
-  B->ops->lufactor = MatLUFactor_SeqAIJStream;
-  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
-    PetscCall(PetscObjectQueryFunction((PetscObject)B, functions[f], &Data(B)->functions[f]));
-    if (Data(B)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)B, functions[f], others[f]));
-  }
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaij_seqaijstream_C", MatConvert_SeqAIJ_SeqAIJStream));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_seqaijstream_seqaij_C", MatConvert_SeqAIJStream_SeqAIJ));
-  *newmat = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*MC
   MATAIJSTREAM - A `MATAIJ` in the memory of the host, which is sent to the GPU in chunks of rows when it multiplies vectors there
 
   Options Database Keys:
 + -mat_type aijstream        - sets the type in `MatSetFromOptions()`
-. -mat_stream_memory bytes   - memory of the GPU to use (default half of what is free at the first product)
+. -mat_stream_memory bytes   - memory of the GPU for each process (default half of what is free at the first product, in equal parts for the processes of the matrix that share the GPU)
 . -mat_stream_chunk bytes    - size of a chunk of rows (default 64e6)
 . -mat_stream_columns bits   - the fewest bits of packed columns, 8, 16 or 32 (default 8)
+. -mat_stream_ordering rcm   - send the chunks in the order of reverse Cuthill and McKee for their graph instead of `natural`, on one process
 - -mat_stream_pageable       - do not register the memory of the host with CUDA, which makes copies several times slower
 
   Level: intermediate
@@ -564,14 +647,16 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJStream(Mat A, MatType type, MatReuse reus
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. With one process it is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all
   operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the CPU by `MatBindToCPU()`, it is one of those.
 
-  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()` and `MatPowersSum()` send it once for as many steps as the memory has room
-  for, on one process. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
+  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`, `MatPowersSum()` and `MatPowersSumMult()` send it once for as many steps as the memory has
+  room for; on several processes each sends its rows. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
 
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new preallocation, a conversion or `MatDestroy()`. What the product needs
   besides of the memory of the GPU keeps chunks there for good, spread evenly. These are sent again when values change.
 
-  `MatAXPY()` with other nonzeros and `MatTranspose()` in place give the matrix the data of another one of this type, with the default settings: call `MatSetFromOptions()` again. A matrix that is
-  factored in place is a `MATSEQAIJ`.
+  A matrix that is factored in place is a `MATSEQAIJ`.
+
+  With `-mat_stream_ordering rcm` chunks that have columns in each other come after each other: where rows are numbered far from their neighbours, and chunks are small, matrix powers then need less
+  memory for the same number of steps. Values stay where they are, and results have the same bits. Two vectors more come out of `-mat_stream_memory`.
 
   It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number of bytes. A process has at most $2^{31}$ rows.
 
@@ -583,6 +668,6 @@ PetscErrorCode MatCreate_SeqAIJStream(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatConvert_SeqAIJ_SeqAIJStream(A, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatStreamBegin_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

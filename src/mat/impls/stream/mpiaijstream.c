@@ -9,28 +9,43 @@ static inline Mat_AIJStream *Data(Mat A)
   return (Mat_AIJStream *)A->spptr;
 }
 
-/* MatStreamGetBlock_Private - The diagonal block, the block outside and its columns; NULL where a matrix has none yet */
+/* Without -mat_stream_memory the processes that share a device share its memory: each takes its part of half of what is free before the first of them takes any */
+static PetscErrorCode FindShare(Mat A)
+{
+  Mat_AIJStream *data = Data(A);
+
+  PetscFunctionBegin;
+  if (!data->ops || data->share || data->settings.memory > 0.0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*data->ops->available)(data->device, PetscObjectComm((PetscObject)A), &data->share));
+  data->share = PetscMax(data->share / 2, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStreamGetBlock_Private - The diagonal block, the block outside and its columns; NULL where a matrix has none yet. Collective */
 PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const PetscInt *columns[])
 {
   Mat_AIJStream *mine = Data(A), *its;
-  PetscBool      streams;
+  PetscBool      streams, bound;
+  size_t         limit;
 
   PetscFunctionBegin;
+  PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "-mat_stream_ordering rcm: on one process, and this matrix is on several");
+  PetscCall(FindShare(A));
   PetscCall(MatMPIAIJGetSeqAIJ(A, block, outside, columns));
   if (!*block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJSTREAM, &streams));
-  if (!streams) PetscCall(MatConvert_SeqAIJ_SeqAIJStream(*block, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, block));
-  its = Data(*block);
-  if (its->chunk != mine->chunk || its->columns != mine->columns || its->pageable != mine->pageable || its->ops != mine->ops || its->device != mine->device) PetscCall(MatStreamReset_Private(*block));
-  if (its->memory != mine->memory) {
-    its->memory = mine->memory;
-    if (its->stream) PetscCall(IDRSStreamSetLimit(its->stream, MatStreamLimit_Private(*block)));
-  }
-  its->chunk    = mine->chunk;
-  its->columns  = mine->columns;
-  its->pageable = mine->pageable;
+  if (!streams) PetscCall(MatStreamBegin_Private(*block));
+  PetscCall(MatBoundToCPU(A, &bound));
+  PetscCall(MatBindToCPU(*block, bound));
+  its   = Data(*block);
+  limit = MatStreamLimit_Private(*block);
+  if (its->settings.chunk != mine->settings.chunk || its->settings.columns != mine->settings.columns || its->settings.pageable != mine->settings.pageable || its->ops != mine->ops || its->device != mine->device)
+    PetscCall(MatStreamReset_Private(*block));
+  its->settings = mine->settings;
+  its->share    = mine->share;
   its->ops      = mine->ops;
   its->device   = mine->device;
+  if (its->stream && limit != MatStreamLimit_Private(*block)) PetscCall(IDRSStreamSetLimit(its->stream, MatStreamLimit_Private(*block)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -39,19 +54,15 @@ static PetscErrorCode SetUpScatter(Mat A, Mat outside, const PetscInt columns[],
 {
   Mat_AIJStream *data = Data(A);
   PetscInt       count;
-  Vec            local;
   IS             from;
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(outside, NULL, &count));
   PetscCall(VecScatterDestroy(&data->scatter));
   PetscCall(VecDestroy(&data->ghosts));
-  PetscCall(VecDestroy(&data->own));
-  PetscCall(VecCreateLocalVector(x, &local)); /* of the type that the ghosts are to have */
   PetscCall(VecCreate(PETSC_COMM_SELF, &data->ghosts));
   PetscCall(VecSetSizes(data->ghosts, count, count));
-  PetscCall(VecSetType(data->ghosts, ((PetscObject)local)->type_name));
-  PetscCall(VecDestroy(&local));
+  PetscCall(VecSetType(data->ghosts, A->defaultvectype));
   PetscCall(ISCreateGeneral(PETSC_COMM_SELF, count, columns, PETSC_COPY_VALUES, &from));
   PetscCall(VecScatterCreate(x, from, data->ghosts, NULL, &data->scatter));
   PetscCall(ISDestroy(&from));
@@ -96,73 +107,71 @@ static PetscErrorCode SetUp(Mat A, Mat outside, const PetscInt columns[], Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = A_diagonal x + A_outside ghosts, where the ghosts are on their way while the first is computed */
-static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
+/* MatStreamGetOutside_Private - The block outside where vectors like x are, the scatter to the entries that it is multiplied by, and these; all of them are the matrix's */
+PetscErrorCode MatStreamGetOutside_Private(Mat A, Vec x, Mat *off, VecScatter *scatter, Vec *ghosts)
 {
-  Mat_AIJStream     *data = Data(A);
-  const PetscInt    *columns;
-  const PetscScalar *xarray;
-  PetscScalar       *yarray;
-  PetscBool          takes;
-  Mat                block, outside;
+  Mat_AIJStream  *data = Data(A);
+  const PetscInt *columns;
+  Mat             block, outside;
 
   PetscFunctionBegin;
-  PetscCall(MatStreamTakes_Private(A, x, &takes));
-  if (takes) PetscCall(MatStreamTakes_Private(A, y, &takes));
-  if (!takes) {
+  PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
+  PetscCall(SetUp(A, outside, columns, x));
+  *off     = data->off;
+  *scatter = data->scatter;
+  *ghosts  = data->ghosts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   y = A_diagonal x + A_outside ghosts, where the ghosts are on their way while the first is computed. Vectors of the device's type may be bound to the CPU on some
+   processes: those compute there, and take part in the scatter
+*/
+static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
+{
+  Mat_AIJStream  *data = Data(A);
+  const PetscInt *columns;
+  PetscBool       type[2], takes[2];
+  Mat             block, outside, off;
+
+  PetscFunctionBegin;
+  PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
+  PetscCall(MatStreamTakesType_Private(A, x, &type[0]));
+  PetscCall(MatStreamTakesType_Private(A, y, &type[1]));
+  if (!type[0] || !type[1]) {
     PetscCall((*data->parent.mult)(A, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
   PetscCall(SetUp(A, outside, columns, x));
-  if (!data->own) PetscCall(VecCreateLocalVector(y, &data->own));
+  PetscCall(MatStreamTakes_Private(block, x, &takes[0]));
+  PetscCall(MatStreamTakes_Private(block, y, &takes[1]));
+  PetscCall(VecBindToCPU(data->ghosts, (PetscBool)(!takes[0] || !takes[1])));
   PetscCall(VecScatterBegin(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetArrayReadAndMemType(x, &xarray, NULL));
-  PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
-  PetscCall(MatStreamProduct_Private(block, xarray, yarray));
-  PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
-  PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
+  PetscUseTypeMethod(block, mult, x, y); /* the operations of blocks take vectors of several processes, as in MATMPIAIJ */
   PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetLocalVector(y, data->own));
-  PetscCall(MatMultAdd(data->off, data->ghosts, data->own, data->own));
-  PetscCall(VecRestoreLocalVector(y, data->own));
+  off = takes[0] && takes[1] ? data->off : outside;
+  PetscUseTypeMethod(off, multadd, data->ghosts, y, y);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatConvert_MPIAIJ_MPIAIJStream(Mat, MatType, MatReuse, Mat *);
+/* MatStreamBegin_MPIAIJ - What only the parallel type has, beside what both have */
+PetscErrorCode MatStreamBegin_MPIAIJ(Mat A)
+{
+  PetscFunctionBegin;
+  A->ops->mult = MatMult_MPIAIJStream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-static PetscErrorCode MatConvert_MPIAIJStream_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+/* MatStreamEnd_MPIAIJ - Its block becomes a MATSEQAIJ again */
+PetscErrorCode MatStreamEnd_MPIAIJ(Mat A)
 {
   PetscBool streams = PETSC_FALSE;
-  Mat       B, block;
+  Mat       block;
 
   PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMPIAIJGetSeqAIJ(B, &block, NULL, NULL));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
   if (streams) PetscCall(MatConvert(block, MATSEQAIJ, MAT_INPLACE_MATRIX, &block));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijstream_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaijstream_mpiaij_C", NULL));
-  PetscCall(MatStreamEnd_Private(B, MATMPIAIJ));
-  *newmat = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConvert_MPIAIJ_MPIAIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  Mat B;
-
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatStreamConvert_Private(A, reuse, newmat, &B));
-  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamBegin_Private(B, MATMPIAIJSTREAM));
-  B->ops->mult = MatMult_MPIAIJStream;
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijstream_C", MatConvert_MPIAIJ_MPIAIJStream));
-  PetscCall(PetscObjectComposeFunction((PetscObject)B, "MatConvert_mpiaijstream_mpiaij_C", MatConvert_MPIAIJStream_MPIAIJ));
-  *newmat = B;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,6 +179,6 @@ PetscErrorCode MatCreate_MPIAIJStream(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATMPIAIJ));
-  PetscCall(MatConvert_MPIAIJ_MPIAIJStream(A, MATMPIAIJSTREAM, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatStreamBegin_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

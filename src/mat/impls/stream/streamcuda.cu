@@ -2,6 +2,7 @@
    A GPU as the device of streamed matrices: copies on a stream of their own, computations on that of PETSc, events between them
 */
 #include <petscidrs/private/idrscompat.h>
+#include "../../../sys/device/memory.h"
 #include "../../../sys/device/stream.h"
 #include "streamcuda.h"
 #include "streamlevel.cuh"
@@ -12,7 +13,7 @@ typedef struct {
   const char *memory, *begin, *end;
 } Pinned;
 
-#define MOST_PINNED 2
+#define MOST_PINNED 3 /* values, packed columns, ghosts */
 
 typedef struct {
   PetscBool    pageable; /* nothing is pinned */
@@ -66,13 +67,15 @@ static PetscErrorCode DeviceDestroy_CUDA(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceAvailable_CUDA(void *ctx, size_t *bytes)
+static PetscErrorCode DeviceAvailable_CUDA(void *ctx, MPI_Comm comm, size_t *bytes)
 {
-  size_t all;
+  PetscLogDouble available;
+  PetscMPIInt    sharers;
 
   PetscFunctionBegin;
   (void)ctx;
-  PetscCallCUDA(cudaMemGetInfo(bytes, &all));
+  PetscCall(IDRSDeviceGetSharers(comm, &sharers, &available));
+  *bytes = (size_t)(available / sharers);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,18 +190,19 @@ static PetscErrorCode DeviceArrived_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <typename Code>
+/* Ghosts: of rows that are those of ghosts */
+template <typename Code, bool Ghosts>
 static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
 {
-  const IDRSStreamChunk                  *chunk = task->chunk;
-  const IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
-  const uint32_t                          tile  = IDRSStreamTile<Code, PetscScalar>(*chunk);
-  static bool                             asked = false;
+  const IDRSStreamChunk            *chunk = task->chunk;
+  IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
+  const uint32_t                    tile  = IDRSStreamTile<Code, PetscScalar>(*chunk);
+  const size_t                      bytes = tile * (sizeof(PetscScalar) + sizeof(Code));
 
   PetscFunctionBegin;
-  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(IDRSStreamKernel<Code>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
-  asked = true;
-  IDRSStreamKernel<Code><<<(unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, tile * (sizeof(PetscScalar) + sizeof(Code)), stream>>>(A, *task, tile);
+  A.rows = (int32_t)task->rows;
+  PetscCallCUDA((IDRSStreamAllow(IDRSStreamKernel<Code, Ghosts>, bytes)));
+  IDRSStreamKernel<Code, Ghosts><<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, bytes, stream>>>(A, *task, tile);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -212,11 +216,23 @@ static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
   (void)ctx;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  if (chunk->width == 1) PetscCall(LaunchLevel<uint8_t>(task, stream));
-  else if (chunk->width == 2) PetscCall(LaunchLevel<uint16_t>(task, stream));
-  else PetscCall(LaunchLevel<uint32_t>(task, stream));
+  if (task->ghosts) PetscCall((LaunchLevel<uint32_t, true>(task, stream)));
+  else if (chunk->width == 1) PetscCall((LaunchLevel<uint8_t, false>(task, stream)));
+  else if (chunk->width == 2) PetscCall((LaunchLevel<uint16_t, false>(task, stream)));
+  else PetscCall((LaunchLevel<uint32_t, false>(task, stream)));
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)chunk->entries + (PetscLogDouble)chunk->rows * (task->product ? 0.0 : 2.0 + (task->inverse ? 1.0 : 0.0) + (task->before.array ? 2.0 : 0.0) + (task->y ? 2.0 : 0.0))));
+  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)chunk->entries + (PetscLogDouble)task->rows * (task->product ? 0.0 : 2.0 + (task->inverse ? 1.0 : 0.0) + (task->before.array ? 2.0 : 0.0) + (task->y ? 2.0 : 0.0))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceMove_CUDA(void *ctx, void *to, const void *from, size_t bytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  (void)ctx;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -257,6 +273,7 @@ const IDRSStreamDeviceOps IDRSStreamDevice_CUDA = {
   PetscDesignatedInitializer(copy, DeviceCopy_CUDA),
   PetscDesignatedInitializer(arrived, DeviceArrived_CUDA),
   PetscDesignatedInitializer(compute, DeviceCompute_CUDA),
+  PetscDesignatedInitializer(move, DeviceMove_CUDA),
   PetscDesignatedInitializer(release, DeviceRelease_CUDA),
   PetscDesignatedInitializer(finish, DeviceFinish_CUDA),
   PetscDesignatedInitializer(destroy, DeviceDestroy_CUDA),

@@ -3,11 +3,12 @@
    threads take from there what belongs to their rows. So the sum of a row has the order of its columns, whatever the tiles are. A block with a row of more than
    IDRS_STREAM_LONG entries does without tiles: all its threads share such a row, and how depends on the row alone.
 
-   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. No PETSc call.
+   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. Entries outside of the diagonal block, where there are ghosts, are added by the thread of the row. No PETSc call.
 */
 #pragma once
 
 #include "../../../sys/device/target.cuh"
+#include "../../cuda/terms.cuh"
 #include "../../cuda/values.cuh"
 #include <petscidrs/private/idrsstream.h>
 
@@ -55,27 +56,35 @@ static __device__ __forceinline__ size_t IDRSStreamPlace(const IDRSStreamLevel &
   return (size_t)(place >= level.rows ? place - level.rows : place);
 }
 
-template <typename Value>
+/* An entry of a level; ghosts: it may be that of a ghost */
+template <bool Ghosts>
+static __device__ __forceinline__ PetscScalar *IDRSStreamEntry(const IDRSStreamLevel &level, int32_t row)
+{
+  if (Ghosts && row >= level.n) return level.ghosts + (row - level.n);
+  return level.array + IDRSStreamPlace(level, row);
+}
+
+template <bool Ghosts, typename Value>
 static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last, int32_t column)
 {
-  *sum += IDRSWiden(value) * IDRSLoadConstant(last.array + IDRSStreamPlace(last, column));
+  *sum += IDRSWiden(value) * IDRSLoadConstant(IDRSStreamEntry<Ghosts>(last, column));
 }
 
 /* sum += entries p, p + stride, ... of a row, from the memory of the device */
-template <typename Code, typename Value>
+template <bool Ghosts, typename Code, typename Value>
 static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end, uint32_t stride, PetscScalar *sum)
 {
-  for (; p < end; p += stride) IDRSStreamAdd(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
+  for (; p < end; p += stride) IDRSStreamAdd<Ghosts>(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
 }
 
 /* By a block: the sum of a long row, for all threads */
-template <typename Code, typename Value>
+template <bool Ghosts, typename Code, typename Value>
 static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t r)
 {
   __shared__ __align__(16) PetscReal parts[IDRS_STREAM_THREADS / IDRS_WARP][sizeof(PetscScalar) / sizeof(PetscReal)];
   PetscScalar                        sum = 0.0;
 
-  IDRSStreamAddEntries(A, table, last, A.row + r, A.offsets[r] + threadIdx.x, A.offsets[r + 1], IDRS_STREAM_THREADS, &sum);
+  IDRSStreamAddEntries<Ghosts>(A, table, last, A.row + r, A.offsets[r] + threadIdx.x, A.offsets[r + 1], IDRS_STREAM_THREADS, &sum);
   sum = IDRSWarpSum<IDRS_WARP>(sum);
   if (threadIdx.x % IDRS_WARP == 0) *(PetscScalar *)parts[threadIdx.x / IDRS_WARP] = sum;
   __syncthreads();
@@ -86,7 +95,7 @@ static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value
 }
 
 /* By a block: the sum of the entries of each thread's row, first row of the block plus the thread; memory is shared, for so many entries of a tile */
-template <typename Code, typename Value>
+template <bool Ghosts, typename Code, typename Value>
 static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel, uint32_t tile, unsigned char *memory)
 {
   __shared__ int32_t smalltable[sizeof(Code) == 1 ? 256 : 1];
@@ -104,10 +113,10 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
     table = smalltable;
   }
   if (__syncthreads_or(end - begin > IDRS_STREAM_LONG)) {
-    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries(A, table, lastlevel, A.row + r, begin, end, 1, &sum);
+    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries<Ghosts>(A, table, lastlevel, A.row + r, begin, end, 1, &sum);
     for (int32_t other = first; other < first + count; other++) {
       if (A.offsets[other + 1] - A.offsets[other] <= IDRS_STREAM_LONG) continue;
-      const PetscScalar all = IDRSStreamLongRow(A, table, lastlevel, other);
+      const PetscScalar all = IDRSStreamLongRow<Ghosts>(A, table, lastlevel, other);
 
       if (other == r) sum = all;
     }
@@ -123,33 +132,51 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
       }
       __syncthreads();
 #pragma unroll 4
-      for (uint32_t p = from; p < to; p++) IDRSStreamAdd(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
+      for (uint32_t p = from; p < to; p++) IDRSStreamAdd<Ghosts>(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
       __syncthreads();
     }
   }
   return sum;
 }
 
+/* The sum goes on with the entries outside of the diagonal block */
+static __device__ __forceinline__ PetscScalar IDRSStreamAddOutside(const IDRSStreamTask &task, int32_t r, PetscScalar sum)
+{
+  for (uint32_t p = task.outside.offsets[r]; p < task.outside.offsets[r + 1]; p++) IDRSStreamAdd<true>(&sum, task.outside.values[p], task.last, (int32_t)task.outside.columns[p]);
+  return sum;
+}
+
 /* What a row does with the sum of its entries */
+template <bool Ghosts>
 static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &task, int32_t row, PetscScalar sum)
 {
   if (!task.product) {
-    const PetscScalar last = IDRSLoadConstant(task.last.array + IDRSStreamPlace(task.last, row));
+    const PetscScalar last = IDRSLoadConstant(IDRSStreamEntry<Ghosts>(task.last, row));
+    const size_t      own  = (size_t)(Ghosts ? row - task.last.n : row);
 
-    if (task.inverse) sum *= IDRSLoadConstant(task.inverse + row);
+    if (task.inverse) sum *= IDRSLoadConstant(task.inverse + own);
     sum = task.gamma * (sum - task.theta * last);
-    if (task.before.array) sum -= task.mu * task.before.array[IDRSStreamPlace(task.before, row)];
-    if (task.y) task.y[row] = (task.begins ? task.first * last : task.y[row]) + task.c * sum;
+    if (task.before.array) sum -= task.mu * *IDRSStreamEntry<Ghosts>(task.before, row);
+    if (task.y) task.y[own] = IDRSAddTerms(task.begins ? PetscScalar(0.0) : task.y[own], task.first, last, task.c, sum);
   }
-  if (task.next.array) task.next.array[IDRSStreamPlace(task.next, row)] = sum;
+  if (Ghosts || task.next.array) *IDRSStreamEntry<Ghosts>(task.next, row) = sum;
 }
 
-template <typename Code>
+/* On every device more shared memory than 48 KiB is to be asked for */
+template <typename Kernel>
+static inline cudaError_t IDRSStreamAllow(Kernel *kernel, size_t bytes)
+{
+  return bytes > 49152 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) : cudaSuccess;
+}
+
+template <typename Code, bool Ghosts>
 static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
-  const PetscScalar                             sum = IDRSStreamSum(A, task.last, tile, memory);
+  PetscScalar                                   sum = IDRSStreamSum<Ghosts>(A, task.last, tile, memory);
 
-  if (r < A.rows) IDRSStreamFinish(task, A.row + r, sum);
+  if (r >= A.rows) return;
+  if (task.outside.offsets) sum = IDRSStreamAddOutside(task, r, sum);
+  IDRSStreamFinish<Ghosts>(task, A.row + r, sum);
 }

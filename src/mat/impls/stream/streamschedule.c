@@ -57,7 +57,10 @@ static PetscInt Slot(const Pass *pass, PetscInt chunk)
   return pass->schedule->slots ? before % pass->schedule->slots : 0;
 }
 
-/* One after the other, with what each of them makes possible. The most slots and rows at a time are found where the schedule has no steps yet */
+/*
+   One after the other, with what each of them makes possible, the highest level first: then the fewest rows are live, at the end, too, where all levels become possible one after the
+   other. The most slots and rows at a time are found where the schedule has no steps yet
+*/
 static void PassRun(Pass *pass)
 {
   IDRSStreamSchedule schedule = pass->schedule;
@@ -74,13 +77,14 @@ static void PassRun(Pass *pass)
     }
     AddStep(pass, c, 0, Slot(pass, c));
     pass->done[0] = c + 1;
-    for (PetscInt j = 1; j <= schedule->levels; j++) {
-      for (; Computable(pass, j); pass->done[j]++) {
+    for (PetscInt j = 1; j >= 1;) {
+      if (j <= schedule->levels && Computable(pass, j)) {
         const PetscInt chunk = pass->done[j];
 
         if (j < schedule->levels) schedule->rows = PetscMax(schedule->rows, FirstRow(pattern, chunk + 1) - FirstRow(pattern, FirstLive(pass, j)));
         AddStep(pass, chunk, j, Slot(pass, chunk));
-      }
+        pass->done[j++]++; /* which may make the next level possible, and no other */
+      } else j--;
     }
     released[0] = released[1];
     released[1] = pass->done[schedule->levels];
@@ -138,6 +142,8 @@ static void Measure(IDRSStreamPattern pattern, PetscInt levels, PetscInt residen
   layout->slotbytes     = (size_t)schedule.slots * pattern->slotbytes;
   layout->ringbytes     = (size_t)(levels - 1) * IDRSStreamAlign((size_t)schedule.rows * sizeof(PetscScalar));
   layout->residentbytes = 0;
+  layout->orderbytes    = pattern->ordered ? 2 * IDRSStreamAlign((size_t)pattern->n * sizeof(PetscScalar)) : 0;
+  layout->ghostbytes    = pattern->ghosts ? pattern->ghosts->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)pattern->ghosts->count * sizeof(PetscScalar)) : 0;
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     if (IDRSStreamResident(pattern, residents, c)) layout->residentbytes += IDRSStreamChunkBytes(&pattern->chunks[c]);
   }

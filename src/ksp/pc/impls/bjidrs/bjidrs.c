@@ -16,6 +16,22 @@ static const char *const BJIDRSSources[] = {
 /* How many failed systems PetscInfo() names */
 #define BJIDRS_NAMED 10
 
+/* What the preconditioner makes of a vector of ones */
+static PetscErrorCode BJIDRSGetDiagonal(PC diagonal, Mat A, Vec *inverse)
+{
+  PetscErrorCode ierr;
+  Vec            ones;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, inverse, &ones));
+  ierr = VecSet(ones, 1.0);
+  if (!ierr) ierr = PCApply(diagonal, ones, *inverse);
+  PetscCall(VecDestroy(&ones));
+  if (ierr) PetscCall(VecDestroy(inverse));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE. Nothing is done where it is there, and its matrix has not changed */
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
@@ -23,7 +39,7 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   PetscBool  jacobi;
   KSP        inner;
   PC         diagonal;
-  Vec        ones;
+  Vec        inverse;
 
   PetscFunctionBegin;
   PetscCall(BJIDRSGetInner_Private(pc, &inner));
@@ -33,10 +49,8 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   if (!jacobi || bjidrs->inverse) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPSetOperators(inner, bjidrs->A, bjidrs->A));
   PetscCall(PCSetUp(diagonal));
-  PetscCall(MatCreateVecs(bjidrs->A, &bjidrs->inverse, &ones));
-  PetscCall(VecSet(ones, 1.0));
-  PetscCall(PCApply(diagonal, ones, bjidrs->inverse));
-  PetscCall(VecDestroy(&ones));
+  PetscCall(BJIDRSGetDiagonal(diagonal, bjidrs->A, &inverse));
+  bjidrs->inverse = inverse; /* only once it is complete */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -49,8 +63,9 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   Mat             A;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij or aijcusparse, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "",
+             ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);
@@ -74,6 +89,7 @@ static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionBegin;
   PetscCall(PetscIntMultError(bjidrs->nblocks, columns, &nsystems));
   if (nsystems > bjidrs->room) {
+    bjidrs->nsystems = bjidrs->room = 0;
     PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
     PetscCall(PetscMalloc3(nsystems, &bjidrs->reasons, nsystems, &bjidrs->its, nsystems, &bjidrs->norms));
     bjidrs->room = nsystems;

@@ -55,15 +55,15 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, Pet
   IDRSRows           rows;
 
   PetscFunctionBegin;
-  PetscCall(IDRSRowsGet(bjidrs->A, &rows));
-  if (bjidrs->inverse) PetscCall(VecGetArrayRead(bjidrs->inverse, &inverse));
   PetscCall(PetscIntMultError(IDRS_BLOCK_ENTRIES(limits->s), bjidrs->largest, &entries));
   PetscCall(PetscMalloc2(entries, &memory, bjidrs->largest, &y));
+  PetscCall(IDRSRowsGet(bjidrs->A, &rows));
+  if (bjidrs->inverse) PetscCall(VecGetArrayRead(bjidrs->inverse, &inverse));
   for (PetscInt j = 0; j < columns; j++) {
     for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
       const PetscInt  first = bjidrs->starts[i], n = bjidrs->starts[i + 1] - first, k = j * bjidrs->nblocks + i;
       IDRSBlockSystem system = {
-        .team = BJIDRS_ONE, .A = {first, n, rows.i, rows.j, rows.a, inverse},
+        .team = BJIDRS_ONE, .A = {.first = first, .n = n, .i = rows.i, .j = rows.j, .a = rows.a, .inverse = inverse},
              .limits = limits, .b = B + (size_t)j * ldb + first, .x = X + (size_t)j * ldx + first, .y = y, .work = &work
       };
       IDRSBlockResult result;

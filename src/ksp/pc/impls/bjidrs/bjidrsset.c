@@ -3,23 +3,38 @@
 */
 #include "bjidrsimpl.h"
 
-/* BJIDRSGetInner_Private - The inner KSP, made when it is needed first */
-PetscErrorCode BJIDRSGetInner_Private(PC pc, KSP *inner)
+/* What the inner KSP is before the user sets anything */
+static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
 {
-  PC_BJIDRS  *bjidrs = (PC_BJIDRS *)pc->data;
   const char *prefix;
   PC          innerpc;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectIncrementTabLevel((PetscObject)inner, (PetscObject)pc, 1));
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(KSPSetOptionsPrefix(inner, prefix));
+  PetscCall(KSPAppendOptionsPrefix(inner, "pc_bjidrs_"));
+  PetscCall(KSPSetType(inner, KSPIDRS));
+  PetscCall(KSPGetPC(inner, &innerpc));
+  PetscCall(PCSetType(innerpc, PCJACOBI));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* BJIDRSGetInner_Private - The inner KSP, made when it is needed first */
+PetscErrorCode BJIDRSGetInner_Private(PC pc, KSP *inner)
+{
+  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
+
+  PetscFunctionBegin;
   if (!bjidrs->inner) {
-    PetscCall(KSPCreate(PETSC_COMM_SELF, &bjidrs->inner));
-    PetscCall(PetscObjectIncrementTabLevel((PetscObject)bjidrs->inner, (PetscObject)pc, 1));
-    PetscCall(PCGetOptionsPrefix(pc, &prefix));
-    PetscCall(KSPSetOptionsPrefix(bjidrs->inner, prefix));
-    PetscCall(KSPAppendOptionsPrefix(bjidrs->inner, "pc_bjidrs_"));
-    PetscCall(KSPSetType(bjidrs->inner, KSPIDRS));
-    PetscCall(KSPGetPC(bjidrs->inner, &innerpc));
-    PetscCall(PCSetType(innerpc, PCJACOBI));
+    PetscErrorCode ierr;
+    KSP            made;
+
+    PetscCall(KSPCreate(PETSC_COMM_SELF, &made));
+    ierr = BJIDRSSetInner(pc, made);
+    if (ierr) PetscCall(KSPDestroy(&made));
+    PetscCall(ierr);
+    bjidrs->inner = made; /* only once it is complete */
   }
   *inner = bjidrs->inner;
   PetscFunctionReturn(PETSC_SUCCESS);

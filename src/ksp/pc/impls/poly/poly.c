@@ -15,6 +15,7 @@
 #include "poly.h"
 #include "polyimpl.h"
 #include <petscidrs/private/idrsops.h>
+#include <petscidrs/private/idrsjoint.h>
 
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
 const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
@@ -221,28 +222,34 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
+
 static PetscErrorCode PCSetUp_Poly(PC pc)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool window;
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpOperator_Private(pc));
   PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
   if (!poly->reuse || !poly->p.degree) PetscCall(PCPolySetUpRoots_Private(pc));
   PetscCall(PCPolySetUpDeep_Private(pc));
+  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
+  pc->ops->applyBA = window ? PCApplyBA_Poly : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether x is where the work vectors are */
 static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 {
-  PC_Poly  *poly  = (PC_Poly *)pc->data;
-  PetscBool bound = PETSC_FALSE;
+  PC_Poly  *poly     = (PC_Poly *)pc->data;
+  PetscBool bound[2] = {PETSC_FALSE, PETSC_FALSE};
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->op.w)->type_name, has));
-  PetscCall(VecBoundToCPU(x, &bound));
-  if (bound) *has = PETSC_FALSE;
+  PetscCall(VecBoundToCPU(x, &bound[0]));
+  PetscCall(VecBoundToCPU(poly->op.w, &bound[1])); /* as all vectors on the host may be */
+  if (bound[0] != bound[1]) *has = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,6 +303,58 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether A and the polynomial make one pass over a matrix that is streamed, with vectors like x */
+static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool has;
+
+  PetscFunctionBegin;
+  *runs = PETSC_FALSE;
+  if (!poly->p.degree || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, x, runs)); /* not where x is bound to the CPU on some process */
+  PetscCall(PCPolyHasVec_Private(pc, x, &has));
+  if (!has) *runs = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* u = c B^{-1}v, or u + c B^{-1}v, and g = A u */
+static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolyScale_Private(&poly->op, v, poly->op.w));
+  PetscCall(PCPolyWindowRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x. In one pass where that is possible, else as PCApplyBAorAB() does it for other types */
+static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool joint, runs;
+
+  PetscFunctionBegin;
+  PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PCPOLY preconditions from the left or the right, not from both sides");
+  PetscCall(PCPolyJointRuns_Private(pc, x, &joint));
+  PetscCall(PCPolyJointRuns_Private(pc, y, &runs));
+  joint = (PetscBool)(joint && runs);
+  if (side == PC_RIGHT) {
+    PetscCall(PCPolyJointRuns_Private(pc, work, &runs));
+    if (joint && runs) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
+    else {
+      PetscCall(PCApply(pc, x, work));
+      PetscCall(MatMult(pc->mat, work, y));
+    }
+  } else if (joint) PetscCall(PCPolyWindowLeft_Private(&poly->op, &poly->p, x, y));
+  else {
+    PetscCall(MatMult(pc->mat, x, work));
+    PetscCall(PCApply(pc, work, y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Which products there are; the bytes are those of all processes */
 static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
@@ -307,7 +366,7 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   if (!poly->op.copy) {
     PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-    PetscCall(PetscViewerASCIIPrintf(viewer, window ? "  products in passes over the matrix, which is streamed, no copy: %s\n" : "  products by MatMult(), no copy: %s\n", poly->nocopy));
+    PetscCall(PetscViewerASCIIPrintf(viewer, window ? "  products in passes over the matrix, which is streamed, with that of the operator in the same pass; no copy: %s\n" : "  products by MatMult(), no copy: %s\n", poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   precision = poly->op.copy->precision;
@@ -412,6 +471,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   PetscCall(PCReset_Poly(pc));
   PetscCall(PetscFree(poly->user));
   PetscCall(PCPolyComposeSetters_Private(pc, PETSC_FALSE));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_RUNS, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_APPLY, NULL));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -448,6 +509,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   the end of the range, and rows much longer than the others are in double precision. Its size is in `-ksp_view`. Other matrices, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the
   rounding of the values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
 
+  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
+  `PCApplyBAorAB()`.
+
   The preconditioner keeps three vectors, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
 
   References:
@@ -474,5 +538,7 @@ PetscErrorCode PCCreate_Poly(PC pc)
   pc->ops->setfromoptions = PCSetFromOptions_Poly;
   pc->ops->view           = PCView_Poly;
   PetscCall(PCPolyComposeSetters_Private(pc, PETSC_TRUE));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_RUNS, PCPolyJointRuns_Private));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_APPLY, PCPolyJointApply_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

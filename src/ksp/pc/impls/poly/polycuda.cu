@@ -20,6 +20,7 @@
 #include "../../../../mat/cuda/rowsum.cuh"
 #include "../../../../mat/cuda/slicedcopy.cuh"
 #include "polycopy.h"
+#include "polyouter.cuh"
 #include "polyscale.cuh"
 
 typedef struct {
@@ -102,12 +103,12 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
   units           = sliced->units;
   slots           = sliced->slots;
   packed->columns = true;
-  if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
-  if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
   else packed->columns = false;
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
@@ -220,7 +221,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         }
       }
     }
-    IDRSChunkAdd<Form>(ring.Await(), ring.slots, z, row, A.n, sum);
+    IDRSChunkAdd<Form>(A, ring.Await(), ring.slots, z, row, sum);
     ring.Next(A);
     if (ring.first) {
 #pragma unroll
@@ -242,26 +243,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   }
 }
 
-/* y += beta times the entries outside the diagonal block, a thread a row. ghosts: an array, or messages */
-template <typename Ghosts>
-static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts, PetscScalar *y)
-{
-  overlap.Begin();
-  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>()) y[rows[k]] += beta * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
-}
-
-template <typename Ghosts>
-static PetscErrorCode PCPolyOffDiagonalLaunch(const PCPolyCUDA *packed, size_t most, cudaStream_t stream, PetscScalar beta, Ghosts ghosts, PetscScalar *y)
-{
-  const IDRSCompressedRows *some   = &packed->off->some;
-  const size_t              enough = ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
-
-  PetscFunctionBegin;
-  (void)IDRSLaunchResident<PCPolyOffDiagonalKernel<Ghosts>>(packed->multiprocessors, PetscMin(enough, most), 0, true, stream, some->A, (const PetscInt *)some->rows, beta, ghosts, y);
-  PetscCallCUDA(cudaGetLastError());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Adds what is on other processes */
 static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z, PetscScalar *y)
 {
@@ -269,11 +250,11 @@ static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, 
   const PetscScalar    *ghosts;
 
   PetscFunctionBegin;
-  if (halo) PetscCall(PCPolyOffDiagonalLaunch(packed, IDRSWaitingBlocks(), stream, beta, IDRSHaloGetGhosts(off->halo), y));
+  if (halo) PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta, IDRSHaloGetGhosts(off->halo), y));
   else {
     PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-    PetscCall(PCPolyOffDiagonalLaunch(packed, SIZE_MAX, stream, beta, ghosts, y));
+    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, beta, ghosts, y));
     PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

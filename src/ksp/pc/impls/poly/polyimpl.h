@@ -113,6 +113,8 @@ PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator
 /* polywindow.c */
 PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *, const PCPolynomial *, PetscScalar, Vec, PetscBool, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
 
 /* polydeep.c */

@@ -1,6 +1,7 @@
 /*
-   The copy of D^{-1}A of a MATSEQAIJSTREAM, in the memory of the GPU: its chunks with columns packed as they are sent, and with values in half or single precision, or
-   as they are. It is made chunk by chunk in passes over the matrix, and takes its memory from that of the stream.
+   The copy of D^{-1}A of a MATAIJSTREAM, in the memory of the GPU: its chunks with columns packed as they are sent, and with values in half or single precision, or
+   as they are. It is made chunk by chunk in passes over the matrix, and takes its memory from that of the stream. On several processes that is the diagonal block; the entries outside are
+   in double precision, and added once their part of the vector has come.
 
    Values are multiplied by a power of two, as in polycuda.cu; vectors keep the precision of PetscScalar.
 */
@@ -9,10 +10,11 @@
 #include "../../../../mat/cuda/csr.h"
 #include "../../../../sys/device/stream.h"
 #include "polycopy.h"
+#include "polyouter.cuh"
 #include "polyscale.cuh"
 
 typedef struct {
-  Mat              A;     /* which gave the memory */
+  Mat              A;     /* the diagonal block, which gave the memory */
   size_t           bytes; /* of it */
   PetscInt         nchunks;
   IDRSStreamChunk *chunks; /* as those of the stream */
@@ -20,6 +22,11 @@ typedef struct {
   char            *memory;
   PetscReal        scale;
   PCPolyPrecision  precision;
+  /* On several processes */
+  IDRSCompressedRows outer; /* rows with entries outside the diagonal block */
+  VecScatter         scatter;
+  Vec                ghosts; /* the entries of the vector that they take */
+  int                multiprocessors;
   /* While the copy is made: the chunks of the stream, D^{-1}, and the largest value */
   const IDRSStreamChunk *passing;
   const PetscScalar     *inverse;
@@ -153,27 +160,57 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries outside of the diagonal block, and the scatter to what they take of other processes */
+static PetscErrorCode PCPolyStreamOuter(PCPolyStream *copy, Mat A, const char *why[])
+{
+  IDRSSource     source = {};
+  IDRSRowLengths lengths;
+  cudaStream_t   stream;
+  int            device;
+  Mat            outside;
+  Vec            like;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &like, NULL));
+  PetscCall(MatStreamGetOutside_Private(A, like, &outside, &copy->scatter, &copy->ghosts));
+  PetscCall(VecDestroy(&like));
+  PetscCall(PetscObjectReference((PetscObject)copy->scatter));
+  PetscCall(PetscObjectReference((PetscObject)copy->ghosts));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&copy->multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSGetCSR(outside, &source.A));
+  source.inverse = copy->inverse;
+  source.scale   = 1.0;
+  PetscCall(IDRSGetRowLengths(&source.A, 0, &lengths));
+  PetscCall(IDRSCompressedRowsSelect(&source.A, 0, &lengths, &copy->outer, stream, why));
+  if (!*why) PetscCall(IDRSCompressedRowsFill(&source, &copy->outer, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
 {
   PCPolyStream *copy;
-  PetscBool     sequential;
+  PetscBool     parallel;
+  Mat           block = A;
 
   PetscFunctionBegin;
   (void)unit;
   PetscCall(PetscNew(&copy));
   newcopy->data   = copy;
   copy->precision = newcopy->precision;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &sequential));
-  if (!sequential) *why = "the matrix is streamed, by several processes";
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectReference((PetscObject)A));
-  copy->A = A;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
+  if (parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
+  PetscCall(PetscObjectReference((PetscObject)block));
+  copy->A = block;
   if (inverse) PetscCall(VecGetArrayReadAndMemType(inverse, &copy->inverse, NULL));
-  PetscCall(PCPolyStreamScale(copy, finite));
-  if (*finite) PetscCall(PCPolyStreamAllocate(copy, why));
+  if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
+  if (((const Mat_AIJStream *)block->spptr)->settings.ordered) *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
+  else PetscCall(PCPolyStreamScale(copy, finite));
+  if (*finite && !*why) PetscCall(PCPolyStreamAllocate(copy, why));
   if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &copy->inverse));
-  newcopy->bytes = (PetscLogDouble)copy->bytes;
+  newcopy->bytes = (PetscLogDouble)(copy->bytes + copy->outer.bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,6 +222,9 @@ static PetscErrorCode PCPolyCopyDestroy_Stream(PCPolyCopy newcopy)
   PetscCallCUDA(cudaFree(copy->memory));
   if (copy->bytes) PetscCall(MatStreamGive_Private(copy->A, copy->bytes));
   PetscCall(PetscFree2(copy->chunks, copy->places));
+  PetscCall(IDRSCompressedRowsDestroy(&copy->outer));
+  PetscCall(VecScatterDestroy(&copy->scatter));
+  PetscCall(VecDestroy(&copy->ghosts));
   PetscCall(MatDestroy(&copy->A));
   PetscCall(PetscFree(newcopy->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -196,7 +236,7 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
-  const PetscScalar                             sum = IDRSStreamSum(A, z, tile, memory);
+  const PetscScalar                             sum = IDRSStreamSum<false>(A, z, tile, memory);
 
   if (r < A.rows) y[A.row + r] = alpha * u[A.row + r] + scaled * sum;
 }
@@ -208,12 +248,11 @@ static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, c
   const char                       *memory = copy->memory + copy->places[c];
   const IDRSStreamRows<Code, Value> A(*chunk, memory, memory + IDRSStreamValuesPlace(chunk));
   const uint32_t                    tile  = IDRSStreamTile<Code, Value>(*chunk);
-  static bool                       asked = false;
+  const size_t                      bytes = tile * (sizeof(Value) + sizeof(Code));
 
   PetscFunctionBegin;
-  if (!asked) PetscCallCUDA(cudaFuncSetAttribute(PCPolyStreamKernel<Code, Value>, cudaFuncAttributeMaxDynamicSharedMemorySize, IDRS_STREAM_TILE_BYTES));
-  asked = true;
-  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, tile * (sizeof(Value) + sizeof(Code)), stream>>>(A, tile, alpha, u, scaled, z, y);
+  PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
+  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -229,6 +268,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecGetArrayReadAndMemType(z, &zarray, NULL));
   if (y == u) {
     PetscCall(VecGetArrayAndMemType(y, &yarray, NULL));
@@ -237,9 +277,11 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
     PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
     PetscCall(VecGetArrayReadAndMemType(u, &uarray, NULL));
   }
-  level.array = (PetscScalar *)zarray; /* which is only read */
-  level.begin = 0;
-  level.rows  = PETSC_MAX_INT;
+  level.array  = (PetscScalar *)zarray; /* which is only read */
+  level.begin  = 0;
+  level.rows   = PETSC_MAX_INT;
+  level.n      = 0;
+  level.ghosts = NULL;
   PetscCall(PetscLogGpuTimeBegin());
   for (PetscInt c = 0; c < copy->nchunks; c++) {
     const PetscInt    width  = copy->chunks[c].width;
@@ -257,12 +299,30 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
   }
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(2.0 * entries + 3.0 * rows));
+  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
+  if (copy->scatter) {
+    const PetscScalar *ghosts;
+
+    PetscCall(VecScatterEnd(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecGetArrayReadAndMemType(copy->ghosts, &ghosts, NULL));
+    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, beta, ghosts, yarray));
+    PetscCall(VecRestoreArrayReadAndMemType(copy->ghosts, &ghosts));
+  }
   if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
   else {
     PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
     PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
   }
-  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What other processes send comes by scatters */
+static PetscErrorCode PCPolyCopyConnect_Stream(PCPolyCopy newcopy, Mat A, PetscBool *connected)
+{
+  PetscFunctionBegin;
+  (void)newcopy;
+  (void)A;
+  *connected = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -270,7 +330,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
 const PCPolyCopyOps PCPolyCopies_Stream = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Stream),
-  PetscDesignatedInitializer(connect, NULL),
+  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Stream),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Stream),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Stream),
 };

@@ -1,6 +1,6 @@
 /*
    p(D^{-1}A) of a matrix that is streamed, in one pass over it if its memory on the GPU has room for so many steps. The factors of p are steps of matrix powers,
-   v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2}, the first one times p(0):
+   v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2}, the first one times p(0); a product with A after it, or before it, is another step of the same pass:
 
      single root nu        w = w - D^{-1}A w / nu                                  gamma = -1 / nu, theta = nu
      pair of conjugates    t = (2 Re(nu) w - D^{-1}A w) / |nu|                     gamma = -1 / |nu|, theta = 2 Re(nu)
@@ -23,31 +23,78 @@ PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *op, Vec x, Vec y, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyEvaluateWindow_Private - y = p(D^{-1}A) x, where y is another vector than x, and p has factors */
-PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec x, Vec y)
-{
-  PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE], p0 = p->p0;
-  IDRSPowers  powers = {.ops = &IDRSPowers_Stream, .A = op->A, .inverse = op->inverse, .k = p->nfactors, .gamma = gamma, .theta = theta, .mu = mu};
+/* Coefficients of steps; one more than p has factors */
+typedef struct {
+  PetscInt    k;
+  PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
+} Steps;
 
-  PetscFunctionBegin;
+static void AddStep(PetscScalar gamma, PetscScalar theta, PetscScalar mu, Steps *steps)
+{
+  steps->gamma[steps->k] = gamma;
+  steps->theta[steps->k] = theta;
+  steps->mu[steps->k++]  = mu;
+}
+
+/* The steps of p, after those that are there */
+static void AddFactors(const PCPolynomial *p, Steps *steps)
+{
+  PetscScalar p0 = p->p0;
+
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) {
     const IDRSRoot  nu      = p->factors[i];
     const PetscReal modulus = IDRSRootModulus(nu);
 
-    mu[i] = 0.0;
     if (IDRSRootGroup(nu) == 2) {
-      gamma[i]     = -p0 / modulus;
-      theta[i]     = 2.0 * nu.re;
-      gamma[i + 1] = -1.0 / modulus;
-      theta[i + 1] = 0.0;
-      mu[i + 1]    = -p0;
-    } else {
-      gamma[i] = -p0 / IDRSRootScalar(nu);
-      theta[i] = IDRSRootScalar(nu);
-    }
+      AddStep(-p0 / modulus, 2.0 * nu.re, 0.0, steps);
+      AddStep(-1.0 / modulus, 0.0, -p0, steps);
+    } else AddStep(-p0 / IDRSRootScalar(nu), IDRSRootScalar(nu), 0.0, steps);
     p0 = 1.0;
   }
-  PetscCall((*powers.ops->sum)(&powers, x, NULL, NULL, y));
+}
+
+static PetscErrorCode RunSum(const PCPolyOperator *op, const Steps *steps, Vec x, const IDRSPowersSum *sum)
+{
+  const IDRSPowers powers = {.ops = &IDRSPowers_Stream, .A = op->A, .inverse = op->inverse, .k = steps->k, .gamma = steps->gamma, .theta = steps->theta, .mu = steps->mu};
+
+  PetscFunctionBegin;
+  PetscCall((*powers.ops->sum)(&powers, x, sum));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyEvaluateWindow_Private - y = p(D^{-1}A) x, where y is another vector than x, and p has factors */
+PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec x, Vec y)
+{
+  Steps steps = {.k = 0};
+
+  PetscFunctionBegin;
+  AddFactors(p, &steps);
+  PetscCall(RunSum(op, &steps, x, &(IDRSPowersSum){.vk = y}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyWindowRight_Private - y = c p(D^{-1}A) x, or y + c p(D^{-1}A) x where it adds, and z = A y, all in one pass; three different vectors */
+PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscScalar c, Vec x, PetscBool adds, Vec y, Vec z)
+{
+  PetscScalar terms[PCPOLY_MAX_DEGREE] = {0.0};
+  Steps       steps                    = {.k = 0};
+
+  PetscFunctionBegin;
+  AddFactors(p, &steps);
+  terms[steps.k] = steps.k ? c : c * p->p0;
+  PetscCall(RunSum(op, &steps, x, &(IDRSPowersSum){.c = terms, .adds = adds, .y = y, .z = z}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyWindowLeft_Private - y = p(D^{-1}A) D^{-1}A x in one pass, where y is another vector than x */
+PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec x, Vec y)
+{
+  Steps steps = {.k = 0};
+
+  PetscFunctionBegin;
+  AddStep(p->nfactors ? (PetscScalar)1.0 : p->p0, 0.0, 0.0, &steps);
+  AddFactors(p, &steps);
+  PetscCall(RunSum(op, &steps, x, &(IDRSPowersSum){.vk = y}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

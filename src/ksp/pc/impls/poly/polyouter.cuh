@@ -1,0 +1,28 @@
+/*
+   The entries of D^{-1}A outside the diagonal block of a process, for copies on the GPU. They are in double precision
+*/
+#pragma once
+
+#include "../../../../vec/cuda/launch.cuh"
+#include "../../../../mat/cuda/compressedrows.h"
+#include "../../../../mat/cuda/rowsum.cuh"
+
+/* y += beta times these entries, a thread a row. ghosts: an array, or messages */
+template <typename Ghosts>
+static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOuterKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts, PetscScalar *y)
+{
+  overlap.Begin();
+  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>()) y[rows[k]] += beta * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
+}
+
+/* By not more blocks than these */
+template <typename Ghosts>
+static PetscErrorCode PCPolyOuterLaunch(const IDRSCompressedRows *some, int multiprocessors, size_t most, cudaStream_t stream, PetscScalar beta, Ghosts ghosts, PetscScalar *y)
+{
+  const size_t enough = ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+
+  PetscFunctionBegin;
+  (void)IDRSLaunchResident<PCPolyOuterKernel<Ghosts>>(multiprocessors, PetscMin(enough, most), 0, true, stream, some->A, (const PetscInt *)some->rows, beta, ghosts, y);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,62 @@
+#include "memory.h"
+#include <petscdevice_cuda.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* IDRSGetFreeMemory_CUDA - Bytes of the device's memory that are free */
+PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)
+{
+  size_t available, total;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMemGetInfo(&available, &total));
+  *bytes = (PetscLogDouble)available;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The device of a process, and what is free there */
+typedef struct {
+  cudaUUID_t     uuid;
+  PetscLogDouble available;
+} Place;
+
+/* IDRSDeviceGetSharers - How many processes have the device of this one, itself included, and the least number of free bytes that they see there, unless it is NULL; collective */
+PetscErrorCode IDRSDeviceGetSharers(MPI_Comm comm, PetscMPIInt *sharers, PetscLogDouble *available)
+{
+  cudaDeviceProp properties;
+  Place          mine, *all;
+  PetscMPIInt    size;
+  int            device;
+
+  PetscFunctionBegin;
+  *sharers = 0;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaGetDeviceProperties(&properties, device));
+  mine.uuid = properties.uuid;
+  PetscCall(IDRSGetFreeMemory_CUDA(&mine.available));
+  PetscCall(PetscMalloc1(size, &all));
+  PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, all, (PetscMPIInt)sizeof(mine), MPI_BYTE, comm));
+  for (PetscMPIInt i = 0; i < size; i++) {
+    PetscBool same;
+
+    PetscCall(PetscMemcmp(&all[i].uuid, &mine.uuid, sizeof(mine.uuid), &same));
+    if (!same) continue;
+    (*sharers)++;
+    mine.available = PetscMin(mine.available, all[i].available);
+  }
+  PetscCall(PetscFree(all));
+  if (available) *available = mine.available;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSDeviceShared - Whether another process has the device of this one, somewhere: the answer is the same on all */
+PetscErrorCode IDRSDeviceShared(MPI_Comm comm, PetscBool *shared)
+{
+  PetscMPIInt sharers;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSDeviceGetSharers(comm, &sharers, NULL));
+  IDRSCallAllreduce(MPI_IN_PLACE, &sharers, 1, MPI_INT, MPI_MAX, comm);
+  *shared = sharers > 1 ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,196 @@
+/*
+   The iterate, residuals and norms that are computed beside the steps, for the columns of a group in one launch:
+
+     x += z + U(:,0:columns) beta,     y = b - t,  copy = y,  z = 0,     v^H v
+
+   Reads and writes each vector once.
+*/
+#include "groups.cuh"
+
+template <int S, int W, int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAddIterateKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost)
+{
+  __shared__ IDRSCoefficients<S> c;
+  const IDRSColumn              &mine   = columns.Mine();
+  const IDRSPanels              &panels = mine.panels; /* of so many columns */
+
+  overlap.Begin();
+  (void)IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, panels.s);
+  for (size_t i = IDRSFirstRow<W>(); i < panels.n; i += IDRSRowStride<W>()) {
+    IDRSPack<W> x = IDRSLoad<W>(mine.x[IDRS_R], i, panels.n);
+
+    IDRSAdd<W>(x, 1.0, IDRSLoad<W>(mine.x[IDRS_Z], i, panels.n));
+#pragma unroll
+    for (int j = 0; j < (S ? S : panels.s); j++) {
+      if (j < panels.s) IDRSAdd<W>(x, c.b[j], IDRSLoad<W>(panels.U + j * panels.ld, i, panels.n));
+    }
+    IDRSStore<W>(mine.x[IDRS_R], i, panels.n, x);
+  }
+}
+
+PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[], Vec x[])
+{
+  const IDRSAccess access[IDRS_OPERANDS] = {IDRS_NOTHING, IDRS_READ, IDRS_NOTHING, IDRS_NOTHING, IDRS_NOTHING};
+  IDRSColumn       columns[IDRS_MAX_WIDTH];
+  PetscScalar     *array[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSColumnsGet_CUDA(group, access, false, columns));
+  for (PetscInt i = 0; i < group->count; i++) {
+    PetscCall(IDRSGetArray_CUDA(x[i], VecGetArrayAndMemType, &array[i]));
+    columns[i].x[IDRS_R] = array[i];
+    columns[i].panels.s  = (int)count[i];
+  }
+  PetscCall(IDRSLaunchColumns(group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+    (void)IDRSLaunchRows<IDRSAddIterateKernel<S, W, N>, IDRSAddIterateKernel<S, W, 1>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost);
+  }));
+  for (PetscInt i = group->count - 1; i >= 0; i--) {
+    PetscCall(VecRestoreArrayAndMemType(x[i], &array[i]));
+    PetscCall(PetscLogGpuFlops((1.0 + 2.0 * (PetscLogDouble)count[i]) * (PetscLogDouble)group->work[i]->n));
+  }
+  PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arrays of a residual; t and copy may be NULL, and others be the same */
+typedef struct {
+  const PetscScalar *b, *t;
+  PetscScalar       *y, *copy, *z;
+} IDRSDifference;
+
+template <int W, int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSResidualKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSDifference> columns)
+{
+  const IDRSDifference &mine = columns.Mine();
+
+  overlap.Begin();
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
+    IDRSPack<W> y = IDRSLoad<W>(mine.b, i, n);
+
+    if (mine.t) IDRSAdd<W>(y, -1.0, IDRSLoad<W>(mine.t, i, n));
+    IDRSStore<W>(mine.y, i, n, y);
+    if (mine.copy) IDRSStore<W>(mine.copy, i, n, y);
+    IDRSStore<W>(mine.z, i, n, IDRSZero<W>());
+  }
+}
+
+/* Calls launch with the width of packs, of so many entries or of one, and the number of columns that a kernel is for, as types */
+template <int PACK, typename L>
+static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
+{
+  auto members = [&](auto N) {
+    if (packed) launch(IDRSInt<PACK>(), N);
+    else launch(IDRSInt<1>(), N);
+  };
+
+  if (count == 1) members(IDRSInt<1>());
+  else members(IDRSInt<IDRS_MAX_WIDTH>());
+}
+
+/* The array of a vector that a kernel reads, or writes, before anybody else asks for it: where it is does not change when it is given back */
+static PetscErrorCode IDRSLookUp(Vec x, bool writes, PetscScalar **array)
+{
+  PetscScalar *given;
+
+  PetscFunctionBegin;
+  *array = NULL;
+  if (!x) PetscFunctionReturn(PETSC_SUCCESS);
+  if (writes) PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, array));
+  else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)array));
+  given = *array;
+  if (writes) PetscCall(VecRestoreArrayWriteAndMemType(x, &given));
+  else PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&given));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* b may be y or copy, and t may be y */
+PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], Vec copy[])
+{
+  const IDRS_CUDA *cuda   = (const IDRS_CUDA *)group->work[0]->data;
+  const PetscInt   count  = group->count;
+  bool             packed = IDRSPacked(cuda);
+  IDRSDifference   columns[IDRS_MAX_WIDTH];
+  cudaStream_t     stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  for (PetscInt i = 0; i < count; i++) {
+    IDRSDifference *mine = &columns[i];
+
+    PetscCall(IDRSLookUp(b[i], false, (PetscScalar **)&mine->b));
+    PetscCall(IDRSLookUp(t ? t[i] : NULL, false, (PetscScalar **)&mine->t));
+    PetscCall(IDRSLookUp(y[i], true, &mine->y));
+    PetscCall(IDRSLookUp(copy ? copy[i] : NULL, true, &mine->copy));
+    PetscCall(IDRSLookUp(group->work[i]->z, true, &mine->z));
+    packed = packed && IDRSAligned(mine->b) && IDRSAligned(mine->t) && IDRSAligned(mine->y) && IDRSAligned(mine->copy) && IDRSAligned(mine->z);
+    if (t) PetscCall(PetscLogGpuFlops((PetscLogDouble)group->work[i]->n));
+  }
+  PetscCall(PetscLogGpuTimeBegin());
+  IDRSDispatchRows<IDRS_PACK>(packed, count, [&](auto W, auto N) { (void)IDRSLaunchRows<IDRSResidualKernel<W, N>, IDRSResidualKernel<W, 1>>(cuda, W, count, stream, cuda->panels.n, IDRSGetMembers<N>(count, columns)); });
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A vector, and where its square goes: partials as of a projection, and then the memory of the host */
+typedef struct {
+  const PetscScalar *v;
+  IDRSBlockMessage  *messages;
+  uint32_t           launch;
+  PetscReal         *square;
+  uint64_t          *arrived, sequence;
+} IDRSSquared;
+
+/* The first block adds up, as in a projection */
+template <int W, int N>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSquaresKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSSquared> columns)
+{
+  __shared__ PetscReal shared[IDRS_WARPS];
+  const IDRSSquared   &mine = columns.Mine();
+  PetscReal            sum  = 0.0;
+  IDRSPatience         patience;
+
+  overlap.Begin();
+  for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) sum += IDRSSquare<W>(IDRSLoad<W>(mine.v, i, n));
+  IDRSWarpSumsShared<1>(&sum, shared);
+  __syncthreads();
+  if (threadIdx.x == 0) IDRSPostMessage(mine.messages + blockIdx.x, IDRSWarpsTotal(shared, 0), mine.launch);
+  if (blockIdx.x || threadIdx.x >= IDRS_WARP) return;
+  sum = IDRSMessagesSum<IDRS_WARP>(mine.messages, mine.launch, gridDim.x, patience);
+  if (threadIdx.x) return;
+  *(volatile PetscReal *)mine.square = sum;
+  __threadfence_system();
+  *(volatile uint64_t *)mine.arrived = mine.sequence;
+}
+
+/* The host waits */
+PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal squares[])
+{
+  const IDRS_CUDA *first  = (const IDRS_CUDA *)group->work[0]->data;
+  const PetscInt   count  = group->count;
+  bool             packed = IDRSPacked(first);
+  IDRSSquared      columns[IDRS_MAX_WIDTH];
+  cudaStream_t     stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  for (PetscInt i = 0; i < count; i++) {
+    IDRS_CUDA *cuda = (IDRS_CUDA *)group->work[i]->data;
+
+    if (++cuda->partials.launch == 0) cuda->partials.launch = 1; /* 0 is what memory holds before any launch */
+    columns[i] = {NULL, cuda->partials.messages, cuda->partials.launch, (PetscReal *)cuda->hostsums, cuda->arrived, ++cuda->sequence};
+    PetscCall(IDRSGetArrayRead_CUDA(v[i], &columns[i].v));
+    packed = packed && IDRSAligned(columns[i].v);
+  }
+  PetscCall(PetscLogGpuTimeBegin());
+  IDRSDispatchRows<2 * IDRS_PACK>(packed, count, [&](auto W, auto N) { (void)IDRSLaunchRows<IDRSSquaresKernel<W, N>, IDRSSquaresKernel<W, 1>>(first, W, count, stream, first->panels.n, IDRSGetMembers<N>(count, columns)); });
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(VecRestoreArrayReadAndMemType(v[i], &columns[i].v));
+    PetscCall(IDRSWait_CUDA(group->work[i], columns[i].sequence));
+    squares[i] = *columns[i].square;
+    PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)group->work[i]->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,152 @@
+/*
+   What a solve begins and ends with, and what it is put right with in between: the iterate, residuals that are computed afresh, and norms, for the right-hand sides of a group together. On a device
+   each is one kernel for all of them. With Vec calls each right-hand side has its own, and norms have one reduction over processes
+*/
+#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* Whether the kernels of the back end can take these vectors, which are other ones than its own; NULL for none */
+static PetscErrorCode IDRSTakesVecs_Private(const IDRSGroup *group, Vec x[], PetscBool *takes)
+{
+  PetscFunctionBegin;
+  *takes = group->work[0]->passes->device;
+  for (PetscInt i = 0; x && *takes && i < group->count; i++) PetscCall(IDRSOnDevice(x[i], takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSAddIterate - x += z + U(:,0:columns) beta: what the recurrence has not added to x yet
+
+   Input Parameters:
++  group   - the works, whose scalars are on the host
+-  columns - of each, as many as have a beta that is not in z
+
+   Output Parameter:
+.  x - for each work the vector that the iterate is added to
+*/
+PetscErrorCode IDRSAddIterate(const IDRSGroup *group, const PetscInt columns[], Vec x[])
+{
+  PetscBool takes;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSTakesVecs_Private(group, x, &takes));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (takes) {
+    PetscCall(IDRSAddIterate_CUDA(group, columns, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work = group->work[i];
+
+    PetscCall(VecAXPY(x[i], 1.0, work->z));
+    if (columns[i]) PetscCall(VecMAXPY(x[i], columns[i], work->scalars.beta, work->U));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same by Vec calls, for one work */
+static PetscErrorCode IDRSResidual_Private(IDRSWork work, Vec b, Vec t, Vec y, Vec copy)
+{
+  PetscFunctionBegin;
+  if (!t && b != y) PetscCall(VecCopy(b, y));
+  else if (t && b == y) PetscCall(VecAXPY(y, -1.0, t));
+  else if (t && t == y) PetscCall(VecAYPX(y, -1.0, b));
+  else if (t) PetscCall(VecWAXPY(y, -1.0, t, b));
+  if (copy) PetscCall(VecCopy(y, copy));
+  PetscCall(VecSet(work->z, 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSResidual - y = b - t,  z = 0: the residual of an iterate that is all in one vector
+
+   Input Parameters:
++  group - the works
+.  b     - for each work a vector, which may be y or the copy
+-  t     - A x for each, which may be y, or NULL where x = 0
+
+   Output Parameters:
++  y    - the residuals
+-  copy - copies of them, or NULL
+*/
+PetscErrorCode IDRSResidual(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], Vec copy[])
+{
+  PetscBool takes;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSTakesVecs_Private(group, b, &takes));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (takes) {
+    PetscCall(IDRSResidual_CUDA(group, b, t, y, copy));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSResidual_Private(group->work[i], b[i], t ? t[i] : NULL, y[i], copy ? copy[i] : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSLocalSquares - v_i^H v_i over the rows of this process, for vectors like those of the works */
+PetscErrorCode IDRSLocalSquares(const IDRSGroup *group, Vec v[], PetscReal squares[])
+{
+  PetscBool takes;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSTakesVecs_Private(group, v, &takes));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (takes) {
+    PetscCall(IDRSLocalSquares_CUDA(group, v, squares));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (PetscInt i = 0; i < group->count; i++) {
+    PetscReal norm;
+
+    PetscUseTypeMethod(v[i], norm_local, NORM_2, &norm);
+    squares[i] = PetscSqr(norm);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The norms from sums of squares on the devices of all processes; those whose squares overflow are left to VecNorm() */
+static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[], PetscReal norms[])
+{
+  const IDRSWork first = group->work[0];
+  PetscMPIInt    count;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMPIIntCast(group->count, &count));
+  PetscCall(IDRSLocalSquares(group, v, norms));
+  if (first->size > 1) IDRSCallAllreduce(MPI_IN_PLACE, norms, count, MPIU_REAL, MPIU_SUM, first->comm);
+  for (PetscInt i = 0; i < group->count; i++) {
+    norms[i] = PetscSqrtReal(norms[i]);
+    if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSNorms - ||v_i|| for vectors like those of the works, in one reduction if the vectors allow it; collective. A norm that PETSc keeps with a vector is not used: it may be the norm of a vector that this one
+   was copied from, before a failed preconditioner flagged it
+*/
+PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
+{
+  const IDRSWork  first = group->work[0];
+  const PetscBool split = (PetscBool)(group->count > 1 && first->size > 1 && v[0]->ops->norm_local);
+  PetscBool       takes = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
+  if (first->alldevice) PetscCall(IDRSTakesVecs_Private(group, v, &takes)); /* the same on all processes: these are vectors of the solver */
+  if (takes) {
+    PetscCall(IDRSNormsOnDevices_Private(group, v, norms));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt i = 0; i < group->count; i++) {
+    if (split) PetscCall(VecNormBegin(v[i], NORM_2, &norms[i]));
+    else PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
+  }
+  for (PetscInt i = 0; split && i < group->count; i++) PetscCall(VecNormEnd(v[i], NORM_2, &norms[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,87 @@
+/*
+   Errors of the GPU: functions of CUDA's runtime that fail when they are asked to. They are defined here: a program's own come before those of its libraries. A program defines
+   PETSC_DESIRE_FEATURE_TEST_MACROS before it includes anything, for RTLD_NEXT and dladdr()
+*/
+#pragma once
+
+#include <petscsys.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+/* The functions that fail; launches have different names in different releases of CUDA */
+typedef enum {
+  CALL_MALLOC,
+  CALL_MALLOCHOST,
+  CALL_ALLOCATE,
+  CALL_LAUNCH,
+  CALL_COPY,
+  CALL_SET,
+  CALL_SYNCHRONIZE,
+  CALL_REGISTER,
+  CALL_RECORD,
+  CALL_WAIT
+} Call;
+static const char *const calls[] = {"cudaMalloc()", "cudaMallocHost()", "PetscDeviceMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()", "cudaHostRegister()", "cudaEventRecord()", "cudaStreamWaitEvent()"};
+
+static Call        failing;
+static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
+static PetscBool   sticky, lost;       /* do all calls after that one fail? And have they begun to? */
+static cudaError_t last = cudaSuccess; /* of a launch that has failed, or of a stream that still works, until it is asked for */
+
+/* Does this call fail? Those of PETSc's and of other libraries do not */
+static PetscBool Fails(Call call, void *from)
+{
+  Dl_info info;
+
+  if ((!lost && (call != failing || !left)) || !dladdr(from, &info) || !strstr(info.dli_fname, "libpetscidrs")) return PETSC_FALSE;
+  if (lost) return PETSC_TRUE;
+  if (--left) return PETSC_FALSE;
+  lost = sticky;
+  return PETSC_TRUE;
+}
+
+/* Defines a function of the runtime: it fails with this error, or is what it always was */
+#define RUNTIME(name, call, error, parameters, arguments) \
+  PETSC_EXTERN cudaError_t name parameters; \
+  cudaError_t name              parameters \
+  { \
+    cudaError_t(*runtime) parameters; \
+\
+    if (Fails(call, __builtin_return_address(0))) return error; \
+    *(void **)&runtime = dlsym(RTLD_NEXT, #name); \
+    return (*runtime)arguments; \
+  }
+
+RUNTIME(cudaMalloc, CALL_MALLOC, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
+RUNTIME(cudaMallocHost, CALL_MALLOCHOST, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
+RUNTIME(cudaMemcpyAsync, CALL_COPY, cudaErrorUnknown, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, size, kind, stream))
+RUNTIME(cudaMemsetAsync, CALL_SET, cudaErrorUnknown, (void *to, int value, size_t size, cudaStream_t stream), (to, value, size, stream))
+RUNTIME(cudaStreamSynchronize, CALL_SYNCHRONIZE, cudaErrorUnknown, (cudaStream_t stream), (stream))
+RUNTIME(cudaEventRecord, CALL_RECORD, cudaErrorUnknown, (cudaEvent_t event, cudaStream_t stream), (event, stream))
+RUNTIME(cudaStreamWaitEvent, CALL_WAIT, cudaErrorUnknown, (cudaStream_t stream, cudaEvent_t event, unsigned int flags), (stream, event, flags))
+RUNTIME(cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
+RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
+RUNTIME(cudaLaunchKernelExC, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments), (configuration, kernel, arguments))
+
+/* The error of a launch that is written with <<<>>> is asked for afterwards */
+PETSC_EXTERN cudaError_t cudaGetLastError(void);
+cudaError_t              cudaGetLastError(void)
+{
+  const cudaError_t error = last;
+  cudaError_t (*runtime)(void);
+
+  last = cudaSuccess;
+  if (error) return error;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaGetLastError");
+  return (*runtime)();
+}
+
+/* Is there a GPU? The program is not linked to the runtime, the library is */
+static PetscBool GPUThere(void)
+{
+  cudaError_t (*runtime)(int *);
+  int count = 0;
+
+  *(void **)&runtime = dlsym(RTLD_DEFAULT, "cudaGetDeviceCount");
+  return runtime && !(*runtime)(&count) && count ? PETSC_TRUE : PETSC_FALSE;
+}

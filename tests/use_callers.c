@@ -1,0 +1,281 @@
+static char help[] = "Small systems that other solvers give KSPIDRS: blocks and domains, the coarse level of multigrid, steps of Newton's method and in time. On a GPU all of them are\n\
+solved by kernels that make many iterations, with nothing said about it; elsewhere step by step.\n\n";
+
+#include "systems.h"
+#include <petscts.h>
+
+#define ROWS (LINE * LINE)
+
+/* Options of a solver, and how many solvers of type idrs a process has in it that can make many iterations at once */
+typedef struct {
+  const char *name, *options;
+  PetscInt    alone, several; /* on one process, and on each of several */
+} Caller;
+
+/* Lines with this text in the view of a solver and all that it has */
+static PetscErrorCode ViewLines(KSP ksp, const char text[], PetscInt *lines)
+{
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "callers_view", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("callers_view", text, 0, NULL, lines));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As many solvers as expected have made many iterations in a kernel where the operator is on a GPU, and none elsewhere */
+static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
+{
+  PetscInt    chosen, made, expected;
+  PetscBool   gpu;
+  PetscMPIInt size;
+  Mat         A;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &gpu, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  expected = !gpu ? 0 : (size == 1 ? caller->alone : size * caller->several);
+  PetscCall(ViewLines(ksp, "run whole (chosen automatically)", &chosen));
+  PetscCall(ViewLines(ksp, " matvecs with their vector operations in ", &made));
+  PetscCall(ComplainIf(chosen != expected || made != expected, "%s: many iterations in one kernel were chosen by %" PetscInt_FMT " solvers and made by %" PetscInt_FMT ", and not by %" PetscInt_FMT, caller->name, chosen, made, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define BLOCKS "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 0.01 "
+
+/* Solvers of one matrix, twice each */
+static PetscErrorCode TestCallers(const char subject[], const Caller callers[], size_t count, Entry *entry)
+{
+  Mat A;
+  Vec b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(entry, ROWS, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  for (size_t i = 0; i < count; i++) {
+    PetscOptions options;
+    KSP          ksp;
+
+    PetscCall(OptionsPush(callers[i].options, &options));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
+    PetscCall(KSPSetFromOptions(ksp));
+    for (PetscInt solve = 0; solve < 2; solve++) {
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved(callers[i].name, ksp, A, b, x));
+      PetscCall(CheckRuns(&callers[i], ksp));
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(OptionsPop(&options));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict(subject));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Parts of a matrix */
+static PetscErrorCode TestParts(void)
+{
+  const Caller callers[] = {
+    {"a block for each process", BLOCKS "-sub_pc_type jacobi",                                                                                                             1, 1},
+    {"blocks",                   BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type none",                                                                                    3, 3},
+    {"blocks without a test",    BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type jacobi -sub_ksp_norm_type none -sub_ksp_convergence_test skip -sub_ksp_max_it 20",        3, 3},
+    {"domains",                  "-ksp_type fgmres -pc_type asm -pc_asm_local_blocks 2 -pc_asm_overlap 2 -sub_ksp_type idrs -sub_ksp_rtol 0.01 -sub_pc_type jacobi",       2, 2},
+    {"idrs in idrs",             "-ksp_type idrs -pc_type bjacobi -pc_bjacobi_local_blocks 2 -sub_ksp_type idrs -sub_ksp_idrs_s 2 -sub_ksp_rtol 0.01 -sub_pc_type jacobi", 2, 2},
+    {"PCKSP",                    "-ksp_type fgmres -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 0.1 -ksp_pc_type jacobi",                                                 1, 0},
+    {"blocks with sor",          BLOCKS "-sub_pc_type sor",                                                                                                                0, 0},
+  };
+
+  PetscFunctionBeginUser;
+  PetscCall(TestCallers("blocks and domains", callers, PETSC_STATIC_ARRAY_LENGTH(callers), Convection));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 21 entries a row, without blocks: MatMult() is faster than our products, where it is launched by itself */
+static PetscScalar Band(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 12.0 : (PetscAbsInt(i - j) > 10 ? 0.0 : ((i + 2 * j) % 3 ? 0.5 : -0.4));
+}
+
+static PetscErrorCode TestLongRows(void)
+{
+  const Caller callers[] = {
+    {"long rows",           "-ksp_type idrs -pc_type jacobi",                       1, 0},
+    {"blocks of long rows", BLOCKS "-pc_bjacobi_local_blocks 2 -sub_pc_type none",  2, 2},
+    {"products by PETSc",   "-ksp_type idrs -pc_type jacobi -ksp_idrs_product mat", 0, 0},
+  };
+
+  PetscFunctionBeginUser;
+  PetscCall(TestCallers("long rows", callers, PETSC_STATIC_ARRAY_LENGTH(callers), Band));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define LEVELS "-ksp_type fgmres -pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi "
+
+/* The coarse level of multigrid, and the others */
+static PetscErrorCode TestGrids(void)
+{
+  const Caller callers[] = {
+    {"coarse level",           LEVELS "-mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type jacobi",                                                                                                                 1, 0},
+    {"coarse level, Galerkin", LEVELS "-pc_mg_galerkin both -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type none",                                                                                              1, 0},
+    {"smoothers",              "-ksp_type fgmres -pc_type mg -pc_mg_levels 3 -mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 -mg_levels_ksp_max_it 4 -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_pc_type jacobi", 3, 0},
+    {"coarse level in blocks", LEVELS "-mg_coarse_ksp_type fgmres -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type bjacobi -mg_coarse_sub_ksp_type idrs -mg_coarse_sub_pc_type jacobi",                                                   1, 1},
+  };
+  PetscReal convection = 5.0;
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(callers); i++) {
+    PetscOptions options;
+    KSP          ksp;
+    Mat          A;
+    Vec          b, x;
+
+    PetscCall(OptionsPush(callers[i].options, &options));
+    PetscCall(GridSolverCreate(25, &convection, &ksp));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(KSPSolve(ksp, NULL, NULL));
+    PetscCall(KSPGetOperators(ksp, &A, NULL));
+    PetscCall(KSPGetRhs(ksp, &b));
+    PetscCall(KSPGetSolution(ksp, &x));
+    PetscCall(CheckSolved(callers[i].name, ksp, A, b, x));
+    PetscCall(CheckRuns(&callers[i], ksp));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(OptionsPop(&options));
+  }
+  PetscCall(Verdict("multigrid"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* u' = -A u + u - u^3 */
+static PetscErrorCode FormRates(TS ts, PetscReal t, Vec u, Vec rates, void *ctx)
+{
+  Vec cube;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(u, &cube));
+  PetscCall(VecPointwiseMult(cube, u, u));
+  PetscCall(VecPointwiseMult(cube, cube, u));
+  PetscCall(MatMult((Mat)ctx, u, rates));
+  PetscCall(VecAYPX(rates, -1.0, u));
+  PetscCall(VecAXPY(rates, -1.0, cube));
+  PetscCall(VecDestroy(&cube));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FormJacobian(TS ts, PetscReal t, Vec u, Mat J, Mat P, void *ctx)
+{
+  Vec slope;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(u, &slope));
+  PetscCall(VecPointwiseMult(slope, u, u));
+  PetscCall(VecScale(slope, -3.0));
+  PetscCall(VecShift(slope, 1.0));
+  PetscCall(MatCopy((Mat)ctx, P, SAME_NONZERO_PATTERN));
+  PetscCall(MatScale(P, -1.0));
+  PetscCall(MatDiagonalSet(P, slope, ADD_VALUES));
+  PetscCall(VecDestroy(&slope));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solution after some steps, each of which is a Newton iteration with linear systems */
+static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
+{
+  PetscOptions       options;
+  TSConvergedReason  reason;
+  KSPConvergedReason linear;
+  TS                 ts;
+  SNES               snes;
+  KSP                ksp;
+  Mat                J;
+
+  PetscFunctionBeginUser;
+  PetscCall(OptionsPush(caller->options, &options));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &J));
+  PetscCall(TSCreate(PETSC_COMM_WORLD, &ts));
+  PetscCall(TSSetProblemType(ts, TS_NONLINEAR));
+  PetscCall(TSSetType(ts, TSBEULER));
+  PetscCall(TSSetRHSFunction(ts, NULL, FormRates, A));
+  PetscCall(TSSetRHSJacobian(ts, J, J, FormJacobian, A));
+  PetscCall(TSSetTimeStep(ts, 0.2));
+  PetscCall(TSSetMaxSteps(ts, 4));
+  PetscCall(TSSetMaxTime(ts, 10.0));
+  PetscCall(TSSetExactFinalTime(ts, TS_EXACTFINALTIME_STEPOVER));
+  PetscCall(TSGetSNES(ts, &snes));
+  PetscCall(SNESGetKSP(snes, &ksp));
+  PetscCall(SNESSetTolerances(snes, 0.0, rtol, 0.0, 50, 10000));
+  PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+  PetscCall(TSSetFromOptions(ts));
+  PetscCall(VecSetGeneral(u, 0.3));
+  PetscCall(TSSolve(ts, u));
+  PetscCall(TSGetConvergedReason(ts, &reason));
+  PetscCall(KSPGetConvergedReason(ksp, &linear));
+  PetscCall(ComplainIf(reason <= 0 || linear <= 0, "%s: %s, %s", caller->name, TSConvergedReasons[reason], KSPConvergedReasons[linear]));
+  if (check) PetscCall(CheckRuns(caller, ksp));
+  PetscCall(TSDestroy(&ts));
+  PetscCall(MatDestroy(&J));
+  PetscCall(OptionsPop(&options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Steps in time, and the linear systems of their Newton iterations */
+static PetscErrorCode TestSteps(void)
+{
+  const Caller other     = {"gmres", "-ksp_type gmres -pc_type jacobi", 0, 0};
+  const Caller callers[] = {
+    {"time steps",                          "-ksp_type idrs -pc_type jacobi",                                                            1, 0},
+    {"time steps without a preconditioner", "-ksp_type idrs -pc_type none",                                                              1, 0},
+    {"tolerances of Eisenstat-Walker",      "-ksp_type idrs -pc_type jacobi -snes_ksp_ew",                                               1, 0},
+    {"monitors",                            "-ksp_type idrs -pc_type jacobi -ksp_monitor ascii:/dev/null -snes_monitor ascii:/dev/null", 1, 0},
+    {"time steps in blocks",                "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_pc_type jacobi",                  1, 1},
+  };
+  Mat       A;
+  Vec       u, v;
+  PetscReal norm, difference;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &u, &v));
+  PetscCall(Steps(&other, A, PETSC_FALSE, v));
+  PetscCall(VecNorm(v, NORM_2, &norm));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(callers); i++) {
+    PetscCall(Steps(&callers[i], A, PETSC_TRUE, u));
+    PetscCall(VecAXPY(u, -1.0, v));
+    PetscCall(VecNorm(u, NORM_2, &difference));
+    PetscCall(ComplainIf(!(difference <= 100.0 * rtol * norm), "%s: a solution that differs by %g of %g from that with gmres", callers[i].name, (double)difference, (double)norm));
+  }
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&u));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("steps"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestParts());
+  PetscCall(TestLongRows());
+  PetscCall(TestGrids());
+  PetscCall(TestSteps());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+
+TEST*/

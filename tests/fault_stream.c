@@ -94,6 +94,12 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   PetscCall(ComplainIf(*happened && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE && ierr != PETSC_ERR_SYS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
   PetscCall(ComplainIf(*happened && registered, "%s: %" PetscInt_FMT " pieces of memory are registered", what, registered));
+  if (*happened && call == CALL_REGISTER) { /* the message tells what to do, and that helps */
+    PetscCall(CheckError(ierr, what, "-mat_stream_pageable", "ulimit -l"));
+    PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_pageable"));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(PetscOptionsClearValue(NULL, "-s_mat_stream_pageable"));
+  }
   PetscCall(Unlock(x));
   PetscCall(Unlock(y));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));

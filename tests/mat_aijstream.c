@@ -613,6 +613,164 @@ static PetscErrorCode TestBound(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Another solve, with another solver, in the midst of one */
+static PetscErrorCode MonitorSolve(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
+{
+  KSP other = (KSP)ctx;
+  Vec b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(VecDuplicate(b, &x));
+  if (it % 3 == 1) PetscCall(KSPSolve(other, b, x));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two matrices in turn, vectors on the host, two solves in flight, and a million steps */
+static PetscErrorCode TestTogether(void)
+{
+  const PetscInt k = gpu ? 100000 : 1000000; /* a launch takes microseconds */
+  Mat            A[2], B[2], T;
+  Device         devices[3];
+  Vec            x, y, z, host[2];
+  KSP            ksp[2];
+  PC             pc;
+  PetscReal      norm, size;
+  PetscScalar   *ones, *zeros;
+  PetscMPIInt    ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  for (PetscInt m = 0; m < 2; m++) {
+    PetscCall(StreamCreate(&devices[m], m ? 1e6 : 5000.0, &A[m]));
+    PetscCall(MatSetUp(A[m]));
+    PetscCall(MatSetOption(A[m], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(Fill(A[m], m + 2));
+    PetscCall(MatConvert(A[m], MATAIJ, MAT_INITIAL_MATRIX, &B[m]));
+  }
+  PetscCall(MatCreateVecs(A[0], &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecSetGeneral(x, 0.6));
+  PetscCall(MatCreateVecs(B[0], &host[0], &host[1]));
+  for (PetscInt turn = 0; turn < 6; turn++) {
+    const PetscInt m = turn % 2;
+
+    if (turn < 4) PetscCall(MatMult(A[m], x, y));
+    else {
+      PetscCall(VecCopy(x, host[0]));
+      PetscCall(MatMult(A[m], host[0], host[1]));
+      PetscCall(VecCopy(host[1], y));
+    }
+    PetscCall(MatMult(B[m], x, z));
+    PetscCall(VecAXPY(z, -1.0, y));
+    PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "product %" PetscInt_FMT ", of matrix %" PetscInt_FMT ", differs by %g", turn, m, (double)norm));
+  }
+  for (PetscInt s = 0; s < 2; s++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp[s]));
+    PetscCall(KSPSetOperators(ksp[s], A[0], A[0]));
+    PetscCall(KSPSetType(ksp[s], s ? KSPGMRES : KSPIDRS));
+    PetscCall(KSPSetTolerances(ksp[s], PetscSqrtReal(PETSC_MACHINE_EPSILON), 0.0, PETSC_DEFAULT, 200));
+    PetscCall(KSPGetPC(ksp[s], &pc));
+    PetscCall(PCSetType(pc, s ? PCPOLY : PCNONE));
+  }
+  PetscCall(KSPMonitorSet(ksp[0], MonitorSolve, ksp[1], NULL));
+  PetscCall(KSPSolve(ksp[0], x, y));
+  PetscCall(ResidualNorm(B[0], x, y, &norm, &size));
+  PetscCall(ComplainIf(!(norm <= 1.01 * PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "with another solve in flight the residual is %g of %g", (double)norm, (double)size));
+  for (PetscInt s = 0; s < 2; s++) PetscCall(KSPDestroy(&ksp[s]));
+  if (ranks == 1) { /* the identity, a million times */
+    PetscCall(StreamCreate(&devices[2], 5000.0, &T));
+    PetscCall(MatSetUp(T));
+    PetscCall(Fill(T, 0));
+    PetscCall(MatZeroEntries(T));
+    PetscCall(MatShift(T, 1.0));
+    PetscCall(PetscMalloc2(k + 1, &ones, k + 1, &zeros));
+    for (PetscInt j = 0; j <= k; j++) {
+      ones[j]  = 1.0;
+      zeros[j] = 0.0;
+    }
+    PetscCall(MatPowersSum(T, NULL, x, k, ones, zeros, zeros, zeros, y, z));
+    PetscCall(VecAXPY(z, -1.0, x));
+    PetscCall(VecNorm(z, NORM_INFINITY, &norm));
+    PetscCall(ComplainIf(norm != 0.0, "the power %" PetscInt_FMT " of the identity differs by %g", k, (double)norm));
+    PetscCall(PetscFree2(ones, zeros));
+    PetscCall(MatDestroy(&T));
+    PetscCall(DeviceDestroy(&devices[2]));
+  }
+  for (PetscInt m = 0; m < 2; m++) {
+    PetscCall(VecDestroy(&host[m]));
+    PetscCall(MatDestroy(&B[m]));
+    PetscCall(MatDestroy(&A[m]));
+    PetscCall(ComplainIf(devices[m].wrong, "%" PetscInt_FMT " calls of the device are wrong", devices[m].wrong));
+    PetscCall(DeviceDestroy(&devices[m]));
+  }
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("together"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define STEPS 5
+
+/* Products and matrix powers have the same bits when the chunks are ordered, in memory for a part of the steps and for all; on several processes that is an error */
+static PetscErrorCode TestOrdering(void)
+{
+  const PetscScalar gamma[STEPS] = {0.1, 0.2, 0.1, 0.2, 0.1}, theta[STEPS] = {0.5, 0.1, 0.3, 0.2, 0.4}, mu[STEPS] = {0.0, 0.3, 0.0, 0.2, 0.1}, c[STEPS + 1] = {1.0, 0.5, -0.5, 0.25, 0.0, 2.0};
+  Vec               x, d, v[2][STEPS + 4]; /* A x, v_1 ..., y, y and A y */
+  Device            device;
+  PetscErrorCode    ierr;
+  PetscMPIInt       ranks;
+  PetscBool         equal;
+  Mat               A;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  for (PetscInt large = 0; large < 2; large++) {
+    PetscCall(StreamCreate(&device, large ? 20000.0 : 5000.0, &A));
+    PetscCall(MatSetUp(A));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(Fill(A, 3));
+    PetscCall(MatCreateVecs(A, &x, &d));
+    PetscCall(VecSetGeneral(x, 0.7));
+    PetscCall(VecSetGeneral(d, 0.2));
+    for (PetscInt i = 0; i < 2 * (STEPS + 4); i++) PetscCall(VecDuplicate(x, &v[i % 2][i / 2]));
+    for (PetscInt ordered = 0; ordered < 2; ordered++) {
+      PetscCall(PetscOptionsSetValue(NULL, "-s_mat_stream_ordering", ordered ? "rcm" : "natural"));
+      PetscCall(MatSetFromOptions(A));
+      PetscCall(Listen());
+      ierr = MatMult(A, x, v[ordered][0]);
+      PetscCall(Heard());
+      if (ordered && ranks > 1) {
+        PetscCall(CheckError(ierr, "several processes", "-mat_stream_ordering", "rcm"));
+        PetscCall(Unlock(x));
+        PetscCall(Unlock(v[1][0]));
+        PetscCall(PetscOptionsSetValue(NULL, "-s_mat_stream_ordering", "natural"));
+        PetscCall(MatSetFromOptions(A));
+        PetscCall(MatMult(A, x, v[1][0]));
+      } else PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message));
+      PetscCall(MatPowersMult(A, d, x, STEPS, gamma, theta, mu, v[ordered] + 1));
+      PetscCall(MatPowersSum(A, d, x, STEPS, gamma, theta, mu, c, v[ordered][STEPS + 1], NULL));
+      PetscCall(MatPowersSumMult(A, d, x, STEPS, gamma, theta, mu, c, v[ordered][STEPS + 2], v[ordered][STEPS + 3], NULL));
+    }
+    for (PetscInt i = 0; i < STEPS + 4; i++) {
+      PetscCall(VecEqual(v[0][i], v[1][i], &equal));
+      PetscCall(ComplainIf(!equal, "result %" PetscInt_FMT " has other bits, in %s memory", i, large ? "large" : "small"));
+    }
+    for (PetscInt i = 0; i < 2 * (STEPS + 4); i++) PetscCall(VecDestroy(&v[i % 2][i / 2]));
+    PetscCall(VecDestroy(&d));
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&A));
+    PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of the device are wrong", device.wrong));
+    PetscCall(DeviceDestroy(&device));
+    PetscCall(PetscOptionsClearValue(NULL, "-s_mat_stream_ordering"));
+  }
+  PetscCall(Verdict("another order of chunks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Bytes of the GPU that are free. The program is not linked to the runtime of CUDA, the library is */
 static PetscErrorCode FreeMemory(PetscReal *bytes)
 {
@@ -956,6 +1114,8 @@ int main(int argc, char **argv)
   PetscCall(TestSettings());
   PetscCall(TestShare());
   PetscCall(TestBound());
+  PetscCall(TestTogether());
+  PetscCall(TestOrdering());
   PetscCall(TestMemory());
   PetscCall(TestPolynomial());
   PetscCall(TestPasses());

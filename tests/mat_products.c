@@ -212,7 +212,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
-    if (pattern == BLOCKS && n)
+    if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* the changes for the first kind end the blocks */
       PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks, "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock, product->noblocks ? product->noblocks : "unasked"));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
       if (!set) PetscCall(Test(pattern, pattern == BLOCKS ? large[pattern] / size / 3 * 3 : large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
       for (PetscInt bs = 2; pattern == BLOCKS && bs <= 8; bs++) {
         patternblock = bs;
-        PetscCall(Test(pattern, 130 * bs, 4, PETSC_FALSE, PETSC_TRUE));
+        PetscCall(Test(pattern, 130 * bs, 4, PETSC_FALSE, PETSC_FALSE));
       }
     }
     PetscCall(Verdict(patterns[pattern]));

@@ -10,6 +10,7 @@ empty rows, a dense row and rows longer than a chunk; passes on a device that is
 typedef struct {
   char         name[32];
   PetscInt     n, *i, *j;
+  PetscInt    *entry; /* where the entries of a row begin in the matrix that has these rows in another order; NULL: i */
   PetscScalar *a;
 } Rows;
 
@@ -145,7 +146,7 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
       const PetscInt *columns = rows->j + rows->i[chunk->row + r];
       const PetscInt  length  = rows->i[chunk->row + r + 1] - rows->i[chunk->row + r];
 
-      if (offsets[r + 1] - offsets[r] != (uint32_t)length || chunk->entry + offsets[r] != (size_t)rows->i[chunk->row + r]) wrong++;
+      if (offsets[r + 1] - offsets[r] != (uint32_t)length || chunk->entry + offsets[r] != (size_t)(rows->entry ? rows->entry : rows->i)[chunk->row + r]) wrong++;
       for (PetscInt p = 0; p < length; p++) {
         if (PackedColumn(chunk, packed, chunk->row + r, offsets[r] + (uint32_t)p) != columns[p]) wrong++;
         if (!seen[columns[p] - (chunk->row + r) + rows->n]) different++;
@@ -234,7 +235,7 @@ static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, Pets
   PetscCall(ComplainIf(layout.levels, "%s: a layout in less than the least memory", rows->name));
   PetscCall(IDRSStreamFit(pattern, least, levels, &before));
   PetscCall(ComplainIf(before.levels < 1 || IDRSStreamLayoutBytes(&before) > least, "%s: no layout in the least memory", rows->name));
-  all = pattern->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
+  all = pattern->bytes + (size_t)(levels - 1 + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
   for (PetscInt step = 1; step <= 12; step++) {
     bytes = least + (all > least ? (all - least) / 12 * (size_t)step + (step == 12 ? 12 : 0) : 0);
     PetscCall(IDRSStreamFit(pattern, bytes, levels, &layout));
@@ -247,21 +248,60 @@ static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The rows in the order of the chunks, entries of a row as they are */
+static PetscErrorCode RowsOrder(const Rows *rows, IDRSStreamPattern pattern, Rows *ordered)
+{
+  PetscInt *place, wrong = 0, count = 0;
+
+  PetscFunctionBeginUser;
+  *ordered = *rows;
+  PetscCall(PetscMalloc1(rows->n, &place));
+  for (PetscInt row = 0; row < rows->n; row++) place[row] = -1;
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
+      const PetscInt row = pattern->chunks[c].origin + r;
+
+      if (place[row] >= 0) wrong++;
+      place[row] = pattern->chunks[c].row + r;
+    }
+  }
+  PetscCall(PetscMalloc3(rows->n + 1, &ordered->i, rows->i[rows->n], &ordered->j, rows->n, &ordered->entry));
+  ordered->i[0] = 0;
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
+      const PetscInt row = pattern->chunks[c].origin + r, to = pattern->chunks[c].row + r;
+
+      ordered->entry[to] = rows->i[row];
+      for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) ordered->j[count++] = place[rows->j[p]];
+      ordered->i[to + 1] = count;
+    }
+  }
+  PetscCall(PetscFree(place));
+  PetscCall(ComplainIf(wrong || count != rows->i[rows->n], "%s: %" PetscInt_FMT " rows are in two chunks", rows->name, wrong));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In the order of the matrix and in that of reverse Cuthill and McKee */
 static PetscErrorCode TestPlan(const Rows *rows)
 {
   const size_t bytes[] = {1, 3000, 40000, 10000000};
 
   PetscFunctionBeginUser;
   for (size_t ib = rows->n > 1000 ? 2 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
-    IDRSStreamPattern pattern;
+    for (PetscInt order = 0; order < 2; order++) {
+      IDRSStreamPattern pattern;
+      Rows              ordered = *rows;
 
-    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, &pattern));
-    PetscCall(CheckPattern(rows, pattern, bytes[ib]));
-    for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
-      for (PetscInt part = 0; part <= 3; part++) PetscCall(CheckSchedule(rows, pattern, levels, pattern->nchunks * part / 3));
-      PetscCall(CheckFit(rows, pattern, levels));
+      PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, (PetscBool)order, &pattern));
+      if (order) PetscCall(RowsOrder(rows, pattern, &ordered));
+      PetscCall(CheckPattern(&ordered, pattern, bytes[ib]));
+      for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
+        for (PetscInt part = 0; part <= 3; part++) PetscCall(CheckSchedule(&ordered, pattern, levels, pattern->nchunks * part / 3));
+        PetscCall(CheckFit(&ordered, pattern, levels));
+      }
+      PetscCall(IDRSStreamPatternDestroy(&pattern));
+      if (order) PetscCall(PetscFree3(ordered.i, ordered.j, ordered.entry));
     }
-    PetscCall(IDRSStreamPatternDestroy(&pattern));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -279,7 +319,7 @@ static PetscErrorCode TestWidths(void)
 
     PetscCall(PetscMalloc1(counts[k], &j));
     for (PetscInt p = 0; p < counts[k]; p++) j[p] = 3 * p;
-    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, &pattern));
+    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, PETSC_FALSE, &pattern));
     PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k], "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
     for (PetscInt p = 0; p < counts[k]; p++) PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p], "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
     PetscCall(IDRSStreamPatternDestroy(&pattern));
@@ -299,7 +339,7 @@ static PetscErrorCode TestWindow(void)
 
   PetscFunctionBeginUser;
   PetscCall(RowsGenerate(GRID, &rows));
-  PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
+  PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, PETSC_FALSE, &pattern));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(levels); k++) {
     IDRSStreamSchedule schedule;
 
@@ -311,6 +351,28 @@ static PetscErrorCode TestWindow(void)
   PetscCall(IDRSStreamPatternDestroy(&pattern));
   PetscCall(RowsFree(&rows));
   PetscCall(Verdict("the window"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The share of the rows that 8 levels hold at a time, each in a chunk of its own, in the order of the matrix and in another one: a grid of 21 x 21 x 5 points that is numbered by planes */
+static PetscErrorCode TestOrder(const Rows *rows)
+{
+  PetscReal share[2];
+  PetscBool grid;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(rows->name, "orsreg_1", &grid));
+  for (PetscInt order = 0; order < 2 && grid; order++) {
+    IDRSStreamPattern  pattern;
+    IDRSStreamSchedule schedule;
+
+    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, 1, 1, (PetscBool)order, &pattern));
+    PetscCall(IDRSStreamScheduleCreate(pattern, 8, 0, &schedule));
+    share[order] = (PetscReal)schedule->slots / (PetscReal)pattern->nchunks;
+    PetscCall(IDRSStreamScheduleDestroy(&schedule));
+    PetscCall(IDRSStreamPatternDestroy(&pattern));
+  }
+  if (grid) PetscCall(ComplainIf(!(share[0] > 0.9 && share[1] < 0.4), "%s: %g of the rows at a time, and %g of them if they are ordered", rows->name, (double)share[0], (double)share[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -421,10 +483,10 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscInt          passes, wrong;
         PetscBool         same[2];
 
-        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, &pattern)); /* part: also the width of columns */
+        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, (PetscBool)((part + (PetscInt)manner) % 2), &pattern)); /* part: also the width of columns, and the order */
         PetscCall(IDRSStreamFit(pattern, 0, LEVELS, &layout));
         least = IDRSStreamLayoutBytes(&layout);
-        all   = pattern->bytes + LEVELS * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
+        all   = pattern->bytes + (LEVELS + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
         limit = PetscMax(least + (all > least ? (all - least) / 4 * (size_t)part : 0), 1);
         PetscCall(DeviceCreate(manner, 2 * limit + 1, &device));
         PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
@@ -742,7 +804,7 @@ static PetscErrorCode TestParts(const Rows *rows)
         PetscInt          levels;
         size_t            memory;
 
-        PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j, bytes[ib], 1, &pattern));
+        PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j, bytes[ib], 1, PETSC_FALSE, &pattern));
         PetscCall(DeviceCreate(RANDOM, 1000, &devices[p]));
         PetscCall(IDRSStreamCreate(pattern, parts[p].a, 1, &deviceops, &devices[p], &streams[p]));
         PetscCall(IDRSStreamGhostsCreate(pattern, depths[id], &parts[p].given));
@@ -795,7 +857,7 @@ static PetscErrorCode TestProduct(void)
   PetscInt          levels;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, &pattern));
+  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, PETSC_FALSE, &pattern));
   PetscCall(DeviceCreate(RANDOM, 10000, &device));
   PetscCall(IDRSStreamCreate(pattern, a, 0, &deviceops, &device, &stream));
   PetscCall(IDRSStreamReserve(stream, 1, &levels));
@@ -829,7 +891,7 @@ static PetscErrorCode TestErrors(void)
     PetscErrorCode    ierr;
     char              least[32];
 
-    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, &pattern));
+    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, PETSC_FALSE, &pattern));
     PetscCall(DeviceCreate(failure % 2 ? COPIES_FIRST : COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
     if (failure < 0) {
       PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));
@@ -884,6 +946,7 @@ int main(int argc, char **argv)
     if (kind < KINDS) PetscCall(RowsGenerate((Kind)kind, &rows));
     else PetscCall(RowsRead(directory, names[kind - KINDS], &rows));
     PetscCall(TestPlan(&rows));
+    PetscCall(TestOrder(&rows));
     PetscCall(TestPasses(&rows));
     PetscCall(TestParts(&rows));
     PetscCall(Verdict(rows.name));

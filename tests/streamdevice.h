@@ -272,6 +272,13 @@ static PetscErrorCode DeviceCompute(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode DeviceMove(void *ctx, void *to, const void *from, size_t bytes)
+{
+  PetscFunctionBeginUser;
+  PetscCall(DeviceAdd((Device *)ctx, 1, &(DeviceEntry){.operation = DEVICE_COPY, .to = to, .from = from, .bytes = bytes}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
 {
   Device *device = (Device *)ctx;
@@ -283,10 +290,24 @@ static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceFinish(void *ctx)
+/* Events begin anew; nothing is in the queues then */
+static PetscErrorCode DeviceSettle(Device *device)
 {
   PetscFunctionBeginUser;
-  PetscCall(DeviceRun((Device *)ctx, ((Device *)ctx)->waits));
+  PetscCall(DeviceRun(device, PETSC_TRUE));
+  device->events = 0;
+  PetscCall(PetscMemzero(device->released, sizeof(device->released)));
+  PetscCall(PetscMemzero(device->recorded, 3 * MOST_ENTRIES * sizeof(PetscBool)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceFinish(void *ctx)
+{
+  Device *device = (Device *)ctx;
+
+  PetscFunctionBeginUser;
+  if (device->waits && device->events > MOST_ENTRIES / 2) PetscCall(DeviceSettle(device));
+  else PetscCall(DeviceRun(device, device->waits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -303,7 +324,8 @@ static PetscErrorCode DeviceEnd(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSStreamDeviceOps deviceops = {"emulated", PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree, DevicePin, DeviceUnpin, DeviceReuse, DeviceCopy, DeviceArrived, DeviceCompute, DeviceRelease, DeviceFinish, DeviceEnd};
+static const IDRSStreamDeviceOps deviceops = {"emulated", PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree,    DevicePin,    DeviceUnpin, DeviceReuse,
+                                              DeviceCopy, DeviceArrived,      DeviceCompute,   DeviceMove,   DeviceRelease, DeviceFinish, DeviceEnd};
 
 static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *device)
 {
@@ -320,16 +342,5 @@ static PetscErrorCode DeviceDestroy(Device *device)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscFree3(device->queues[0], device->queues[1], device->recorded));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Events begin anew; nothing is in the queues then */
-static PetscErrorCode DeviceSettle(Device *device)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceRun(device, PETSC_TRUE));
-  device->events = 0;
-  PetscCall(PetscMemzero(device->released, sizeof(device->released)));
-  PetscCall(PetscMemzero(device->recorded, 3 * MOST_ENTRIES * sizeof(PetscBool)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

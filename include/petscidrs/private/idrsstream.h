@@ -2,6 +2,7 @@
    A matrix in the memory of the host that is streamed to a device: what its parts promise each other
 
      pattern    rows in chunks, the columns of each chunk packed, and which chunks it has columns in: streampattern.c
+     order      in which the chunks come, other than that of the matrix: streamorder.c
      ghosts     on several processes, rows and entries outside the diagonal block that passes with many levels need: streamghosts.c
      schedule   the order of a pass: which chunk is sent, which level of which chunk is computed, in how much memory: streamschedule.c
      stream     memory of the device, and the passes: streampass.c
@@ -19,6 +20,10 @@
    On several processes each one has the rows of its own, and columns of others, the ghosts. Before a pass of L levels it gets v_0 of all ghosts within distance L of its rows, and then computes the
    levels of ghosts, too: level j of those within distance L - j, which is all that level L of its own rows needs. Rows of ghosts, and entries of its own rows in columns of ghosts, stay on the device.
    Each ghost belongs to the chunk that it is near to, and is computed with it.
+
+   Chunks may be ordered, so that those with columns in each other are near to each other. Then rows are counted in this order, within a chunk as in the matrix: in packed columns, schedules and
+   rings. Vectors and values stay as they are: what is read by columns is copied to the order of the chunks on the device, chunk by chunk, and all else is found from the origin of the chunk.
+   The sum of a row has the order of the matrix.
 
    None of these files but streamcuda.cu knows CUDA.
 */
@@ -44,6 +49,7 @@
 */
 typedef struct {
   PetscInt row, rows;
+  PetscInt origin;         /* the first row in the matrix: row, unless chunks are ordered */
   size_t   entry, entries; /* the first one, and how many */
   PetscInt width;          /* 1, 2 or 4 */
   PetscInt differences;
@@ -97,6 +103,7 @@ typedef struct {
 typedef struct _n_IDRSStreamPattern *IDRSStreamPattern;
 struct _n_IDRSStreamPattern {
   PetscInt         n, columns, nchunks;
+  PetscBool        ordered; /* n columns, and no ghosts */
   size_t           entries;
   IDRSStreamChunk *chunks;
   char            *packed;
@@ -106,7 +113,8 @@ struct _n_IDRSStreamPattern {
   IDRSStreamGhosts ghosts;    /* or NULL */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, IDRSStreamPattern *);
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, PetscBool, IDRSStreamPattern *);
+PETSC_INTERN PetscErrorCode IDRSStreamOrder(IDRSStreamPattern, const PetscInt[], const PetscInt[], PetscInt[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
 PETSC_INTERN PetscInt       IDRSStreamChunkOf(IDRSStreamPattern, PetscInt);
 
@@ -175,11 +183,12 @@ typedef struct {
   PetscInt levels, residents; /* of a pass; resident chunks */
   PetscInt slots, rows;       /* at the most, as in the schedules */
   size_t   slotbytes, ringbytes, residentbytes, ghostbytes;
+  size_t   orderbytes; /* two vectors in the order of the chunks */
 } IDRSStreamLayout;
 
 static inline size_t IDRSStreamLayoutBytes(const IDRSStreamLayout *layout)
 {
-  return layout->slotbytes + layout->ringbytes + layout->residentbytes + layout->ghostbytes;
+  return layout->slotbytes + layout->ringbytes + layout->residentbytes + layout->ghostbytes + layout->orderbytes;
 }
 
 PETSC_EXTERN PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern, PetscInt, PetscInt, IDRSStreamSchedule *);
@@ -232,6 +241,7 @@ typedef struct {
      copy        from the host, in the queue of copies
      arrived     computations from now on wait for the copies so far, which are to this slot
      compute     in the queue of computations
+     move        from one place on the device to another one, in the queue of computations
      release     the slot is free once the computations so far are done
      finish      the host waits for the copies
 */
@@ -247,6 +257,7 @@ typedef struct {
   PetscErrorCode (*copy)(void *, void *, const void *, size_t);
   PetscErrorCode (*arrived)(void *, PetscInt);
   PetscErrorCode (*compute)(void *, const IDRSStreamTask *);
+  PetscErrorCode (*move)(void *, void *, const void *, size_t);
   PetscErrorCode (*release)(void *, PetscInt);
   PetscErrorCode (*finish)(void *);
   PetscErrorCode (*destroy)(void *);
@@ -302,4 +313,5 @@ PETSC_EXTERN PetscErrorCode IDRSStreamGetLimit(IDRSStream, size_t *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetGhosts(IDRSStream, PetscInt, const IDRSStreamGhostRows *);
 PETSC_EXTERN PetscErrorCode IDRSStreamTake(IDRSStream, size_t, PetscBool *);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
+PETSC_INTERN PetscErrorCode IDRSStreamRegisterEvents(void);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);

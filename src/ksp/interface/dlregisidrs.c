@@ -97,6 +97,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));
   PetscCall(MatRegisterRootName(MATAIJSTREAM, MATSEQAIJSTREAM, MATMPIAIJSTREAM));
   PetscCall(IDRSRegisterEvents());
+  PetscCall(IDRSStreamRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(KSPIDRSRegisterNCCL_Private());
 #endif

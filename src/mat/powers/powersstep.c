@@ -19,10 +19,16 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < 3; i++) {
-    PetscBool same = PETSC_FALSE;
+    PetscBool   same = PETSC_FALSE;
+    PetscLayout rows[2];
 
     PetscCall(PetscObjectQuery((PetscObject)A, names[i], (PetscObject *)&work[i]));
-    if (work[i]) PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same)); /* the rows are those of the matrix */
+    if (work[i]) PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same));
+    if (same) { /* the matrix may have other rows by now */
+      PetscCall(VecGetLayout(x, &rows[0]));
+      PetscCall(VecGetLayout(work[i], &rows[1]));
+      PetscCall(PetscLayoutCompare(rows[0], rows[1], &same));
+    }
     if (same) continue;
     PetscCall(VecDuplicate(x, &work[i]));
     PetscCall(PetscObjectCompose((PetscObject)A, names[i], (PetscObject)work[i]));

@@ -173,6 +173,7 @@ typedef struct {
   IDRSProduct    product;     /* y = A x */
   PetscBool      exact;       /* the operator is not known to be inexact, so b - A x can be trusted */
   PetscBool      fused;       /* the projection of a step computes its matvec */
+  PetscBool      readable;    /* it does, or a kernel with many steps may */
   Vec           *inverse;     /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
   Vec            diagonal;    /* that vector, where the passes apply the preconditioner of this solve, else NULL */
   Vec            d, e, q;     /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */

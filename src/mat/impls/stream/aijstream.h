@@ -17,6 +17,7 @@ typedef struct {
   PetscReal memory;   /* bytes, or 0: half of what is free at the first product, shared by the processes on a device */
   PetscInt  columns;  /* the fewest bits of them */
   PetscBool pageable; /* the memory of the host is not registered */
+  PetscBool ordered;  /* the order of chunks is their own */
 } MatStreamSettings;
 
 /* On several processes: what a pass needs of other processes than its own, see idrsstream.h */

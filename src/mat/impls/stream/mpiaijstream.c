@@ -29,6 +29,7 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   size_t         limit;
 
   PetscFunctionBegin;
+  PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "-mat_stream_ordering rcm: on one process, and this matrix is on several");
   PetscCall(FindShare(A));
   PetscCall(MatMPIAIJGetSeqAIJ(A, block, outside, columns));
   if (!*block) PetscFunctionReturn(PETSC_SUCCESS);

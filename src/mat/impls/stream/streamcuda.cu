@@ -225,6 +225,17 @@ static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode DeviceMove_CUDA(void *ctx, void *to, const void *from, size_t bytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  (void)ctx;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DeviceRelease_CUDA(void *ctx, PetscInt slot)
 {
   Device      *device = (Device *)ctx;
@@ -262,6 +273,7 @@ const IDRSStreamDeviceOps IDRSStreamDevice_CUDA = {
   PetscDesignatedInitializer(copy, DeviceCopy_CUDA),
   PetscDesignatedInitializer(arrived, DeviceArrived_CUDA),
   PetscDesignatedInitializer(compute, DeviceCompute_CUDA),
+  PetscDesignatedInitializer(move, DeviceMove_CUDA),
   PetscDesignatedInitializer(release, DeviceRelease_CUDA),
   PetscDesignatedInitializer(finish, DeviceFinish_CUDA),
   PetscDesignatedInitializer(destroy, DeviceDestroy_CUDA),

@@ -259,15 +259,56 @@ static PetscErrorCode SendGhosts(IDRSStream stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Level j of a pass, -1 and 0 those that it begins with; live is its first row that is there, or one that is asked for */
-static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, PetscInt j, PetscInt live)
+/* Whether the product with y is the last level: then y is read by columns */
+static PetscBool ReadsSum(const IDRSStreamSequence *sequence)
+{
+  return (PetscBool)(sequence->product && sequence->y);
+}
+
+/* Where v_0 is in the order of the chunks, and y behind it */
+static PetscScalar *Ordered(IDRSStream stream, PetscBool sum)
+{
+  return (PetscScalar *)(GhostMemory(stream) + stream->layout.ghostbytes + (sum ? IDRSStreamAlign((size_t)stream->pattern->n * sizeof(PetscScalar)) : 0));
+}
+
+/* A vector to the order of the chunks, or back */
+static PetscErrorCode MoveVector(IDRSStream stream, PetscScalar ordered[], PetscScalar vector[], PetscBool back)
+{
+  PetscFunctionBegin;
+  for (PetscInt c = 0; c < stream->pattern->nchunks; c++) {
+    const IDRSStreamChunk *chunk = &stream->pattern->chunks[c];
+    PetscScalar           *here = ordered + chunk->row, *there = vector + chunk->origin;
+
+    PetscCall((*stream->ops->move)(stream->device, back ? there : here, back ? here : there, (size_t)chunk->rows * sizeof(PetscScalar)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows of a chunk from the ring of a level to where the caller wants them */
+static PetscErrorCode MoveRows(IDRSStream stream, const IDRSStreamChunk *chunk, IDRSStreamLevel level, PetscScalar vector[])
+{
+  const PetscInt place = (chunk->row - level.begin) % level.rows, rows = PetscMin(chunk->rows, level.rows - place);
+
+  PetscFunctionBegin;
+  PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin, level.array + place, (size_t)rows * sizeof(PetscScalar)));
+  if (rows < chunk->rows) PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin + rows, level.array, (size_t)(chunk->rows - rows) * sizeof(PetscScalar)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Level j of a pass, -1 and 0 those that it begins with; live is its first row that is there, or one that is asked for. A level that is read by columns has no chunk; of one that is read or
+   written by the rows of a chunk a vector is found from the chunk's origin. Where chunks are ordered, levels between are in rings, also those that the caller wants
+*/
+static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, PetscInt j, PetscInt live, const IDRSStreamChunk *chunk)
 {
   const IDRSStreamGhosts ghosts = sequence->ghosts ? stream->pattern->ghosts : NULL;
   IDRSStreamLevel        level  = {.begin = 0, .rows = PETSC_MAX_INT, .n = stream->pattern->n};
 
   if (j <= 0) level.array = (PetscScalar *)(j ? sequence->before : sequence->x); /* which are only read */
   else level.array = sequence->v[j - 1];
-  if (j > 0 && !level.array && j < schedule->levels) {
+  if (chunk) level.begin = chunk->row - chunk->origin;
+  else if (j == 0 && stream->pattern->ordered) level.array = Ordered(stream, PETSC_FALSE);
+  if (j > 0 && j < schedule->levels && (!level.array || stream->pattern->ordered)) {
     level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes + (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
     level.rows  = schedule->rows;
     level.begin = live / schedule->rows * schedule->rows;
@@ -325,20 +366,25 @@ static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *seque
 {
   const PetscInt         j     = sequence->begin + step->level; /* in the sequence */
   const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
+  const PetscInt         shift = chunk->origin - chunk->row;
+  const PetscBool        sum   = (PetscBool)(stream->pattern->ordered && ReadsSum(sequence));
   IDRSStreamTask         task  = {.chunk = chunk, .rows = chunk->rows, .memory = ChunkMemory(stream, step)};
 
   PetscFunctionBegin;
   task.product = (PetscBool)(sequence->product && step->level == sequence->levels);
-  task.last    = Level(stream, sequence, schedule, step->level - 1, step->live);
-  task.next    = Level(stream, sequence, schedule, step->level, chunk->row);
-  if (task.product && sequence->y) task.last = (IDRSStreamLevel){.array = sequence->y, .rows = PETSC_MAX_INT, .ghosts = sequence->ghosty, .n = stream->pattern->n};
+  task.last    = Level(stream, sequence, schedule, step->level - 1, step->live, NULL);
+  task.next    = Level(stream, sequence, schedule, step->level, chunk->row, chunk);
+  if (task.product && sequence->y) task.last = (IDRSStreamLevel){.array = sum ? Ordered(stream, PETSC_TRUE) : sequence->y, .rows = PETSC_MAX_INT, .ghosts = sequence->ghosty, .n = stream->pattern->n};
   if (!task.product) {
     SetCoefficients(sequence, j, &task);
-    if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row);
+    if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row, chunk);
+    if (task.inverse) task.inverse += shift;
+    if (task.y) task.y = sum ? Ordered(stream, PETSC_TRUE) : task.y + shift;
   }
   if (sequence->ghosts) task.outside = OutsideRows(stream, &stream->pattern->ghosts->chunks[step->chunk].own);
   if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
   else PetscCall((*stream->ops->compute)(stream->device, &task));
+  if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1]) PetscCall(MoveRows(stream, chunk, task.next, sequence->v[step->level - 1]));
   if (sequence->ghosts) PetscCall(ComputeGhosts(stream, sequence, step, &task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -346,6 +392,7 @@ static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *seque
 /* All steps of a pass */
 static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
+  const PetscBool    sum = (PetscBool)(stream->pattern->ordered && ReadsSum(sequence));
   IDRSStreamSchedule schedule;
 
   PetscFunctionBegin;
@@ -353,6 +400,8 @@ static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
   if (!stream->schedules[sequence->levels]) PetscCall(IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
   if (sequence->ghosts) PetscCall(SendGhosts(stream));
+  if (stream->pattern->ordered) PetscCall(MoveVector(stream, Ordered(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
+  if (sum && (sequence->begin || sequence->adds || sequence->levels == 1)) PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep *step = &schedule->steps[s];
 
@@ -360,8 +409,19 @@ static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
     else PetscCall(Compute(stream, sequence, schedule, step));
     if (step->last && step->slot >= 0) PetscCall((*stream->ops->release)(stream->device, step->slot));
   }
+  if (sum && sequence->levels > 1) PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_TRUE));
   PetscCall((*stream->ops->release)(stream->device, stream->layout.slots));
   PetscCall((*stream->ops->finish)(stream->device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscLogEvent StreamPass;
+
+/* IDRSStreamRegisterEvents - Passes, with the bytes that they send, in -log_view */
+PetscErrorCode IDRSStreamRegisterEvents(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventRegister("MatStreamPass", MAT_CLASSID, &StreamPass));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -374,6 +434,7 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscFunctionBegin;
   PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
   PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
+  PetscCall(PetscLogEventBegin(StreamPass, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
   ierr = Run(stream, sequence);
   if (ierr) Abandon(stream);
@@ -381,5 +442,6 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscCall(PetscTime(&end));
   stream->counts.passes++;
   stream->counts.seconds += end - begin;
+  PetscCall(PetscLogEventEnd(StreamPass, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -52,13 +52,39 @@ static inline int32_t CodesGet(Codes *codes, int32_t difference)
   return (int32_t)codes->count++;
 }
 
+/* The matrix, and how its columns are counted where chunks are ordered: chunk c, in the order of the matrix, begins with column starts[c], and is shifted */
+typedef struct {
+  const PetscInt *i, *j;
+  PetscInt        nchunks, *starts, *shifts; /* starts[nchunks] is the end; NULL: as in the matrix */
+  PetscInt        recent;                    /* chunk of the last column that was asked for */
+} Entries;
+
+static inline PetscInt Column(Entries *entries, PetscInt p)
+{
+  const PetscInt column = entries->j[p];
+
+  if (!entries->starts) return column;
+  if (column < entries->starts[entries->recent] || column >= entries->starts[entries->recent + 1]) {
+    PetscInt low = 0, high = entries->nchunks;
+
+    while (high - low > 1) {
+      const PetscInt middle = (low + high) / 2;
+
+      if (entries->starts[middle] <= column) low = middle;
+      else high = middle;
+    }
+    entries->recent = low;
+  }
+  return column + entries->shifts[entries->recent];
+}
+
 /* The differences of the entries of a chunk, up to one too many */
-static void CodesCollect(Codes *codes, const IDRSStreamChunk *chunk, const PetscInt i[], const PetscInt j[])
+static void CodesCollect(Codes *codes, const IDRSStreamChunk *chunk, Entries *entries)
 {
   CodesClear(codes);
-  for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) {
-    for (PetscInt p = i[row]; p < i[row + 1]; p++) {
-      (void)CodesGet(codes, (int32_t)(j[p] - row));
+  for (PetscInt r = 0; r < chunk->rows; r++) {
+    for (PetscInt p = entries->i[chunk->origin + r]; p < entries->i[chunk->origin + r + 1]; p++) {
+      (void)CodesGet(codes, (int32_t)(Column(entries, p) - (chunk->row + r)));
       if (codes->count > MOST_DIFFERENCES) return;
     }
   }
@@ -92,16 +118,18 @@ PetscInt IDRSStreamChunkOf(IDRSStreamPattern pattern, PetscInt row)
 }
 
 /* The chunks that each chunk has columns in, itself included, and then with the chunks behind or before it */
-static void FindFrontiers(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[])
+static void FindFrontiers(IDRSStreamPattern pattern, Entries *entries)
 {
   IDRSStreamChunk *chunks = pattern->chunks;
 
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     PetscInt low = chunks[c].row, high = chunks[c].row;
 
-    for (PetscInt p = i[chunks[c].row]; p < i[chunks[c].row + chunks[c].rows]; p++) {
-      low  = PetscMin(low, j[p]);
-      high = PetscMax(high, j[p]);
+    for (PetscInt p = entries->i[chunks[c].origin]; p < entries->i[chunks[c].origin + chunks[c].rows]; p++) {
+      const PetscInt column = Column(entries, p);
+
+      low  = PetscMin(low, column);
+      high = PetscMax(high, column);
     }
     chunks[c].least = IDRSStreamChunkOf(pattern, low);
     chunks[c].most  = PetscMax(IDRSStreamChunkOf(pattern, high), c ? chunks[c - 1].most : 0);
@@ -110,9 +138,9 @@ static void FindFrontiers(IDRSStreamPattern pattern, const PetscInt i[], const P
 }
 
 /* Width of the columns, and sizes */
-static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, PetscInt narrowest, Codes *codes, const PetscInt i[], const PetscInt j[])
+static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, PetscInt narrowest, Codes *codes, Entries *entries)
 {
-  CodesCollect(codes, chunk, i, j);
+  CodesCollect(codes, chunk, entries);
   chunk->width       = PetscMax(codes->count <= 256 ? 1 : codes->count <= MOST_DIFFERENCES ? 2 : 4, narrowest);
   chunk->differences = chunk->width == 4 ? 0 : codes->count;
   chunk->packed      = pattern->packedbytes;
@@ -122,7 +150,7 @@ static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, Pets
   pattern->bytes += IDRSStreamChunkBytes(chunk);
 }
 
-static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, Codes *codes, const PetscInt i[], const PetscInt j[])
+static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, Codes *codes, Entries *entries)
 {
   uint32_t *offsets = (uint32_t *)(pattern->packed + chunk->packed);
   int32_t  *table   = (int32_t *)(offsets + chunk->rows + 1);
@@ -133,34 +161,67 @@ static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, C
   CodesClear(codes);
   offsets[0] = 0;
   for (PetscInt r = 0; r < chunk->rows; r++) {
-    const PetscInt row = chunk->row + r;
+    const PetscInt *i = entries->i + chunk->origin + r;
 
-    offsets[r + 1] = (uint32_t)((size_t)i[row + 1] - chunk->entry);
-    for (PetscInt p = i[row]; p < i[row + 1]; p++) {
-      if (chunk->width == 1) *code8++ = (uint8_t)CodesGet(codes, (int32_t)(j[p] - row));
-      else if (chunk->width == 2) *code16++ = (uint16_t)CodesGet(codes, (int32_t)(j[p] - row));
-      else *column++ = (uint32_t)j[p];
+    offsets[r + 1] = (uint32_t)((size_t)i[1] - chunk->entry);
+    for (PetscInt p = i[0]; p < i[1]; p++) {
+      const PetscInt place = Column(entries, p);
+
+      if (chunk->width == 1) *code8++ = (uint8_t)CodesGet(codes, (int32_t)(place - (chunk->row + r)));
+      else if (chunk->width == 2) *code16++ = (uint16_t)CodesGet(codes, (int32_t)(place - (chunk->row + r)));
+      else *column++ = (uint32_t)place;
     }
   }
   for (PetscInt d = 0; d < chunk->differences; d++) table[d] = codes->differences[d];
+}
+
+/* Puts the chunks in their order, and finds how columns are counted then */
+static PetscErrorCode Order(IDRSStreamPattern pattern, Entries *entries)
+{
+  const PetscInt   nchunks = pattern->nchunks;
+  PetscInt        *order, row = 0;
+  IDRSStreamChunk *chunks;
+
+  PetscFunctionBegin;
+  entries->nchunks = nchunks;
+  PetscCall(PetscMalloc2(nchunks + 1, &entries->starts, nchunks, &entries->shifts));
+  PetscCall(PetscMalloc1(nchunks, &order));
+  PetscCall(IDRSStreamOrder(pattern, entries->i, entries->j, order));
+  PetscCall(PetscMalloc1(nchunks, &chunks));
+  entries->starts[nchunks] = pattern->n;
+  for (PetscInt c = 0; c < nchunks; c++) {
+    const IDRSStreamChunk *chunk = &pattern->chunks[order[c]];
+
+    chunks[c]                 = *chunk;
+    chunks[c].row             = row;
+    entries->starts[order[c]] = chunk->row;
+    entries->shifts[order[c]] = row - chunk->row;
+    row += chunk->rows;
+  }
+  PetscCall(PetscFree(order));
+  PetscCall(PetscFree(pattern->chunks));
+  pattern->chunks = chunks;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    IDRSStreamPatternCreate - Chunks of rows, with columns packed
 
    Input Parameters:
-+  n       - number of rows
-.  columns - number of columns
-.  i       - where rows begin
-.  j       - columns
-.  bytes   - about what a chunk takes on the device
--  narrowest - columns have so many bytes, 1, 2 or 4, or more
++  n         - number of rows
+.  columns   - number of columns
+.  i         - where rows begin
+.  j         - columns
+.  bytes     - about what a chunk takes on the device
+.  narrowest - columns have so many bytes, 1, 2 or 4, or more
+-  ordered   - the chunks come in an order of their own, if there are as many columns as rows
 
    Output Parameter:
 .  newpattern - the pattern; i and j are not needed any more
 */
-PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes, PetscInt narrowest, IDRSStreamPattern *newpattern)
+PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes, PetscInt narrowest, PetscBool ordered, IDRSStreamPattern *newpattern)
 {
+  Entries           entries = {.i = i, .j = j};
   IDRSStreamPattern pattern;
   Codes             codes;
   PetscInt          row;
@@ -178,16 +239,20 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
     IDRSStreamChunk *chunk = &pattern->chunks[c];
 
     chunk->row     = row;
+    chunk->origin  = row;
     chunk->rows    = ChunkRows(row, n, i, bytes);
     chunk->entry   = (size_t)i[row];
     chunk->entries = (size_t)i[row + chunk->rows] - chunk->entry;
     row += chunk->rows;
   }
-  FindFrontiers(pattern, i, j);
+  pattern->ordered = (PetscBool)(ordered && n == columns);
+  if (pattern->ordered) PetscCall(Order(pattern, &entries));
+  FindFrontiers(pattern, &entries);
   PetscCall(CodesCreate(&codes));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkMeasure(pattern, &pattern->chunks[c], narrowest, &codes, i, j);
+  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkMeasure(pattern, &pattern->chunks[c], narrowest, &codes, &entries);
   PetscCall(PetscMalloc1(pattern->packedbytes, &pattern->packed));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkPack(pattern, &pattern->chunks[c], &codes, i, j);
+  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkPack(pattern, &pattern->chunks[c], &codes, &entries);
+  PetscCall(PetscFree2(entries.starts, entries.shifts));
   PetscCall(CodesDestroy(&codes));
   *newpattern = pattern;
   PetscFunctionReturn(PETSC_SUCCESS);

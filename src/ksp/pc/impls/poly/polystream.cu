@@ -205,7 +205,8 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
   copy->A = block;
   if (inverse) PetscCall(VecGetArrayReadAndMemType(inverse, &copy->inverse, NULL));
   if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
-  PetscCall(PCPolyStreamScale(copy, finite));
+  if (((const Mat_AIJStream *)block->spptr)->settings.ordered) *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
+  else PetscCall(PCPolyStreamScale(copy, finite));
   if (*finite && !*why) PetscCall(PCPolyStreamAllocate(copy, why));
   if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &copy->inverse));

@@ -234,14 +234,13 @@ static PetscErrorCode TestAllocations(void)
 /* A matrix without an entry on the diagonal, after one with it: no phase that follows takes the old factors, or the half made ones, for those of a matrix */
 static PetscErrorCode TestFailedPhases(void)
 {
-  const Kind     kind = {MAT_FACTOR_ILU, MATORDERINGNATURAL, 1, 0};
-  PetscErrorCode ierr;
-  Scene          scene;
-  PetscBool      equal;
-  PetscReal      nonzeros = -1.0;
-  PetscInt       lines;
-  PetscViewer    viewer;
-  Mat            F, H;
+  const Kind  kind = {MAT_FACTOR_ILU, MATORDERINGNATURAL, 1, 0};
+  Scene       scene;
+  PetscBool   equal;
+  PetscReal   nonzeros = -1.0;
+  PetscInt    lines;
+  PetscViewer viewer;
+  Mat         F, H;
 
   PetscFunctionBeginUser;
   PetscCall(SceneCreate(&kind, &scene));
@@ -252,20 +251,12 @@ static PetscErrorCode TestFailedPhases(void)
   PetscCall(MatGetFactor(scene.A, MATSOLVERPETSCIDRS, kind.type, &F));
   PetscCall(UseFactor(&scene, F));
   for (PetscInt l = 0; l < SOLVES; l++) PetscCall(VecCopy(scene.x[l], scene.right[l]));
-#define Refused(call, name, value) \
-  do { \
-    PetscCall(Listen()); \
-    ierr = call; \
-    PetscCall(Heard()); \
-    PetscCall(CheckError(ierr, #call, name, value)); \
-    PetscCall(Unlock(scene.b)); \
-  } while (0)
-  Refused(MatILUFactorSymbolic(F, H, scene.row, scene.col, &scene.info), "Row 0 ", "diagonal");
-  Refused(MatLUFactorNumeric(F, H, &scene.info), "pattern", MATSOLVERPETSCIDRS);
-  Refused(MatLUFactorNumeric(F, scene.A, &scene.info), "pattern", MATSOLVERPETSCIDRS);
-  Refused(MatSolve(F, scene.b, scene.x[0]), "repeated", MATSOLVERPETSCIDRS);
-  Refused(MatMatSolve(F, scene.B, scene.X), "repeated", MATSOLVERPETSCIDRS);
-#undef Refused
+  CheckRefused(MatILUFactorSymbolic(F, H, scene.row, scene.col, &scene.info), "Row 0 ", "diagonal");
+  CheckRefused(MatLUFactorNumeric(F, H, &scene.info), "pattern", MATSOLVERPETSCIDRS);
+  CheckRefused(MatLUFactorNumeric(F, scene.A, &scene.info), "pattern", MATSOLVERPETSCIDRS);
+  CheckRefused(MatSolve(F, scene.b, scene.x[0]), "repeated", MATSOLVERPETSCIDRS);
+  CheckRefused(MatMatSolve(F, scene.B, scene.X), "repeated", MATSOLVERPETSCIDRS);
+  PetscCall(Unlock(scene.b));
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "fault_factor.view", &viewer));
   PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO));
   PetscCall(MatView(F, viewer));

@@ -249,6 +249,68 @@ static PetscErrorCode TestInner(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Fails for right-hand sides that are large */
+static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscReal norm;
+  Vec       b;
+
+  PetscFunctionBeginUser;
+  *reason = KSP_CONVERGED_ITERATING;
+  if (it < 3) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  *reason = norm > 1e3 ? KSP_DIVERGED_BREAKDOWN : KSP_CONVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An inner solver of PCMatApply() that fails for one right-hand side, on one process, ends no other; PETSc tells of it from 3.26 on */
+static PetscErrorCode TestOneFails(Mat A)
+{
+  const PetscInt            large = 1;
+  const KSPConvergedReason *reasons;
+  Mat                       B, X;
+  Vec                       b, x;
+  KSP                       ksp, *inner;
+  PC                        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDenseGetColumnVec(B, large, &b));
+  PetscCall(VecScale(b, 1e6));
+  PetscCall(MatDenseRestoreColumnVec(B, large, &b));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(SolverCreate(A, 2, PCBJACOBI, &ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &inner));
+  PetscCall(KSPSetType(inner[0], KSPIDRS)); /* whose reason is the worst one of its block */
+  PetscCall(KSPSetConvergenceTest(inner[0], LargeTest, NULL, NULL));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+  for (PetscInt j = 0; j < COLUMNS; j++) {
+    PetscReal rnorm, bnorm;
+
+    if (j == large) {
+      if (PETSC_VERSION_GE(3, 26, 0)) PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_PC_FAILED, "%s for the column for which the preconditioner fails", KSPConvergedReasons[reasons[j]]));
+      continue;
+    }
+    PetscCall(ColumnGet(B, j, b));
+    PetscCall(ColumnGet(X, j, x));
+    PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+    PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%s for column %" PetscInt_FMT ", as the preconditioner fails for another one", KSPConvergedReasons[reasons[j]], j));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("an inner solver that fails for one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and shrinks */
 static PetscErrorCode TestChanges(Mat A)
 {
@@ -301,6 +363,7 @@ int main(int argc, char **argv)
   PetscCall(TestBlocks(A));
   PetscCall(TestErrors(A));
   PetscCall(TestInner(A));
+  PetscCall(TestOneFails(A));
   PetscCall(TestChanges(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());

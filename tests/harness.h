@@ -117,6 +117,35 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The call is an error whose message has these words */
+#define CheckRefused(call, name, value) \
+  do { \
+    PetscErrorCode refused; \
+\
+    PetscCall(Listen()); \
+    refused = call; \
+    PetscCall(Heard()); \
+    PetscCall(CheckError(refused, #call, name, value)); \
+  } while (0)
+
+/* Options of their own for what follows, and an end of them */
+static inline PetscErrorCode OptionsPush(const char text[], PetscOptions *options)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(options));
+  PetscCall(PetscOptionsPush(*options));
+  PetscCall(PetscOptionsInsertString(*options, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode OptionsPop(PetscOptions *options)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsPop());
+  PetscCall(PetscOptionsDestroy(options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An error leaves the vectors locked that the failed call of PETSc was given */
 static inline PetscErrorCode Unlock(Vec x)
 {

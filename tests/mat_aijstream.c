@@ -1018,12 +1018,61 @@ static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* On several processes the view tells how far ghosts go, and there are as many passes as products where the memory has no room for ghosts; with too little for a product all processes tell it */
+static PetscErrorCode CheckGhosts(Mat A, Vec b)
+{
+  const PetscScalar gamma[] = {0.5, 0.5, 0.5}, zero[] = {0.0, 0.0, 0.0};
+  const char *const memories[] = {"-s_mat_stream_memory 3500", "-s_mat_stream_memory 700"};
+  PetscInt64        passes[2];
+  PetscInt          lines;
+  PetscReal         number;
+  PetscBool         same;
+  PetscErrorCode    ierr;
+  PetscViewer       viewer;
+  Vec               v[2][3];
+
+  PetscFunctionBeginUser;
+  for (PetscInt m = 0; m < 2; m++) {
+    for (PetscInt j = 0; j < 3; j++) PetscCall(VecDuplicate(b, &v[m][j]));
+  }
+  PetscCall(MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[0]));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "mat_aijstream.txt", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(MatView(A, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("mat_aijstream.txt", "for passes of up to", 1, &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != 3.0, "the view tells of ghosts for %g levels in %" PetscInt_FMT " lines", (double)number, lines));
+  PetscCall(PetscOptionsInsertString(NULL, memories[0]));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatMult(A, b, v[1][0])); /* which the ghosts there were leave no room for */
+  PetscCall(GetPasses(A, &passes[0]));
+  PetscCall(MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[1]));
+  PetscCall(GetPasses(A, &passes[1]));
+  PetscCall(ComplainIf(passes[1] - passes[0] != 3, "%d passes instead of 3 where memory lacks for ghosts", (int)(passes[1] - passes[0])));
+  for (PetscInt j = 0; j < 3; j++) {
+    PetscCall(VecEqual(v[0][j], v[1][j], &same));
+    PetscCall(ComplainIf(!same, "step %" PetscInt_FMT ": other bits with fewer ghosts", j + 1));
+  }
+  PetscCall(PetscOptionsInsertString(NULL, memories[1]));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(Listen());
+  ierr = MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[1]);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "too little memory", "-mat_stream_memory", "some process"));
+  for (PetscInt m = 0; m < 2; m++) {
+    for (PetscInt j = 0; j < 3; j++) PetscCall(VecDestroy(&v[m][j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PCPOLY in solvers: one pass for all products of an iteration, that of the operator among them */
 static PetscErrorCode TestPasses(void)
 {
-  Mat    A, B;
-  Device device;
-  Vec    b;
+  Mat         A, B;
+  Device      device;
+  Vec         b;
+  PetscMPIInt ranks;
 
   PetscFunctionBeginUser;
   PetscCall(StreamCreate(&device, 100000.0, &A));
@@ -1039,6 +1088,8 @@ static PetscErrorCode TestPasses(void)
     PetscCall(CheckPasses(KSPGMRES, 5, left ? PC_LEFT : PC_RIGHT, A, B, b));
     PetscCall(CheckPasses(KSPBCGS, 3, left ? PC_LEFT : PC_RIGHT, A, B, b));
   }
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  if (ranks > 1) PetscCall(CheckGhosts(A, b));
   PetscCall(VecDestroy(&b));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&A));

@@ -604,42 +604,34 @@ static PetscErrorCode TestDefault(void)
 
 static PetscErrorCode TestBadInput(void)
 {
-  const Kind     ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
-  MatFactorInfo  info;
-  Mat            A, T, F, B, X, R;
-  PetscErrorCode ierr;
-  PetscBool      gpu;
+  const Kind    ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
+  MatFactorInfo info;
+  Mat           A, T, F, B, X, R;
+  PetscBool     gpu;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   PetscCall(BlockGridCreate(5, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-#define Refused(call, name, value) \
-  do { \
-    PetscCall(Listen()); \
-    ierr = call; \
-    PetscCall(Heard()); \
-    PetscCall(CheckError(ierr, #call, name, value)); \
-  } while (0)
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
   PetscCall(DenseCreate(25, 3, 25, &B));
   PetscCall(DenseCreate(25, 3, 25, &X));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 3, 1, NULL, &R));
   PetscCall(MatAssemblyBegin(R, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(R, MAT_FINAL_ASSEMBLY));
-  Refused(MatMatSolve(F, R, X), "right-hand sides", "seqaij");
-  Refused(MatMatSolve(F, B, R), "solutions", "seqaij");
-  Refused(MatMatSolveTranspose(F, R, X), "right-hand sides", "seqaij");
-  Refused(MatGetFactor(R, MATSOLVERPETSCIDRS, MAT_FACTOR_LU, &R), "25 rows", "3 columns");
-  Refused(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_CHOLESKY, &R), "petscidrs", "CHOLESKY");
+  CheckRefused(MatMatSolve(F, R, X), "right-hand sides", "seqaij");
+  CheckRefused(MatMatSolve(F, B, R), "solutions", "seqaij");
+  CheckRefused(MatMatSolveTranspose(F, R, X), "right-hand sides", "seqaij");
+  CheckRefused(MatGetFactor(R, MATSOLVERPETSCIDRS, MAT_FACTOR_LU, &R), "25 rows", "3 columns");
+  CheckRefused(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_CHOLESKY, &R), "petscidrs", "CHOLESKY");
   PetscCall(MatDestroy(&R));
   PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(T, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(T, MAT_FINAL_ASSEMBLY));
-  Refused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
+  CheckRefused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
   PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
-  if (gpu) Refused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
+  if (gpu) CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
   PetscCall(ToType(A, &R));
   PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix of the old pattern */
   PetscCall(MatDestroy(&R));
@@ -648,7 +640,7 @@ static PetscErrorCode TestBadInput(void)
   info.usedt = 1.0;
   info.dt    = 0.125;
   PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
-  Refused(MatILUFactorSymbolic(F, A, NULL, NULL, &info), "drop tolerance", "0.125");
+  CheckRefused(MatILUFactorSymbolic(F, A, NULL, NULL, &info), "drop tolerance", "0.125");
   info.usedt = 0.0;
   PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info)); /* the natural order */
   PetscCall(MatLUFactorNumeric(F, A, &info));
@@ -664,9 +656,9 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(ToType(A, &T));
-  Refused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "Row 7 ", "-pc_factor_diagonal_fill");
+  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "Row 7 ", "-pc_factor_diagonal_fill");
   PetscCall(MatDestroy(&F));
-  Refused(Symbolic(T, MATSOLVERPETSCIDRS, &lu, &info, &F), "Row 7 ", "diagonal");
+  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &lu, &info, &F), "Row 7 ", "diagonal");
   PetscCall(MatDestroy(&F));
   info.diagonal_fill = 1.0;
   info.shifttype     = (PetscReal)MAT_SHIFT_INBLOCKS;
@@ -674,7 +666,6 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
   PetscCall(MatMatSolve(F, B, X));
   PetscCall(MatDestroy(&F));
-#undef Refused
   PetscCall(MatDestroy(&X));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&T));

@@ -191,7 +191,7 @@ static PetscErrorCode TestSteps(void)
     Vec    x, inverse, y, vk, last, *v;
     Device devices[2];
 
-    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, layout ? LAYOUT_UNEVEN : LAYOUT_EVEN, &A, &x));
+    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, layout ? LAYOUT_UNEVEN : LAYOUT_EMPTY, &A, &x));
     M[KIND_AIJ] = A;
     PetscCall(ShellCreate(A, PassMult, A, &M[KIND_SHELL]));
     PetscCall(StreamedCreate(A, 14000 * (double)(sizeof(PetscScalar) / sizeof(double) + 1), &devices[0], &M[KIND_LEAST]));

@@ -212,6 +212,8 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
+    if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* the changes for the first kind end the blocks */
+      PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks, "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock, product->noblocks ? product->noblocks : "unasked"));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
@@ -255,7 +257,11 @@ int main(int argc, char **argv)
           PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, columns[l], (PetscBool)(i % 3 == 1), (PetscBool)(l == 0)));
         }
       }
-      if (!set) PetscCall(Test(pattern, large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
+      if (!set) PetscCall(Test(pattern, pattern == BLOCKS ? large[pattern] / size / 3 * 3 : large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
+      for (PetscInt bs = 2; pattern == BLOCKS && bs <= 8; bs++) {
+        patternblock = bs;
+        PetscCall(Test(pattern, 130 * bs, 4, PETSC_FALSE, PETSC_FALSE));
+      }
     }
     PetscCall(Verdict(patterns[pattern]));
   }

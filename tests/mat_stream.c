@@ -802,19 +802,19 @@ static PetscErrorCode TestParts(const Rows *rows)
         IDRSStreamPattern pattern;
         IDRSStreamLayout  layout;
         PetscInt          levels;
+        size_t            memory;
 
         PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j, bytes[ib], 1, PETSC_FALSE, &pattern));
         PetscCall(DeviceCreate(RANDOM, 1000, &devices[p]));
         PetscCall(IDRSStreamCreate(pattern, parts[p].a, 1, &deviceops, &devices[p], &streams[p]));
-        PetscCall(IDRSStreamSetGhosts(streams[p], depths[id], &parts[p].given));
+        PetscCall(IDRSStreamGhostsCreate(pattern, depths[id], &parts[p].given));
         PetscCall(CheckGhosts(rows, &parts[p], pattern, depths[id]));
         PetscCall(CheckGhostSchedule(rows, &parts[p], pattern, depths[id]));
         PetscCall(CheckGhostSchedule(rows, &parts[p], pattern, (depths[id] + 1) / 2));
-        layout.levels = 0;
-        for (size_t memory = 20000; layout.levels < depths[id]; memory += memory / 5) { /* for all levels, and hardly more */
-          PetscCall(IDRSStreamSetLimit(streams[p], memory));
-          PetscCall(IDRSStreamFit(pattern, memory, depths[id], &layout));
-        }
+        for (layout.levels = 0, memory = 20000; layout.levels < depths[id]; memory += memory / 5) PetscCall(IDRSStreamFit(pattern, memory, depths[id], &layout)); /* for all levels, and hardly more */
+        PetscCall(IDRSStreamSetLimit(streams[p], memory));
+        PetscCall(ComplainIf(pattern->ghosts != NULL, "%s: ghosts are there with other memory", rows->name));
+        PetscCall(IDRSStreamSetGhosts(streams[p], depths[id], &parts[p].given));
         PetscCall(IDRSStreamReserve(streams[p], depths[id], &levels));
         PetscCall(ComplainIf(levels < depths[id], "%s: %" PetscInt_FMT " levels instead of %" PetscInt_FMT, rows->name, levels, depths[id]));
       }

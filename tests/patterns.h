@@ -13,10 +13,11 @@ typedef enum {
   DENSE,     /* a row has all columns */
   FAR,       /* 12 columns anywhere */
   LONG,      /* some rows are very long, others have one entry */
-  BLOCKS,    /* of 3 rows and columns */
+  BLOCKS,    /* of patternblock rows and columns */
   PATTERNS
 } Pattern;
-static const char *const patterns[] = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
+static const char *const patterns[]   = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
+static PetscInt          patternblock = 3;
 
 /* Number i of sequence j, within (-1,1) */
 static inline uint64_t Bits(uint64_t j, uint64_t i)
@@ -77,9 +78,9 @@ static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscI
     break;
   default:
     for (PetscInt l = 0; l < 5; l++) {
-      const PetscInt block = row / 3 + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / 3)) % 200) - 100 : 0);
+      const PetscInt bs = patternblock, block = row / bs + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / bs)) % 200) - 100 : 0);
 
-      for (PetscInt i = 0; i < 3; i++) columns[count++] = 3 * block + i;
+      for (PetscInt i = 0; i < bs; i++) columns[count++] = bs * block + i;
     }
   }
   return count;
@@ -94,7 +95,7 @@ static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscI
   PetscFunctionBeginUser;
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
   PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
-  if (pattern == BLOCKS) PetscCall(MatSetBlockSize(*A, 3));
+  if (pattern == BLOCKS) PetscCall(MatSetBlockSize(*A, patternblock));
   PetscCall(MatSetType(*A, type));
   IDRSCallAllreduce(&n, &N, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(PetscMalloc3(N + 64, &columns, n, &inside, n, &outside));

@@ -793,6 +793,14 @@ static PetscErrorCode TestChanges(void)
   PetscCall(CheckBlocks("another matrix", pc, B, &other, rtol, -1, c, y));
   PetscCall(MatGetOwnershipRange(B, &rstart, NULL));
   PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  for (PetscInt k = 0; k < other.n; k++) PetscCall(MatSetValue(B, rstart + other.starts[k] + 2, rstart + other.starts[k] + 9, -0.4, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCApply(pc, c, y));
+  PetscCall(CheckBlocks("longer rows with a preconditioner that is reused", pc, B, &other, rtol, -1, c, y));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
   if (other.n >= 2) PetscCall(MatSetValue(B, rstart, rstart + 30, 0.01, INSERT_VALUES)); /* ties the first two blocks together */
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));

@@ -26,13 +26,11 @@ static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Ve
 }
 
 /* Options of this nest for a while; S is the number of shadow vectors of every part */
-static PetscErrorCode OptionsPush(const Nest *nest, PetscInt s, PetscOptions *options)
+static PetscErrorCode NestPush(const Nest *nest, PetscInt s, PetscOptions *options)
 {
   char text[2048], number[16];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsCreate(options));
-  PetscCall(PetscOptionsPush(*options));
   PetscCall(PetscStrncpy(text, nest->options, sizeof(text)));
   PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, s));
   for (char *place = text; place; place++) {
@@ -40,15 +38,7 @@ static PetscErrorCode OptionsPush(const Nest *nest, PetscInt s, PetscOptions *op
     if (!place) break;
     *place = number[0]; /* of one digit */
   }
-  PetscCall(PetscOptionsInsertString(*options, text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode OptionsPop(PetscOptions *options)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsPop());
-  PetscCall(PetscOptionsDestroy(options));
+  PetscCall(OptionsPush(text, options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,7 +70,7 @@ static PetscErrorCode TestParts(void)
       PetscOptions options;
       KSP          ksp;
 
-      PetscCall(OptionsPush(&nests[in], sizes[is], &options));
+      PetscCall(NestPush(&nests[in], sizes[is], &options));
       PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
@@ -166,7 +156,7 @@ static PetscErrorCode TestFields(void)
       PC           pc;
       KSP          ksp;
 
-      PetscCall(OptionsPush(&nests[in].nest, sizes[is], &options));
+      PetscCall(NestPush(&nests[in].nest, sizes[is], &options));
       PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
@@ -212,7 +202,7 @@ static PetscErrorCode TestGrids(void)
       Vec          b, x;
       KSP          ksp;
 
-      PetscCall(OptionsPush(&nests[in], sizes[is], &options));
+      PetscCall(NestPush(&nests[in], sizes[is], &options));
       PetscCall(GridSolverCreate(17, &convection, &ksp));
       PetscCall(KSPSetFromOptions(ksp));
       PetscCall(KSPSolve(ksp, NULL, NULL));

@@ -296,8 +296,8 @@ static PetscErrorCode TestRefused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit */
-static PetscErrorCode TestMany(PetscInt solves)
+/* Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them, on stderr */
+static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
 {
   const PetscInt edges[] = {9, 31, 32, 100}, sizes[] = {1, 4, 8, 2};
   Mat            A[PETSC_STATIC_ARRAY_LENGTH(edges)];
@@ -325,6 +325,7 @@ static PetscErrorCode TestMany(PetscInt solves)
     PetscCall(VecEqual(x, first[i], &equal));
     PetscCall(ComplainIf(now != its[i] || !equal, "solve %" PetscInt_FMT " of %" PetscInt_FMT ": %" PetscInt_FMT " iterations, at first %" PetscInt_FMT "%s", solve, solves, now, its[i], equal ? "" : ", and another solution"));
     PetscCall(VecDestroy(&x));
+    if (tell && solve % 1000 == 999) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" PetscInt_FMT " solves\n", solve + 1));
   }
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
     PetscCall(KSPDestroy(&ksp[i]));
@@ -346,7 +347,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
   PetscCall(ImplementationFromOptions());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-solves", &solves, &alone));
-  PetscCall(TestMany(solves));
+  PetscCall(TestMany(solves, alone));
   if (alone) {
     PetscCall(PetscFinalize());
     return 0;

@@ -45,6 +45,11 @@ typedef struct {
   const IDRSTeamIndex *i, *j; /* of the whole matrix */
   const PetscScalar   *a;
   const PetscScalar   *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
+
+  /* A copy in the memory of the team: entry l of row i stands at l n + i, so that neighbouring members read neighbours. width: entries of a row, at most, which all rows fill up to; 0: no copy */
+  PetscInt        width;
+  PetscScalar    *values;
+  unsigned short *columns;
 } IDRSBlock;
 
 /* In the memory that the team shares */
@@ -106,8 +111,56 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockNorm(const IDRSBlockSystem *system, PetscR
   return PetscSqrtReal(PetscRealPart(system->work->square));
 }
 
-/* Entry i of A u. No load is in a branch, so that all that are asked for at once are under way at once */
-IDRS_TEAM_FUNCTION PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+/* Makes the copy. Rows are filled up with zeros on the diagonal. The rows of a member are its own in all products, so nobody waits */
+IDRS_TEAM_FUNCTION void IDRSBlockPack(const IDRSBlockSystem *system)
+{
+  const IDRSBlock *A = &system->A;
+
+  IDRS_FOR_MY_ROWS(b, m, system)
+  {
+    for (PetscInt i = b; i < b + m; i++) {
+      PetscInt place = i;
+
+      for (IDRSTeamIndex l = A->i[A->first + i]; l < A->i[A->first + i + 1]; l++) {
+        const PetscInt column = A->j[l] - A->first;
+
+        if (column < 0 || column >= A->n) continue;
+        A->values[place]  = A->a[l];
+        A->columns[place] = (unsigned short)column;
+        place += A->n;
+      }
+      for (; place < A->width * A->n; place += A->n) {
+        A->values[place]  = 0.0;
+        A->columns[place] = (unsigned short)i;
+      }
+    }
+  }
+}
+
+/* Entry i of A u, from the copy */
+IDRS_TEAM_FUNCTION PetscScalar IDRSBlockPackedRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+{
+  PetscScalar sum = 0.0;
+
+  for (PetscInt l = 0; l < A->width; l += IDRS_TEAM_ENTRIES) {
+    PetscInt    columns[IDRS_TEAM_ENTRIES];
+    PetscScalar values[IDRS_TEAM_ENTRIES];
+
+    for (int k = 0; k < IDRS_TEAM_ENTRIES; k++) {
+      const PetscInt place = PetscMin(l + k, A->width - 1) * A->n + i;
+
+      columns[k] = A->columns[place];
+      values[k]  = A->values[place];
+    }
+    for (int k = 0; k < IDRS_TEAM_ENTRIES; k++) {
+      if (l + k < A->width) sum += values[k] * u[columns[k]];
+    }
+  }
+  return sum;
+}
+
+/* Entry i of A u, from the matrix. No load is in a branch, so that all that are asked for at once are under way at once */
+IDRS_TEAM_FUNCTION PetscScalar IDRSBlockUnpackedRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
 {
   const IDRSTeamIndex begin = A->i[A->first + i], end = A->i[A->first + i + 1];
   PetscScalar         sum = 0.0;
@@ -127,6 +180,11 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, cons
     }
   }
   return sum;
+}
+
+IDRS_TEAM_FUNCTION PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+{
+  return A->width ? IDRSBlockPackedRow(A, i, u) : IDRSBlockUnpackedRow(A, i, u);
 }
 
 /*
@@ -396,6 +454,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRS
 
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
   system->scalars.shadownorm = 1.0;
+  if (system->A.width) IDRSBlockPack(system);
   begin = least    = IDRSBlockBegin(system);
   abstol           = limits->abstol * system->scale;
   tolerance        = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;

@@ -223,7 +223,7 @@ PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode    IDRSVecOnArray(Vec, Vec, Vec *);
-PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt);
+PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt, PetscBool);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);

@@ -12,7 +12,7 @@
 
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
-     stream passes over a MATSEQAIJSTREAM, each of many steps, of which the product with y is the last; its sum may be without y
+     stream passes over a MATAIJSTREAM, each of many steps, of which the product with y is the last; its sum may be without y
 
    The first two go step by step: powersstep.c.
 */

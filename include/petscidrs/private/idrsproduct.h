@@ -10,7 +10,7 @@
      host     the arrays of the matrix in the memory of the host
 
    The solver creates a product, tells it the operator at the begin of every solve, and lets the projections compute A u where a back end runs. b - A x is
-   always computed by MatMult(), so that what verifies a solution does not depend on the kernels that it came from.
+   always computed by MatMult(), so that what verifies a solution does not depend on the kernels that it came from. csr and sliced look for dense blocks of the block size of A: see src/mat/cuda/blockindex.h.
 
    Columns are vectors of their own, each with an array of its own. A back end that projections have is that of several columns, too; else the first of csr and host
    that runs on all processes. A^T X takes A^T as a matrix, which is made at the first such product with these values of A.
@@ -72,11 +72,13 @@ PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscBool *);
+PETSC_INTERN PetscErrorCode       IDRSProductGoesByRows_CUDA(Mat, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSProductGoesByRows(Mat, KSPIDRSProduct, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatHasUsualMult(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatGetState(Mat, IDRSMatState *);
 PETSC_INTERN PetscErrorCode IDRSProductUpdate(IDRSProduct, const IDRSProductOps *);

@@ -47,16 +47,15 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockIndexKernel(IDRS
   for (PetscInt p = A.i[row]; p < A.i[row + 1]; p += bs) j[A.i[row] / (bs * bs) + (p - A.i[row]) / bs] = A.j[p] / bs;
 }
 
-/* IDRSBlockIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits */
-PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBlockIndex *blocks, cudaStream_t stream, const char *why[])
+/* IDRSFindBlocks - The size of dense blocks that a matrix of this block size has, or 1, and why it has none then, unless none are promised. The host waits */
+PetscErrorCode IDRSFindBlocks(const IDRSCSR *A, PetscInt blocksize, cudaStream_t stream, int *found, const char *why[])
 {
   const int     bs   = IDRSBlockSize(blocksize);
   unsigned int *flag = NULL, wrong = 0;
-  IDRSMatIndex  entries = 0;
 
   PetscFunctionBegin;
-  *why       = NULL;
-  blocks->bs = 1;
+  *why   = NULL;
+  *found = 1;
   if (bs == 1 || !A->n) PetscFunctionReturn(PETSC_SUCCESS);
   if (A->n % bs) *why = "the rows of a process are no multiple of the block size";
   else PetscCall(IDRSMalloc_CUDA(sizeof(*flag), &flag, why));
@@ -65,11 +64,26 @@ PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBl
   IDRSBlockCheckKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, flag);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaMemcpyAsync(&wrong, flag, sizeof(wrong), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaMemcpyAsync(&entries, A->i + A->n, sizeof(entries), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCallCUDA(cudaFree(flag));
   if (wrong) *why = "the pattern has no dense blocks of the block size";
-  else PetscCall(IDRSMalloc_CUDA((size_t)entries / (bs * bs) * sizeof(*blocks->j), &blocks->j, why));
+  else *found = bs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSBlockIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits */
+PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBlockIndex *blocks, cudaStream_t stream, const char *why[])
+{
+  IDRSMatIndex entries = 0;
+  int          bs;
+
+  PetscFunctionBegin;
+  blocks->bs = 1;
+  PetscCall(IDRSFindBlocks(A, blocksize, stream, &bs, why));
+  if (bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaMemcpyAsync(&entries, A->i + A->n, sizeof(entries), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(IDRSMalloc_CUDA((size_t)entries / (bs * bs) * sizeof(*blocks->j), &blocks->j, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   IDRSBlockIndexKernel<<<(unsigned int)((A->n / bs + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, blocks->j);
   PetscCallCUDA(cudaGetLastError());

@@ -10,5 +10,6 @@ typedef struct {
   PetscInt *j;  /* block q of rows r to r + bs - 1 begins in column bs j[i[r] / bs^2 + q] */
 } IDRSBlockIndex;
 
+PETSC_INTERN PetscErrorCode IDRSFindBlocks(const IDRSCSR *, PetscInt, cudaStream_t, int *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *, PetscInt, IDRSBlockIndex *, cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSBlockIndexDestroy(IDRSBlockIndex *);

@@ -2,7 +2,8 @@
    Product "csr": x = A u, and the sums of its projection, from the arrays of MATSEQAIJCUSPARSE as they are.
 
    A warp computes 32 rows at a time, and some of its lanes a row, more of them where rows are longer; then each lane has the entry of x of one row. Reads A,
-   u and y; writes x.
+   u and y; writes x. Where A has dense blocks, a lane takes the entries of a row in a block, from one column index for the block, and then those in another block: the sums of
+   several lanes have another order than without blocks.
 */
 #include "columns.h"
 #include "csr.h"
@@ -11,13 +12,15 @@
 
 typedef struct {
   IDRSCSR        A;
+  IDRSBlockIndex blocks;
   int            lanes; /* of a row, a power of 2 */
   IDRSRowLengths lengths;
   PetscBool      once; /* as in IDRSSlicedCopy */
 } IDRSProductCSR;
 
-template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+/* Matrix: IDRSCSR, or IDRSBlockedCSR */
+template <int S, bool Y, bool HASHED, typename Matrix>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
@@ -226,6 +229,28 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What follows from the pattern, once */
+static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)
+{
+  PetscLogDouble nonzeros;
+  cudaStream_t   stream;
+  PetscInt       bs;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSGetNonzeros(block, &nonzeros));
+  PetscCall(IDRSGetRowLengths(A, UINT_MAX, &csr->lengths));
+  PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
+  PetscCall(IDRSGetRowLanes(block, &csr->lanes));
+  if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* several columns look for blocks where they pay */
+  PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block of a process need not know of it */
+  PetscCall(IDRSBlockIndexCreate(A, bs, &csr->blocks, stream, &product->noblocks));
+  product->blocksize = csr->blocks.bs;
+  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
+  while (csr->lanes > 1 && csr->lanes < IDRS_WARP && 2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros) csr->lanes *= 2; /* for one or two blocks each */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The arrays are where they are now, though nothing may have changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
 {
@@ -242,9 +267,7 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
   if (!csr) {
     PetscCall(PetscNew(&csr));
     product->data = csr;
-    PetscCall(IDRSGetRowLengths(&now, UINT_MAX, &csr->lengths));
-    PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + now.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
-    PetscCall(IDRSGetRowLanes(block, &csr->lanes));
+    PetscCall(IDRSProductPlan_CSR(product, block, &now, csr));
   }
   csr->A = now;
   PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));
@@ -259,18 +282,25 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
   PetscCall(IDRSColumnsReset_CUDA(&product->columns));
+  if (product->data) PetscCall(IDRSBlockIndexDestroy(&((IDRSProductCSR *)product->data)->blocks));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSProductCSR *csr    = (const IDRSProductCSR *)product->data;
-  const size_t          enough = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+  const IDRSProductCSR *csr     = (const IDRSProductCSR *)product->data;
+  const IDRSBlockedCSR  blocked = {{csr->A}, csr->blocks.j, csr->blocks.bs};
+  const size_t          enough  = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
   PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-    return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A, csr->lanes, boundary, shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
+    auto launch = [&](const auto &A) {
+      return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED, std::decay_t<decltype(A)>>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, A, csr->lanes, boundary, shadow, projection->u, projection->x, projection->y,
+                                                                                        projection->out, projection->algebra);
+    };
+
+    return csr->blocks.bs > 1 ? launch(blocked) : launch(csr->A);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

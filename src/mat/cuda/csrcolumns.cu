@@ -149,3 +149,20 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* IDRSProductGoesByRows_CUDA - Whether rows are long in the mean */
+PetscErrorCode IDRSProductGoesByRows_CUDA(Mat A, PetscBool *byrows)
+{
+  const char *why;
+  int         lanes = 1;
+  Mat         block = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatRuns_CUDA(A, &why));
+  if (!why) {
+    PetscCall(IDRSGetBlocks(A, &block, NULL));
+    PetscCall(IDRSGetRowLanes(block, &lanes));
+  }
+  *byrows = lanes > 1 ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -38,8 +38,8 @@ struct IDRSChunk {
   uint32_t nextwidth, nextoffset; /* of the next slice */
   bool     first;                 /* chunk of its slice */
 
-  __device__ __forceinline__ uint32_t Slots() const { return left < IDRS_SLOTS ? left : IDRS_SLOTS; }
-  __device__ __forceinline__ uint32_t Bytes() const { return IDRS_BASES_BYTES + Slots() * Form::slotbytes; }
+  __device__ __forceinline__ uint32_t Slots(const IDRSSliced &A) const { return min(left, Form::Slots(A.sharing)); }
+  __device__ __forceinline__ uint32_t Bytes(const IDRSSliced &A) const { return Form::Bytes(A.sharing, Slots(A)); }
 
   __device__ __forceinline__ uint32_t NextSlice(const IDRSSliced &A) const
   {
@@ -74,8 +74,8 @@ struct IDRSChunk {
   __device__ __forceinline__ void Next(const IDRSSliced &A)
   {
     first = false;
-    offset += Bytes() / IDRS_UNIT;
-    left -= Slots();
+    offset += Bytes(A) / IDRS_UNIT;
+    left -= Slots(A);
     if (!left) Take(A, NextSlice(A));
   }
 };
@@ -98,9 +98,9 @@ struct IDRSRing {
 
   __device__ __forceinline__ void Copy(const IDRSSliced &A)
   {
-    if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots() | (ahead.first ? firstbit : 0));
+    if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots(A) | (ahead.first ? firstbit : 0));
     if (!ahead.left) return;
-    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(), barriers + stage, policy);
+    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(A), barriers + stage, policy);
     ahead.Next(A);
   }
 
@@ -163,7 +163,7 @@ struct IDRSRing {
 
 /* sum += what the slots of a chunk contribute to the rows of this lane. All entries of u are on their way before one of them is used */
 template <typename Form>
-static __device__ __forceinline__ void IDRSChunkAdd(const unsigned char *chunk, uint32_t slots, const PetscScalar *u, const uint32_t row[], uint32_t n, PetscScalar sum[])
+static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const unsigned char *chunk, uint32_t slots, const PetscScalar *u, const uint32_t row[], PetscScalar sum[])
 {
   typedef IDRSTuple<typename Form::Value, Form::rows> Values;
   typedef IDRSTuple<uint16_t, Form::rows>             Columns;
@@ -178,8 +178,8 @@ static __device__ __forceinline__ void IDRSChunkAdd(const unsigned char *chunk, 
 #pragma unroll
     for (int q = 0; q < Form::rows; q++) {
       /* where entries are as far from the diagonal, those beyond the first or the last column are zeros */
-      if (Form::columns) entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[j * IDRS_WARP].v[q]) : (PetscScalar)0.0;
-      else entry[j][q] = j < slots ? IDRSLoadConstant(u + (uint32_t)min(max((int)(row[q] + bases[j]), 0), (int)n - 1)) : (PetscScalar)0.0;
+      if (Form::columns) entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[Form::Column(A.sharing, j) * IDRS_WARP].v[q]) : (PetscScalar)0.0;
+      else entry[j][q] = j < slots ? IDRSLoadConstant(u + (uint32_t)min(max((int)(row[q] + bases[j]), 0), (int)A.n - 1)) : (PetscScalar)0.0;
     }
   }
 #pragma unroll

@@ -52,6 +52,41 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSCSR &A, cons
   return sum;
 }
 
+/* The arrays of a CSR matrix with dense blocks, and the index of these: see blockindex.h */
+struct IDRSBlockedCSR : IDRSCSR {
+  const PetscInt *blocks;
+  int             bs;
+};
+
+/* The same with blocks, of which a lane takes those number lane, lane + lanes, ... of a row */
+template <int ATONCE>
+static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSBlockedCSR &A, const PetscScalar *u, IDRSIndex row, int lane, int lanes)
+{
+  const bool      there = row < (IDRSIndex)A.n;
+  const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
+  const PetscInt *block = A.blocks + (there ? A.i[row - row % A.bs] : 0) / (A.bs * A.bs) + lane;
+  PetscScalar     sum   = 0.0;
+
+  for (IDRSIndex p = begin + lane * A.bs; p < end; p += lanes * A.bs, block += lanes) {
+    const PetscScalar *entries = u + (size_t)*block * A.bs;
+
+    for (int first = 0; first < A.bs; first += 4) {
+      PetscScalar value[4], entry[4];
+
+#pragma unroll
+      for (int l = 0; l < 4; l++) {
+        value[l] = first + l < A.bs ? IDRSLoadConstant(A.a + p + first + l) : (PetscScalar)0.0;
+        entry[l] = first + l < A.bs ? IDRSLoadConstant(entries + first + l) : (PetscScalar)0.0;
+      }
+#pragma unroll
+      for (int l = 0; l < 4; l++) {
+        if (first + l < A.bs) sum += value[l] * entry[l];
+      }
+    }
+  }
+  return sum;
+}
+
 /* By a warp: (A u)_row, for its first lane */
 template <int ATONCE, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row)
@@ -60,8 +95,8 @@ static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, c
 }
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
-template <int ATONCE, typename Operand>
-static __device__ __forceinline__ PetscScalar IDRSRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row, int lanes)
+template <int ATONCE, typename Matrix, typename Operand>
+static __device__ __forceinline__ PetscScalar IDRSRowSum(const Matrix &A, const Operand &u, IDRSIndex row, int lanes)
 {
   const int   lane = threadIdx.x % IDRS_WARP, rows = IDRS_WARP / lanes; /* rows at a time */
   PetscScalar mine = 0.0;

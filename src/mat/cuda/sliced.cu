@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
       if (boundary.places) finished = !(boundary.places[ring.slice] >> lane & 1);
     }
-    IDRSChunkAdd<IDRSProductForm>(ring.Await(), ring.slots, u, &row, A.n, &sum);
+    IDRSChunkAdd<IDRSProductForm>(A, ring.Await(), ring.slots, u, &row, &sum);
     ring.Next(A);
     if (ring.first) {
       IDRSPack<1> xi;

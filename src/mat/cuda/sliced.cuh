@@ -5,11 +5,16 @@
 
    Without columns, the base of a slot is the distance of its entries from the diagonal, the same one for all of them: for stencils.
 
+   Where the matrix has dense blocks of bs rows and columns, the entries of a row in a block are in bs slots one after the other, for which a row has one column, that of the first of
+   them: the bases of these slots grow by one.
+
    A slice is stored as chunks of IDRS_SLOTS slots, the last one of fewer, which a warp copies to shared memory ahead of their use:
 
      bases     IDRS_SLOTS x 32 bits
      values    slots x rows of a slice
-     columns   slots x rows of a slice x 16 bits, or nothing
+     columns   slots x rows of a slice x 16 bits, of every bs-th slot with blocks, or nothing
+
+   With blocks a chunk has as many slots as whole blocks give.
 
    Rows that are much longer than the others are in no slice, whose padding would be as long, and whose lane would take all their entries one after the other. They
    are in CSR, and a warp takes one of them.
@@ -30,20 +35,46 @@
 
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
 
-/* What the slots hold: values of this type, for so many rows of a lane, with columns or without */
-template <typename VALUE, int ROWS, bool COLUMNS>
+/* How slots share columns: entries of a row in a block, slots of a whole chunk, and what a number of slots up to IDRS_SLOTS is multiplied by for 2^16 times the number of blocks */
+typedef struct {
+  uint32_t bs, slots, inverse;
+} IDRSSharing;
+
+static inline IDRSSharing IDRSGetSharing(int bs)
+{
+  return {(uint32_t)bs, (uint32_t)(IDRS_SLOTS / bs * bs), 65536u / (uint32_t)bs + 1};
+}
+
+/* What the slots hold: values of this type, for so many rows of a lane, with columns or without; perhaps in blocks */
+template <typename VALUE, int ROWS, bool COLUMNS, bool BLOCKS = false>
 struct IDRSForm {
   typedef VALUE Value;
 
   static constexpr int      rows       = ROWS;
   static constexpr bool     columns    = COLUMNS;
+  static constexpr bool     blocks     = BLOCKS;
   static constexpr uint32_t slicerows  = IDRS_WARP * ROWS;
-  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows; /* slices of a window */
-  static constexpr uint32_t slotbytes  = slicerows * (sizeof(VALUE) + (COLUMNS ? sizeof(uint16_t) : 0));
-  static constexpr uint32_t chunkbytes = IDRS_BASES_BYTES + IDRS_SLOTS * slotbytes;
+  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows;                                                             /* slices of a window */
+  static constexpr uint32_t valuebytes = slicerows * sizeof(VALUE), columnbytes = COLUMNS ? slicerows * sizeof(uint16_t) : 0; /* of a slot */
+  static constexpr uint32_t slotbytes  = valuebytes + columnbytes;
+  static constexpr uint32_t chunkbytes = IDRS_BASES_BYTES + IDRS_SLOTS * slotbytes; /* at most */
+
+  /* Slots of a whole chunk */
+  static __device__ __forceinline__ uint32_t Slots(const IDRSSharing &sharing) { return BLOCKS ? sharing.slots : IDRS_SLOTS; }
+
+  /* Which column of a chunk is that of slot j; with the number of its slots, how many there are */
+  static __device__ __forceinline__ uint32_t Column(const IDRSSharing &sharing, uint32_t j) { return BLOCKS ? j * sharing.inverse >> 16 : j; }
+
+  /* Bytes of a chunk of so many slots */
+  static __device__ __forceinline__ uint32_t Bytes(const IDRSSharing &sharing, uint32_t slots) { return IDRS_BASES_BYTES + slots * valuebytes + Column(sharing, slots) * columnbytes; }
 
   /* Units of a slice of so many slots */
-  static __host__ __device__ uint32_t Units(uint32_t width) { return ((width + IDRS_SLOTS - 1) / IDRS_SLOTS * IDRS_BASES_BYTES + width * slotbytes) / IDRS_UNIT; }
+  static __device__ uint32_t Units(const IDRSSharing &sharing, uint32_t width)
+  {
+    const uint32_t full = Slots(sharing), left = width % full;
+
+    return (width / full * Bytes(sharing, full) + (left ? Bytes(sharing, left) : 0)) / IDRS_UNIT;
+  }
 };
 
 typedef struct {
@@ -52,6 +83,7 @@ typedef struct {
   const uint32_t      *width;  /* slots of a slice, at least 1 */
   const uint16_t      *perm;   /* row i of the sorted ones is row perm[i] of its window, but for a mark; NULL where rows are not sorted, and none is long */
   uint32_t             slices, n;
+  IDRSSharing          sharing;
   IDRSCSR              longrows;    /* long rows, which are in no slice, */
   const PetscInt      *longindices; /* and which ones they are */
 } IDRSSliced;

@@ -12,7 +12,7 @@ typedef IDRSRing<IDRSProductForm, 2> IDRSColumnsRing;
 
 /* sums += what the slots of a chunk contribute to the row of this lane; as IDRSChunkAdd() for each column */
 template <int K>
-static __device__ __forceinline__ void IDRSChunkAddColumns(const unsigned char *chunk, uint32_t slots, const IDRSColumnArrays &arrays, PetscScalar sums[K])
+static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sharing, const unsigned char *chunk, uint32_t slots, const IDRSColumnArrays &arrays, PetscScalar sums[K])
 {
   constexpr int      atonce  = IDRSColumnsShape<K>::atonce;
   const uint32_t    *bases   = (const uint32_t *)chunk;
@@ -25,7 +25,7 @@ static __device__ __forceinline__ void IDRSChunkAddColumns(const unsigned char *
 #pragma unroll
     for (int l = 0; l < atonce; l++) {
 #pragma unroll
-      for (int c = 0; c < K; c++) entry[l][c] = j + l < slots ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[(j + l) * IDRS_WARP]) : (PetscScalar)0.0;
+      for (int c = 0; c < K; c++) entry[l][c] = j + l < slots ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[IDRSProductForm::Column(sharing, j + l) * IDRS_WARP]) : (PetscScalar)0.0;
     }
 #pragma unroll
     for (int l = 0; l < atonce; l++) {
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
       row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
       IDRSClearSums<K>(sums);
     }
-    IDRSChunkAddColumns<K>(ring.Await(), ring.slots, arrays, sums);
+    IDRSChunkAddColumns<K>(A.sharing, ring.Await(), ring.slots, arrays, sums);
     ring.Next(A);
     if (ring.first && row < A.n) IDRSStoreSums<K>(arrays, row, sums);
   }
@@ -88,7 +88,7 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   PetscFunctionBegin;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetRowLanes(block, &lanes));
-  product->byrows = (PetscBool)(lanes > 1 && !copy->longrows.A.n); /* very long rows are by a warp each, in the kernel for short ones */
+  product->byrows = (PetscBool)(lanes > 1 && k > 1 && !copy->longrows.A.n); /* one column has no rows to read together; very long rows are by a warp each, in the kernel for short ones */
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   if (product->byrows) {
     PetscCall(IDRSGetCSR(block, &csr));

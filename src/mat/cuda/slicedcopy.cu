@@ -138,12 +138,18 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
   PetscLogDouble  nonzeros, available;
   IDRSRowLengths  lengths;
+  PetscInt        bs;
+  int             found;
 
   PetscFunctionBegin;
+  PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block of a process need not know of it */
+  PetscCall(IDRSFindBlocks(&source->A, bs, stream, &found, &product->noblocks));
+  product->blocksize = found;
+  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
   if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), PETSC_FALSE, why));
-  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
+  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, found, copy, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetFreeMemory_CUDA(&available));
   if (automatic && (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS) *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";

@@ -135,6 +135,9 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
 {
   IDRSMatState state;
   PetscBool    changed;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscBool entries;
+#endif
 
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(A, &state));
@@ -156,6 +159,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   product->slower     = alone;
   product->state      = state;
   product->widechosen = PETSC_FALSE;
+  product->flops      = 0.0;
   if (kind == KSP_IDRS_PRODUCT_MAT || alone) {
     if (kind > KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSProductAgree_Private(A, kind, alone));
     if (product->backend) PetscCall(IDRSProductReset(product));
@@ -163,7 +167,8 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   }
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(IDRSProductChoose_Private(product, changed));
-  if (product->backend) {
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &entries, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (entries) {
     MatInfo info;
 
     PetscCall(MatGetInfo(A, MAT_LOCAL, &info));

@@ -213,3 +213,14 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
   for (PetscInt j = 0; j < k; j++) PetscCall(IDRSProductApply(product, X[j], Y[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* IDRSProductGoesByRows - Whether products of several columns with this operator, or its transpose, may need a block by rows on a device: memory that they allocate when the first of them is computed */
+PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byrows)
+{
+  PetscFunctionBegin;
+  *byrows = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (kind != KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSProductGoesByRows_CUDA(A, byrows));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

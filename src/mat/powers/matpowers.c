@@ -127,7 +127,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
   Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA` one kernel makes all of a step. A
-  matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for. `-info` tells where that is not so, and why.
+  matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for; on several processes there is one exchange before. `-info` tells where that is not so, and why.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
@@ -204,7 +204,7 @@ static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec
 
   Note:
   See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. The vectors between are not kept: the matrix keeps three work vectors for them, or none if it is
-  of type `MATSEQAIJSTREAM` and one pass is enough.
+  of type `MATAIJSTREAM` and one pass is enough.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSumMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
@@ -245,9 +245,9 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
 
   Notes:
   See `MatPowersMult()` for the sequence. This is what an iteration of a Krylov method with a polynomial preconditioner needs, where b is a combination of directions before. The product is that of
-  `MatMult()`, not a combination of the vectors of the sequence.
+  `MatMult()`, on several processes up to rounding, not a combination of the vectors of the sequence.
 
-  A matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for the k steps and the product, if its memory there has room for them.
+  A matrix of type `MATAIJSTREAM` is sent to the GPU once for the k steps and the product, if its memory there has room for them.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/

@@ -1,5 +1,5 @@
 /*
-   Back end "stream" of the matrix powers: passes of a MATSEQAIJSTREAM, each of as many levels as the memory of the device has room for
+   Back end "stream" of the matrix powers: passes of a MATAIJSTREAM, each of as many levels as the memory of the device has room for
 
    A pass hands its last two vectors to the next one. Three work vectors take turns: v_b of the next pass may take the place of v_{a-1}, of which level a + 1 of a row
    alone reads the same row, and that is before v_b; not the place of v_a. Where there is one pass, there are no work vectors.

@@ -114,15 +114,26 @@ PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* Vectors that so many right-hand sides at the same time take beside the first one, and with a block by rows, whose width is a power of 2 */
+static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool byrows)
+{
+  PetscInt columns = width > 1 && byrows ? 1 : 0;
+
+  while (columns && columns < width) columns *= 2;
+  return (PetscLogDouble)(width - 1) * (PetscLogDouble)vectors + (PetscLogDouble)columns;
+}
+#endif
+
 /*
-   IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many more sets of vectors, with so many vectors each. On the host only
-   an allocation tells
+   IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many right-hand sides at the same time, each of which takes so many vectors beside those of the
+   first one, which are there; byrows: products go through a block by rows. On the host only an allocation tells
 */
-PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt sets)
+PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBool byrows)
 {
 #if defined(PETSCIDRS_HAVE_CUDA)
   const MPI_Comm comm      = PetscObjectComm((PetscObject)like);
-  PetscLogDouble lacking[] = {0, 0, 0}; /* bytes needed, minus those free, minus the sets that fit, where there is no room */
+  PetscLogDouble lacking[] = {0, 0, 0}; /* bytes needed, minus those free, minus the width that fits, where there is no room */
   PetscBool      device;
   PetscInt       n;
 
@@ -131,18 +142,21 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt sets)
   PetscCall(VecGetLocalSize(like, &n));
   lacking[1] = lacking[2] = -PETSC_MAX_REAL;
   if (device) {
-    const PetscLogDouble set = (PetscLogDouble)vectors * (PetscLogDouble)n * (PetscLogDouble)sizeof(PetscScalar);
+    const PetscLogDouble vector = (PetscLogDouble)n * (PetscLogDouble)sizeof(PetscScalar), needed = IDRSRoomFor(width, vectors, byrows) * vector;
     PetscLogDouble       available;
 
     PetscCall(IDRSGetFreeMemory_CUDA(&available));
-    if ((PetscLogDouble)sets * set > available) {
-      lacking[0] = (PetscLogDouble)sets * set;
+    if (needed > available) {
+      PetscInt fits = width - 1;
+
+      while (fits > 1 && IDRSRoomFor(fits, vectors, byrows) * vector > available) fits--;
+      lacking[0] = needed;
       lacking[1] = -available;
-      lacking[2] = -floor(available / set);
+      lacking[2] = -(PetscLogDouble)fits;
     }
   }
   IDRSCallAllreduce(MPI_IN_PLACE, lacking, 3, MPI_DOUBLE, MPI_MAX, comm);
-  PetscCheck(!(lacking[0] > 0), comm, PETSC_ERR_MEM, "%" PetscInt_FMT " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f", sets + 1, lacking[0], -lacking[1], 1 - lacking[2]);
+  PetscCheck(!(lacking[0] > 0), comm, PETSC_ERR_MEM, "%" PetscInt_FMT " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f", width, lacking[0], -lacking[1], -lacking[2]);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
   return PETSC_SUCCESS;

@@ -167,7 +167,7 @@ PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the projections the product with which they compute A u, or NULL where nothing of it can be fused */
+/* Gives the product with which projections compute A u, or which a kernel with many steps reads; NULL where neither can be */
 PetscErrorCode IDRSWorkSetProduct(IDRSWork work, IDRSProduct product)
 {
   PetscFunctionBegin;

@@ -109,7 +109,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
     col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
     col->trust  = KSPIDRSFreshTrust();
     PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
-    PetscCall(IDRSWorkSetProduct(col->work, idrs->fused ? idrs->product : NULL));
+    PetscCall(IDRSWorkSetProduct(col->work, idrs->readable ? idrs->product : NULL));
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
     group.work[i] = col->work;
   }

@@ -173,6 +173,7 @@ typedef struct {
   IDRSProduct    product;     /* y = A x */
   PetscBool      exact;       /* the operator is not known to be inexact, so b - A x can be trusted */
   PetscBool      fused;       /* the projection of a step computes its matvec */
+  PetscBool      readable;    /* it does, or a kernel with many steps may */
   Vec           *inverse;     /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
   Vec            diagonal;    /* that vector, where the passes apply the preconditioner of this solve, else NULL */
   Vec            d, e, q;     /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
@@ -194,7 +195,8 @@ typedef struct {
   PetscScalar          sigma;          /* of the smoothed iterate */
   PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
   PetscInt             active;         /* slots that take part in this solve */
-  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply() */
+  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply(), */
+  PetscBool            mayfail;        /* which may fail for one of them */
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
   const char          *apart; /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */

@@ -3,7 +3,10 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSSetProduct_Private - Takes the operator of this solve, and what computes its matvecs */
+/* Entries of an operator whose rows are so long that MatMult() is faster: with more than these that counts for more than the launches that a kernel with many steps saves */
+#define IDRS_WHOLE_ENTRIES 524288
+
+/* KSPIDRSSetProduct_Private - Takes the operator of this solve, what computes its matvecs, and whether a kernel with many steps may read it */
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
@@ -17,7 +20,9 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
   if (!info.device) alone = "the vector operations do not run on a GPU";
   else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
-  idrs->fused = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
+  idrs->fused    = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
+  idrs->readable = idrs->fused;
+  if (!idrs->fused && !alone && idrs->active == 1 && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO) idrs->readable = (PetscBool)(idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

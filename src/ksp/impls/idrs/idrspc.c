@@ -55,31 +55,69 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too */
-PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
+/*
+   Y = B^{-1}X by PCMatApply(), and whether that has failed for some column, on some process: an inner solver that fails for one makes the whole block infinite, from 3.26 on. What has failed before is
+   none of this application's, and is kept for those who ask why a norm is infinite
+*/
+static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *failed)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PCFailedReason before, reason;
+  PetscMPIInt    any;
+
+  PetscFunctionBegin;
+  *failed = PETSC_FALSE;
+  PetscCall(PCGetFailedReason(ksp->pc, &before));
+  if (idrs->mayfail) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+  PetscCall(PCMatApply(ksp->pc, X, Y));
+  if (!idrs->mayfail) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetFailedReason(ksp->pc, &reason));
+  any = reason ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
+  *failed = any ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PCSetFailedReason(ksp->pc, before));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for vectors */
+static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   PetscErrorCode ierr;
   Mat            X, Y;
 
   PetscFunctionBegin;
-  if (!idrs->matapply) {
-    for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  idrs->counts.preconditions += count;
-  idrs->counts.pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->col->work));
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
   PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
   PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
-  ierr = PCMatApply(ksp->pc, X, Y);
-  if (!ierr) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
+  ierr = KSPIDRSMatApply_Private(ksp, X, Y, failed);
+  if (!ierr && !*failed) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y)); /* after an error, too: KSPReset() could not destroy the blocks otherwise */
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
   PetscCall(ierr);
-  PetscCall(IDRSStreamJoin(idrs->col->work));
-  idrs->counts.pcseconds += IDRSGpuSeconds();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too. Where it fails, by PCApply() for one
+   after another, so that only those columns end for which that fails
+*/
+PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
+{
+  KSP_IDRS *idrs   = (KSP_IDRS *)ksp->data;
+  PetscBool failed = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (idrs->matapply) {
+    idrs->counts.preconditions += count;
+    idrs->counts.pcseconds -= IDRSGpuSeconds();
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(KSPIDRSMatApplyVecs_Private(ksp, count, x, y, &failed));
+    PetscCall(IDRSStreamJoin(idrs->col->work));
+    idrs->counts.pcseconds += IDRSGpuSeconds();
+    if (failed) PetscCall(PetscInfo(ksp, "The preconditioner has failed for one of %" PetscInt_FMT " vectors: it is applied to one after another\n", count));
+  }
+  for (PetscInt i = 0; failed && i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,7 +128,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    overlapping, inner, host, device;
+  PetscBool    overlapping, inner, direct, host, device;
   MatNullSpace space;
   PetscInt     n, N;
   Mat          A;
@@ -99,13 +137,15 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   idrs->matapply = PETSC_FALSE;
   if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* from 3.26 on one inner solve that fails makes all of its block infinite */
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 nobody is told of one that fails */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->matapply = PETSC_TRUE;
+  idrs->mayfail  = direct ? PETSC_FALSE : PETSC_TRUE; /* types that may have inner solvers, which others learn of */
   if (idrs->pcin) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(idrs->col->r, &n));
   PetscCall(VecGetSize(idrs->col->r, &N));

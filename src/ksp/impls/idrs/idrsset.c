@@ -777,11 +777,14 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   row is so long that the others would wait for it, and where rows have more than 12 entries in the mean and the matrix has no block size. `-ksp_view` shows the choice and the reason, and
   what the copy holds. A product that is set by name and cannot run is an error.
 
-  Right-hand sides that are solved at the same time take products with several columns, see `KSPIDRSProduct`. There, on a GPU, a matrix with long rows and a block size (`MatSetBlockSize()`,
-  `-mat_block_size`) whose pattern has dense blocks of that size has one column index for each block. `MATBAIJ` is no type for a GPU; `MatConvert()` to `MATAIJCUSPARSE` keeps its block size.
+  Both look for dense blocks where the matrix has a block size (`MatSetBlockSize()`, `-mat_block_size`) of 2 to 16, but 11 and 13. Blocks larger than
+  8 are taken as several smaller ones. Then csr reads one column index for a block, and sliced one for the entries of a row in a block. Where the pattern has no such blocks, as with one entry missing, the products are those without, and `-ksp_view` says so.
+  `MATBAIJ` is no type for a GPU. `MatConvert()` of such a matrix to `MATAIJ`, and from there in place to `MATAIJCUSPARSE`, keeps its block size, and stores its blocks in full.
 
-  The matvecs of verifications, reliable updates and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution does not depend on
-  these kernels.
+  Right-hand sides that are solved at the same time take products with several columns, see `KSPIDRSProduct`.
+
+  The matvecs of verifications and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution does not depend on these kernels; so are those of reliable updates,
+  but for several right-hand sides at the same time, whose updates have one product.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetProduct()`, `KSPIDRSProduct`
 @*/
@@ -922,7 +925,8 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   Notes:
   Each right-hand side has a recurrence, tolerance and restarts of its own, and needs 2s+5 vectors. Those solved at the same time share the products with the operator, which read it once, the
   reductions, and on a GPU the kernels. One that is done makes room for the next. The memory is taken by the first `KSPMatSolve()`, for as many right-hand sides as there are, but not more than the width,
-  and given back by `KSPReset()`.
+  and given back by `KSPReset()`. On a GPU products of a matrix with more than 12 entries a row take one vector more for each, or for the next power of two. Where there is no room the error names the
+  width that fits.
 
   With a width of 1 the right-hand sides are solved one after another, each as by `KSPSolve()`. So they are where something may ask for the iterate of one of them: with a convergence test other than
   `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor`, residual smoothing, `KSPGuess`, functions to be called before and after each solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
@@ -979,7 +983,7 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 
   Notes:
   `KSPGetConvergedReason()` gives the worst of the reasons, `KSPGetIterationNumber()` the largest number of iterations, and `KSPGetResidualNorm()` the largest norm. With
-  `KSPSetMatSolveBatchSize()` all of these are those of the last batch.
+  `KSPSetMatSolveBatchSize()` all of these are those of the last batch: PETSc gives the solver one batch after another, and does not tell which is the first one.
 
   The arrays belong to the solver, and are valid until the next solve.
 

@@ -66,20 +66,24 @@ PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMakeSlots_Private - Makes vectors and panels for so many right-hand sides at the same time, where there are fewer: 2s + 5 vectors each. Those of the first slot are there */
+/* KSPIDRSMakeSlots_Private - Makes vectors and panels for so many right-hand sides at the same time, where there are fewer: 2s + 5 vectors each, and one more where products go through a block by rows. Those of the first slot are there */
 PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
   const PetscInt length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
   IDRSWorkInfo   info;
   IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+  PetscBool      byrows;
   PetscErrorCode ierr;
+  Mat            A;
 
   PetscFunctionBegin;
   if (count <= idrs->slots) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  PetscCall(IDRSCheckRoom(idrs->slot[0].r, (info.composed && !idrs->set.P ? 3 : 2) * idrs->set.s + length, more));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, (info.composed && !idrs->set.P ? 3 : 2) * idrs->set.s + length, count, byrows));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
   ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);

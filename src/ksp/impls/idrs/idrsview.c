@@ -49,6 +49,15 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether a product has column indices of blocks, and why it has not although the operator has a block size */
+static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer viewer)
+{
+  PetscFunctionBegin;
+  if (product->blocksize > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
+  if (product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What computes the matvecs, with passes on a device */
 static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
 {
@@ -59,6 +68,7 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "    product %s (%s)\n", product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT], idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for"));
   if (product->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", product->slower));
   if (product->bytes > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n", product->bytes, 1e3 * product->seconds));
+  if (product->backend) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -71,8 +81,7 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n", product->wide ? product->wide->name : "a MatMult() each", product->wide && product->byrows ? ", through a block by rows" : "", product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
-  if (product->wide && product->blocksize > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
-  if (product->wide && product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
+  if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer)); /* else it has been told */
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

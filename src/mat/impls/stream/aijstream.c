@@ -647,8 +647,8 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. With one process it is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all
   operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the CPU by `MatBindToCPU()`, it is one of those.
 
-  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()` and `MatPowersSum()` send it once for as many steps as the memory has room
-  for, on one process. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
+  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`, `MatPowersSum()` and `MatPowersSumMult()` send it once for as many steps as the memory has
+  room for; on several processes each sends its rows. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
 
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new preallocation, a conversion or `MatDestroy()`. What the product needs
   besides of the memory of the GPU keeps chunks there for good, spread evenly. These are sent again when values change.

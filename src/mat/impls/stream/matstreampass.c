@@ -1,11 +1,14 @@
 /*
    Passes of both types of MATAIJSTREAM: arrays of their vectors, and on several processes what is exchanged before a pass
 
-   A pass of L levels needs its first two vectors, D^{-1} and y of all ghosts within distance L. Ghosts are looked for level by level, as long as their rows are no more than
-   those of the process, and take no more than half of its memory. All processes agree on the distance, and on the levels of a pass.
+   A pass of L levels needs its first two vectors, D^{-1} and y of all ghosts within distance L. Ghosts are looked for distance after distance, as long as their rows are no more than
+   those of the process, and its memory holds them beside the window. All processes agree on the distance, and on the levels of a pass.
 */
 #include "aijstream.h"
 #include <petscidrs/private/idrsrows.h>
+
+/* More levels than these, those of PCPOLY with degree 32 and the product, take several passes: it is the GPU that passes wait for then, and ghosts would be many more */
+#define MOST_LEVELS 33
 
 struct _n_MatStreamGhosts {
   PetscInt         wanted, depth;
@@ -16,8 +19,8 @@ struct _n_MatStreamGhosts {
   size_t           limit, bytes;   /* of the stream's memory; of rows and entries */
   PetscInt         count, *global; /* the ghosts in the order of the stream */
   Vec              inverse, before, x, y;
-  VecScatter       scatters[IDRS_STREAM_LEVELS + 1]; /* to those within this distance, or NULL */
-  PetscObjectId    inverseid;                        /* of the D^{-1} that is there, and its state */
+  VecScatter       scatters[MOST_LEVELS + 1]; /* to those within this distance, or NULL */
+  PetscObjectId    inverseid;                 /* of the D^{-1} that is there, and its state */
   PetscObjectState inversestate;
 };
 
@@ -31,7 +34,7 @@ PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **ghosts)
 {
   PetscFunctionBegin;
   if (!*ghosts) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt d = 0; d <= IDRS_STREAM_LEVELS; d++) PetscCall(VecScatterDestroy(&(*ghosts)->scatters[d]));
+  for (PetscInt d = 0; d <= MOST_LEVELS; d++) PetscCall(VecScatterDestroy(&(*ghosts)->scatters[d]));
   PetscCall(VecDestroy(&(*ghosts)->inverse));
   PetscCall(VecDestroy(&(*ghosts)->before));
   PetscCall(VecDestroy(&(*ghosts)->x));
@@ -62,15 +65,24 @@ static PetscErrorCode TakeNew(Mat A, IS is, PetscInt known, const PetscInt colum
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether so many rows of other processes are too many here; rows of other processes are taken to be as long as the own ones */
-static PetscErrorCode TooMany(IDRSStream stream, PetscInt ghosts, PetscBool *too)
+/*
+   Whether these ghosts are too many here, as rows of passes with so many levels: more than the own rows, or more than a pass has room for. Their rows are taken to be as long as the
+   own ones
+*/
+static PetscErrorCode TooMany(IDRSStream stream, PetscInt count, PetscInt levels, PetscBool *too)
 {
-  const PetscInt n = stream->pattern->n;
-  size_t         limit;
+  const IDRSStreamPattern pattern = stream->pattern;
+  const double            row     = pattern->n ? (double)pattern->entries / (double)pattern->n * (sizeof(PetscScalar) + sizeof(uint32_t)) + sizeof(uint32_t) : 0.0;
+  const double            bytes   = (double)count * (row + (double)levels * sizeof(PetscScalar));
+  IDRSStreamLayout        layout;
+  size_t                  limit;
 
   PetscFunctionBegin;
   PetscCall(IDRSStreamGetLimit(stream, &limit));
-  *too = (PetscBool)(ghosts > n || (n && (double)stream->pattern->entries / n * ghosts * (sizeof(PetscScalar) + sizeof(uint32_t)) > 0.5 * (double)limit));
+  *too = (PetscBool)(count > pattern->n || bytes >= (double)limit);
+  if (*too) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamFit(pattern, limit - (size_t)bytes, levels, &layout));
+  *too = (PetscBool)(layout.levels < levels);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -123,7 +135,7 @@ static PetscErrorCode FindNear(Mat A, IDRSStream stream, PetscInt count, const P
     int       any[2];
     IS        is;
 
-    PetscCall(TooMany(stream, near->ncolumns, &too)); /* these would be rows */
+    PetscCall(TooMany(stream, near->ncolumns, ghosts->depth + 1, &too));
     any[0] = too ? 1 : 0;
     any[1] = count > 0;
     IDRSCallAllreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
@@ -227,6 +239,7 @@ static PetscErrorCode MakeGhosts(Mat A, Mat outside, const PetscInt columns[], I
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(outside, NULL, &count));
+  PetscCall(IDRSStreamSetGhosts(stream, 0, NULL));
   PetscCall(FindNear(A, stream, count, columns, wanted, ghosts, &near));
   PetscCall(FetchRows(A, &near, &i, &split, &j, &a));
   PetscCall(IDRSRowsGet(outside, &outer));
@@ -293,7 +306,7 @@ static PetscErrorCode FitAll(Mat A, IDRSStream stream, PetscInt wanted, PetscInt
 */
 PetscErrorCode MatStreamReserve_Private(Mat A, PetscInt wanted, PetscInt *levels)
 {
-  const PetscInt   asked = PetscMin(wanted, IDRS_STREAM_LEVELS);
+  const PetscInt   passes = (wanted + MOST_LEVELS - 1) / MOST_LEVELS, asked = (wanted + passes - 1) / passes; /* on several processes */
   const PetscInt  *columns;
   PetscBool        parallel, changed = PETSC_FALSE;
   PetscObjectState states[3];

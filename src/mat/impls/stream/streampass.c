@@ -92,11 +92,23 @@ static PetscErrorCode FreeMemory(IDRSStream stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one */
+/* IDRSStreamSetGhosts - Ghosts up to this distance, instead of others that there were; rows NULL: none */
+PetscErrorCode IDRSStreamSetGhosts(IDRSStream stream, PetscInt depth, const IDRSStreamGhostRows *rows)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSStreamUnpin(stream));
+  PetscCall(FreeMemory(stream));
+  PetscCall(IDRSStreamGhostsDestroy(stream->pattern));
+  if (rows) PetscCall(IDRSStreamGhostsCreate(stream->pattern, depth, rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one. Ghosts, which may be too many now, are gone */
 PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 {
   PetscFunctionBegin;
   PetscCall(FreeMemory(stream));
+  if (stream->pattern->ghosts) PetscCall(IDRSStreamSetGhosts(stream, 0, NULL));
   stream->limit = limit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -144,17 +156,6 @@ PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
   PetscFunctionBegin;
   PetscCall(FindLimit(stream));
   *limit = stream->limit;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSStreamSetGhosts - Ghosts up to this distance, instead of others that there were; rows NULL: none */
-PetscErrorCode IDRSStreamSetGhosts(IDRSStream stream, PetscInt depth, const IDRSStreamGhostRows *rows)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSStreamUnpin(stream));
-  PetscCall(FreeMemory(stream));
-  PetscCall(IDRSStreamGhostsDestroy(stream->pattern));
-  if (rows) PetscCall(IDRSStreamGhostsCreate(stream->pattern, depth, rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -15,15 +15,23 @@ PetscErrorCode BJIDRSDestroyDevice_Private(PC_BJIDRS *bjidrs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* First rows of the blocks. What the back end for GPUs keeps stays where they are those that there are */
 static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const PetscInt sizes[], PetscInt size)
 {
+  PetscInt *starts;
+  PetscBool same = PETSC_FALSE;
+
   PetscFunctionBegin;
-  PetscCall(BJIDRSDestroyDevice_Private(bjidrs));
-  PetscCall(PetscFree(bjidrs->starts));
-  PetscCall(PetscMalloc1(nblocks + 1, &bjidrs->starts));
-  bjidrs->starts[0] = 0;
-  for (PetscInt i = 0; i < nblocks; i++) bjidrs->starts[i + 1] = bjidrs->starts[i] + (sizes ? sizes[i] : size);
-  bjidrs->nblocks = nblocks;
+  PetscCall(PetscMalloc1(nblocks + 1, &starts));
+  starts[0] = 0;
+  for (PetscInt i = 0; i < nblocks; i++) starts[i + 1] = starts[i] + (sizes ? sizes[i] : size);
+  if (bjidrs->starts && nblocks == bjidrs->nblocks) PetscCall(PetscArraycmp(starts, bjidrs->starts, nblocks + 1, &same));
+  if (!same) {
+    PetscCall(BJIDRSDestroyDevice_Private(bjidrs));
+    PetscCall(PetscFree(bjidrs->starts));
+    bjidrs->starts  = starts;
+    bjidrs->nblocks = nblocks;
+  } else PetscCall(PetscFree(starts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

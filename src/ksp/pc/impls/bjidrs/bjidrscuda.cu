@@ -1,5 +1,6 @@
 /*
-   All systems in one launch: each by one block of threads, with panels and vectors in shared memory, or, where they do not fit, in the memory of the GPU
+   All systems in one launch: each by one block of threads, with panels and vectors in shared memory, or, where they do not fit, in the memory of the GPU. Where a copy of the blocks
+   fits there, too, and keeps no system from being resident, products read that: the rows of a matrix by rows are read with many transactions by a warp
 */
 #include "bjidrsimpl.h"
 #include "../../../../mat/cuda/csr.h"
@@ -81,20 +82,39 @@ IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt 
 
 #include <petscidrs/private/idrsblocksolve.h>
 
+/* Bytes of a system: panels and vectors, and a copy of its block with so many entries in a row */
+static __host__ __device__ __forceinline__ size_t BJIDRSBytes(PetscInt s, PetscInt n, PetscInt width)
+{
+  return ((size_t)(IDRS_BLOCK_ENTRIES(s) + width) * sizeof(PetscScalar) + (size_t)width * sizeof(unsigned short)) * (size_t)n;
+}
+
 /* What an application works on; entries are those of the panels and vectors of the largest system */
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse, *B;
   PetscScalar       *X, *Y, *memory;
   size_t             entries;
-  const PetscInt    *starts;
+  const PetscInt    *starts, *widths;
+  size_t             bytes; /* of shared memory that a system has */
   PetscInt           nblocks, nsystems, rows, ldb, ldx;
   IDRSBlockLimits    limits;
   IDRSBlockResult   *results; /* in the memory of the host */
 } BJIDRSSystems;
 
+typedef void (*BJIDRSKernelPointer)(BJIDRSSystems);
+
 struct _n_BJIDRSDevice {
-  PetscInt        *starts;
+  PetscInt        *starts, *widths;
+  PetscInt        *width; /* entries of a row of each block, at most, on the host */
+  PetscObjectId    id;    /* of the matrix for which that was found, */
+  PetscObjectState state; /* and of its pattern */
+
+  /* of launches for so many shadow vectors, 0 before the first */
+  PetscInt            s;
+  BJIDRSKernelPointer kernel;
+  size_t              bytes;  /* of shared memory for each system, or none: panels are in the memory of the GPU */
+  PetscInt            blocks; /* of threads at a time */
+
   PetscScalar     *y, *memory;
   size_t           ny, nmemory; /* entries of them */
   IDRSBlockResult *results;
@@ -117,19 +137,24 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
     __syncthreads(); /* the system before has been solved */
     system.team = BJIDRSTeam(n);
     if (threadIdx.x >= system.team) continue;
-    system.A      = {first, n, systems.A.i, systems.A.j, systems.A.a, systems.inverse};
+    system.A      = {first, n, systems.A.i, systems.A.j, systems.A.a, systems.inverse, 0, NULL, NULL};
     system.limits = &systems.limits;
     system.b      = systems.B + (size_t)column * systems.ldb + first;
     system.x      = systems.X + (size_t)column * systems.ldx + first;
     system.y      = systems.Y + (size_t)column * systems.rows + first;
     system.work   = &work;
     IDRSBlockSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
+    if (!MEMORY) { /* pointers that the compiler knows to be in shared memory */
+      const PetscInt width = systems.widths[block];
+
+      system.A.values  = (PetscScalar *)room + (size_t)IDRS_BLOCK_ENTRIES(s) * n;
+      system.A.columns = (unsigned short *)(system.A.values + (size_t)width * n);
+      if (BJIDRSBytes(s, n, width) <= systems.bytes) system.A.width = width;
+    }
     IDRSBlockSolve(&system, s, &result);
     if (threadIdx.x == 0) systems.results[number] = result;
   }
 }
-
-typedef void (*BJIDRSKernelPointer)(BJIDRSSystems);
 
 template <bool MEMORY>
 static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
@@ -177,6 +202,31 @@ static PetscErrorCode BJIDRSGrow(size_t needed, size_t *count, PetscScalar **mem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of a row of each block, at most */
+static PetscErrorCode BJIDRSFindWidths(const PC_BJIDRS *bjidrs, PetscInt width[])
+{
+  const PetscInt *offsets, *columns;
+  PetscInt        n;
+  PetscBool       done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)bjidrs->A)->type_name);
+  for (PetscInt k = 0; k < bjidrs->nblocks; k++) {
+    const PetscInt begin = bjidrs->starts[k], end = bjidrs->starts[k + 1];
+
+    width[k] = 0;
+    for (PetscInt i = begin; i < end; i++) {
+      PetscInt count = 0;
+
+      for (PetscInt l = offsets[i]; l < offsets[i + 1]; l++) count += columns[l] >= begin && columns[l] < end ? 1 : 0;
+      width[k] = PetscMax(width[k], count);
+    }
+  }
+  PetscCall(MatRestoreRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Nothing is in the memory of the GPU yet */
 static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *device)
 {
@@ -187,24 +237,44 @@ static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *
     PetscCheck(n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP, "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT " rows; on a GPU it may have %d. PCBJIDRSSetLocalBlocks() makes smaller ones, and a matrix of type aij is solved in the memory of the host", i, n, BJIDRS_ROWS);
   }
   PetscCall(PetscNew(device));
+  PetscCall(PetscMalloc1(bjidrs->nblocks, &(*device)->width));
+  PetscCall(BJIDRSFindWidths(bjidrs, (*device)->width));
+  PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &(*device)->id));
+  PetscCall(MatGetNonzeroState(bjidrs->A, &(*device)->state));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of data of all blocks */
+static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt **copy)
+{
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, *copy)); /* what an error has left */
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, copy));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The memory of an application to so many columns, but for panels */
 static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
 {
-  BJIDRSDevice       device;
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
+  BJIDRSDevice     device;
+  PetscObjectId    id;
+  PetscObjectState state;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &id));
+  PetscCall(MatGetNonzeroState(bjidrs->A, &state));
+  if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state)) PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
   if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
   device = bjidrs->device;
-  if (!device->starts) {
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bjidrs->nblocks + 1, &device->starts));
-    PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(cudaMemcpyAsync(device->starts, bjidrs->starts, (bjidrs->nblocks + 1) * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+  if (!device->widths) {
+    PetscCall(BJIDRSUpload(bjidrs->nblocks + 1, bjidrs->starts, &device->starts));
+    PetscCall(BJIDRSUpload(bjidrs->nblocks, device->width, &device->widths));
   }
   if (bjidrs->nsystems > device->nresults) {
     if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
@@ -225,41 +295,74 @@ PetscErrorCode BJIDRSDeviceDestroy_CUDA(BJIDRSDevice *device)
   if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*device)->starts));
+  PetscCall(PetscDeviceFree(dctx, (*device)->widths));
   PetscCall(PetscDeviceFree(dctx, (*device)->y));
   PetscCall(PetscDeviceFree(dctx, (*device)->memory));
   if ((*device)->results) PetscCallCUDA(cudaFreeHost((*device)->results));
+  PetscCall(PetscFree((*device)->width));
   PetscCall(PetscFree(*device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks of threads that are resident at once, each with so much shared memory */
+static PetscErrorCode BJIDRSGetResident(BJIDRSKernelPointer kernel, int threads, size_t bytes, PetscInt *blocks)
+{
+  int device, multiprocessors, resident;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, threads, bytes));
+  *blocks = (PetscInt)resident * multiprocessors;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the panels of a system are, and whether there is room for copies of its block */
+static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
+{
+  BJIDRSDevice device  = bjidrs->device;
+  const int    threads = BJIDRSTeam(bjidrs->largest);
+  const size_t panels  = BJIDRSBytes(s, bjidrs->largest, 0);
+  size_t       shared, copies = 0;
+
+  PetscFunctionBegin;
+  if (device->s == s) PetscFunctionReturn(PETSC_SUCCESS);
+  device->kernel = BJIDRSGetKernel<false>(s);
+  device->bytes  = panels;
+  device->blocks = INT_MAX;
+  PetscCall(BJIDRSGetSharedBytes(device->kernel, &shared));
+  for (PetscInt k = 0; k < bjidrs->nblocks; k++) copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
+  if (panels > shared) {
+    device->kernel = BJIDRSGetKernel<true>(s);
+    device->bytes  = 0;
+    PetscCall(BJIDRSGetResident(device->kernel, threads, 0, &device->blocks));
+  } else {
+    PetscInt without, with = 0;
+
+    PetscCallCUDA(cudaFuncSetAttribute((const void *)device->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    PetscCall(BJIDRSGetResident(device->kernel, threads, panels, &without));
+    if (copies <= shared) PetscCall(BJIDRSGetResident(device->kernel, threads, copies, &with));
+    if (with >= without) device->bytes = copies;
+  }
+  device->s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further systems */
 static PetscErrorCode BJIDRSLaunch(PC pc, BJIDRSSystems *systems, cudaStream_t stream)
 {
-  PC_BJIDRS          *bjidrs  = (PC_BJIDRS *)pc->data;
-  BJIDRSDevice        device  = bjidrs->device;
-  const int           threads = BJIDRSTeam(bjidrs->largest);
-  BJIDRSKernelPointer kernel  = BJIDRSGetKernel<false>(systems->limits.s);
-  PetscInt            blocks  = PetscMin(systems->nsystems, INT_MAX);
-  size_t              shared, bytes;
+  PC_BJIDRS   *bjidrs = (PC_BJIDRS *)pc->data;
+  BJIDRSDevice device = bjidrs->device;
+  PetscInt     blocks;
 
   PetscFunctionBegin;
+  PetscCall(BJIDRSPlan(bjidrs, systems->limits.s));
+  blocks           = PetscMin(systems->nsystems, device->blocks);
   systems->entries = (size_t)IDRS_BLOCK_ENTRIES(systems->limits.s) * bjidrs->largest;
-  bytes            = systems->entries * sizeof(PetscScalar);
-  PetscCall(BJIDRSGetSharedBytes(kernel, &shared));
-  if (bytes <= shared) PetscCallCUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-  else {
-    int which, multiprocessors, resident;
-
-    bytes  = 0;
-    kernel = BJIDRSGetKernel<true>(systems->limits.s);
-    PetscCallCUDA(cudaGetDevice(&which));
-    PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, which));
-    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, threads, bytes));
-    blocks = PetscMin(blocks, resident * multiprocessors);
-    PetscCall(BJIDRSGrow((size_t)blocks * systems->entries, &device->nmemory, &device->memory));
-    systems->memory = device->memory;
-  }
-  kernel<<<(unsigned int)blocks, (unsigned int)threads, bytes, stream>>>(*systems);
+  systems->bytes   = device->bytes;
+  if (!device->bytes) PetscCall(BJIDRSGrow((size_t)blocks * systems->entries, &device->nmemory, &device->memory));
+  systems->memory = device->memory;
+  device->kernel<<<(unsigned int)blocks, (unsigned int)BJIDRSTeam(bjidrs->largest), device->bytes, stream>>>(*systems);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -304,6 +407,7 @@ static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, Pet
   systems.X        = X;
   systems.Y        = bjidrs->device->y;
   systems.starts   = bjidrs->device->starts;
+  systems.widths   = bjidrs->device->widths;
   systems.nblocks  = bjidrs->nblocks;
   systems.nsystems = bjidrs->nsystems;
   systems.rows     = rows;

@@ -509,7 +509,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   the end of the range, and rows much longer than the others are in double precision. Its size is in `-ksp_view`. Other matrices, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the
   rounding of the values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
 
-  With a matrix of type `MATSEQAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
+  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
   `PCApplyBAorAB()`.
 
   The preconditioner keeps three vectors, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.

@@ -3,7 +3,7 @@
 
      host   in the memory of the host, for MATAIJ and standard vectors: polypacked.c
      cuda   in the memory of the GPU, for MATAIJCUSPARSE and VECCUDA: polycuda.cu
-     stream in the memory of the GPU, for MATSEQAIJSTREAM and VECCUDA, by chunks of rows: polystream.cu
+     stream in the memory of the GPU, for MATAIJSTREAM and VECCUDA, by chunks of rows: polystream.cu
 */
 #pragma once
 

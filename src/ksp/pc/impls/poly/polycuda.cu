@@ -103,12 +103,12 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
   units           = sliced->units;
   slots           = sliced->slots;
   packed->columns = true;
-  if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
-  if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); }));
+  if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
   else packed->columns = false;
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
@@ -221,7 +221,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         }
       }
     }
-    IDRSChunkAdd<Form>(ring.Await(), ring.slots, z, row, A.n, sum);
+    IDRSChunkAdd<Form>(A, ring.Await(), ring.slots, z, row, sum);
     ring.Next(A);
     if (ring.first) {
 #pragma unroll

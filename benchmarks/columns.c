@@ -6,10 +6,13 @@ static char help[] = "Times products with several columns, Y = A X, that read A 
   -product auto  what computes them: auto, mat, csr or sliced\n\
   -transpose 0   Y = A^T X\n\
   -matmatmult 1  time MatMatMult(), too\n\
+  -block n       instead the operations of block IDR(s) with n rows, blocks of so many columns and s shadow vectors a column: microseconds, and GB/s of the vectors that they read and write\n\
+  -s 4           these shadow vectors\n\
   -repeat 9      runs, of which the median is taken\n\n";
 
 #include <petscdevice.h>
 #include <petsctime.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
 #include "matrices.h"
 
@@ -145,9 +148,119 @@ static PetscErrorCode Measure(Benchmark *bench, PetscBool gpu, PetscBool matmatm
   PetscFunctionReturn(0);
 }
 
+/* An operation of block IDR(s) that is timed */
+typedef struct {
+  IDRSWork      work;
+  IDRSBlockAxpy axpy;
+  IDRSBlockDots dots;
+  PetscScalar  *sums;
+  PetscInt      vectors; /* that it reads and writes */
+} Operation;
+
+static PetscErrorCode Operate(Operation *operation)
+{
+  PetscFunctionBeginUser;
+  if (operation->axpy.ny) PetscCall(IDRSBlockCombine(operation->work, &operation->axpy));
+  else PetscCall(IDRSBlockProject(operation->work, &operation->dots, PETSC_FALSE, operation->sums));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode TimeOperation(Operation *operation, const char what[], PetscInt m, Mat A, PetscInt n, PetscInt repeat)
+{
+  PetscReal     *times;
+  PetscLogDouble begin, end;
+  const PetscInt count = 10;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(repeat, &times));
+  PetscCall(Operate(operation));
+  for (PetscInt i = 0; i < repeat; i++) {
+    PetscCall(Synchronize(A));
+    PetscCall(PetscTime(&begin));
+    for (PetscInt l = 0; l < count; l++) PetscCall(Operate(operation));
+    PetscCall(Synchronize(A));
+    PetscCall(PetscTime(&end));
+    times[i] = (PetscReal)(end - begin) / (PetscReal)count;
+  }
+  PetscCall(PetscSortReal(repeat, times));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-24s %7" PetscInt_FMT " %8" PetscInt_FMT " %12.2f %10.0f\n", what, m, operation->vectors, (double)(1e6 * times[repeat / 2]), 1e-9 * (double)operation->vectors * (double)n * (double)sizeof(PetscScalar) / (double)times[repeat / 2]));
+  PetscCall(PetscFree(times));
+  PetscFunctionReturn(0);
+}
+
+/* The operations of a cycle: the longest and the shortest direction, the longest update of a panel, that of Z, and projections of a step and of the omega step. A copy is a combine of one column from another */
+static PetscErrorCode MeasureBlock(Vec like, Mat A, PetscInt m, PetscInt s, PetscInt repeat)
+{
+  const PetscInt nx = (2 * s + 1) * m;
+  Operation      operation;
+  IDRSWork       work;
+  IDRSBlockVec  *x;
+  PetscScalar   *C;
+  PetscInt       n;
+  Vec           *X;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(like, &n));
+  PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &work));
+  PetscCall(VecDuplicateVecs(like, nx + m, &X));
+  PetscCall(PetscMalloc3(nx + m, &x, nx * m, &C, 2 * s * m * m + 4 * m * m, &operation.sums));
+  for (PetscInt i = 0; i < nx + m; i++) {
+    PetscCall(VecSet(X[i], 1.0));
+    PetscCall(IDRSBlockVecSet(work, X[i], &x[i]));
+  }
+  PetscCall(IDRSWorkSetVecs(work, X[0], X[0], X[0], X[0]));
+  for (PetscInt i = 0; i < nx * m; i++) C[i] = 1e-3;
+  operation.work    = work;
+  operation.axpy    = (IDRSBlockAxpy){.nx = nx, .ny = m, .x = x, .y = x + nx, .C = C, .ld = nx};
+  operation.vectors = nx + m;
+  PetscCall(TimeOperation(&operation, "direction, k = 0", m, A, n, repeat));
+  operation.axpy.nx = 3 * m;
+  operation.vectors = 4 * m;
+  PetscCall(TimeOperation(&operation, "direction, k = s - 1", m, A, n, repeat));
+  operation.axpy.nx  = (s - 1) * m;
+  operation.axpy.add = PETSC_TRUE;
+  operation.vectors  = (s + 1) * m;
+  PetscCall(TimeOperation(&operation, "update of G, k = s - 1", m, A, n, repeat));
+  operation.axpy.nx = m;
+  operation.vectors = 3 * m;
+  PetscCall(TimeOperation(&operation, "update of R", m, A, n, repeat));
+  operation.axpy.nx = (s + 1) * m;
+  operation.vectors = (s + 3) * m;
+  PetscCall(TimeOperation(&operation, "update of Z", m, A, n, repeat));
+  operation.axpy.ny = 0;
+  operation.dots    = (IDRSBlockDots){.rows = s * m, .nx = m, .ny = m, .x = x, .y = x + m};
+  operation.vectors = 2 * m;
+  PetscCall(TimeOperation(&operation, "projection", m, A, n, repeat));
+  operation.dots = (IDRSBlockDots){.rows = s * m, .nx = 2 * m, .ny = 2 * m, .x = x, .y = x};
+  PetscCall(TimeOperation(&operation, "projection, omega step", m, A, n, repeat));
+  PetscCall(IDRSWorkDestroy(1, &work));
+  PetscCall(VecDestroyVecs(nx + m, &X));
+  PetscCall(PetscFree3(x, C, operation.sums));
+  PetscFunctionReturn(0);
+}
+
+/* With vectors of the type of a matrix, which is not looked at otherwise */
+static PetscErrorCode MeasureBlocks(PetscInt n, PetscInt s, PetscInt count, const PetscInt columns[], PetscInt repeat)
+{
+  Mat A;
+  Vec like;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatCreateVecs(A, &like, NULL));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, s = %" PetscInt_FMT "\n%-24s %7s %8s %12s %10s\n", n, s, "operation", "columns", "vectors", "us", "GB/s"));
+  for (PetscInt i = 0; i < count; i++) PetscCall(MeasureBlock(like, A, columns[i], s, repeat));
+  PetscCall(VecDestroy(&like));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(0);
+}
+
 int main(int argc, char **argv)
 {
-  PetscInt    columns[IDRS_MAX_WIDTH] = {1, 2, 4, 8, 16}, count = IDRS_MAX_WIDTH, n = 100, irregular = 0, bs = 1;
+  PetscInt    columns[IDRS_MAX_WIDTH] = {1, 2, 4, 8, 16}, count = IDRS_MAX_WIDTH, n = 100, irregular = 0, bs = 1, block = 0, s = 4;
   PetscBool   set, gpu, matmatmult = PETSC_TRUE;
   PetscEnum   kind  = (PetscEnum)KSP_IDRS_PRODUCT_AUTO;
   Benchmark   bench = {.repeat = 9};
@@ -167,6 +280,14 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &bench.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-matmatmult", &matmatmult, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-product", KSPIDRSProducts, &kind, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-block", &block, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-s", &s, NULL));
+  PetscCheck(s > 0 && block >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-block %" PetscInt_FMT " and -s %" PetscInt_FMT " must be positive", block, s);
+  if (block) {
+    PetscCall(MeasureBlocks(block, s, count, columns, bench.repeat));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCheck(n > 0 && irregular >= 0 && bs > 0 && bench.repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT ", -irregular %" PetscInt_FMT ", -bs %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", n, irregular, bs,
              bench.repeat);
   if (irregular) PetscCall(Irregular(PETSC_COMM_WORLD, irregular, bs, &bench.A));

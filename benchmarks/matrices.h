@@ -43,6 +43,39 @@ static inline PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, Pets
   PetscFunctionReturn(0);
 }
 
+/* -Laplace u + 400 wind . grad u in two dimensions, where the wind goes round in the square, with first differences against the wind; scaled by h^2 */
+static inline PetscErrorCode Recirculation(MPI_Comm comm, PetscInt n, Mat *newmat)
+{
+  const PetscReal h = 1.0 / (PetscReal)(n + 1);
+  PetscInt        begin, end;
+  Mat             A;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(comm, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n * n, n * n));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(A, 5, NULL, 2, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt  place[2] = {row % n, row / n}, step[2] = {1, n};
+    const PetscReal x = h * (PetscReal)(place[0] + 1), y = h * (PetscReal)(place[1] + 1);
+    const PetscReal wind[2]  = {1600 * h * x * (x - 1) * (1 - 2 * y), -1600 * h * y * (y - 1) * (1 - 2 * x)};
+    PetscScalar     diagonal = 4.0;
+
+    for (PetscInt d = 0; d < 2; d++) {
+      diagonal += PetscAbsReal(wind[d]);
+      if (place[d] > 0) PetscCall(MatSetValue(A, row, row - step[d], -1.0 - PetscMax(wind[d], 0.0), INSERT_VALUES));
+      if (place[d] < n - 1) PetscCall(MatSetValue(A, row, row + step[d], -1.0 + PetscMin(wind[d], 0.0), INSERT_VALUES));
+    }
+    PetscCall(MatSetValue(A, row, row, diagonal, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  *newmat = A;
+  PetscFunctionReturn(0);
+}
+
 /* Number i of a sequence without a pattern */
 static uint32_t Scatter(uint64_t i)
 {

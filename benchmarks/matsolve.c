@@ -1,12 +1,13 @@
 static char help[] = "Times KSPMatSolve() of idrs with several right-hand sides: microseconds per matvec and right-hand side, beside KSPSolve() for one after another, with\n\
-MatMult() and with the product that idrs takes by itself, and beside KSPMatSolve() of PETSc's idr.\n\
+MatMult() and with the product that idrs takes by itself, beside KSPMatSolve() with block recurrences, and beside KSPMatSolve() of PETSc's idr.\n\
   -n n1,n2,..  3-D convection-diffusion, 7 points, on n x n x n grids (default 24,64)\n\
   -layers l    or n x n x l n grids, so that l processes have n x n x n each (default 1)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -columns k   right-hand sides, which are solved for at the same time (default 8)\n\
   -matvecs m   matvecs for each in a timed run (default 90)\n\
   -rtol tol    solve until the norms have fallen by this factor instead, with verification, or -matvecs have been made ten times; the time is divided by the iterations\n\
-  -repeat r    timed runs; the median is shown (default 5)\n\n";
+  -repeat r    timed runs; the median is shown (default 5)\n\
+  -recirculation n  instead the time to a solution, with a recurrence each and with block recurrences, of 2-D recirculating convection on an n x n grid, with ILU(0)\n\n";
 
 #include <petscksp.h>
 #include <petsctime.h>
@@ -17,13 +18,14 @@ MatMult() and with the product that idrs takes by itself, and beside KSPMatSolve
 
 /* What is timed: solver, how it takes the right-hand sides, and what computes its products */
 static const struct {
-  const char *type, *product;
+  const char *type, *product, *block;
   PetscBool   together;
 } ways[] = {
-  {"idrs", "auto", PETSC_TRUE },
-  {"idrs", "mat",  PETSC_FALSE},
-  {"idrs", "auto", PETSC_FALSE},
-  {"idr",  NULL,   PETSC_TRUE }
+  {"idrs", "auto", "false", PETSC_TRUE },
+  {"idrs", "mat",  "false", PETSC_FALSE},
+  {"idrs", "auto", "false", PETSC_FALSE},
+  {"idrs", "auto", "true",  PETSC_TRUE },
+  {"idr",  NULL,   "false", PETSC_TRUE }
 };
 
 /* One run, from x = 0 */
@@ -66,6 +68,7 @@ static PetscErrorCode Time(Mat A, Mat B, Mat X, size_t way, PetscInt s, PetscRea
   PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, s));
   PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_s", value));
   PetscCall(PetscOptionsSetValue(NULL, "-ksp_idr_s", value));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_block", ways[way].block));
   if (ways[way].product) PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_product", ways[way].product));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
   PetscCall(KSPSetType(ksp, ways[way].type));
@@ -116,9 +119,78 @@ static PetscErrorCode Block(Mat A, PetscInt columns, Mat *B)
   PetscFunctionReturn(0);
 }
 
+/* Seconds of KSPMatSolve() to its tolerance, the fastest of the runs, and matvecs a right-hand side */
+static PetscErrorCode TimeSolution(Mat A, Mat B, Mat X, PetscInt s, PetscBool block, PetscInt repeat, PetscReal *seconds, PetscReal *matvecs)
+{
+  PetscErrorCode (*counts)(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
+  PetscLogDouble     start, end;
+  KSPConvergedReason reason;
+  PetscInt           columns, all;
+  KSP                ksp;
+  PC                 pc;
+  char               value[16];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, s));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_s", value));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_block", block ? "true" : "false"));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, "idrs"));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCILU));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(MatGetSize(B, NULL, &columns));
+  *seconds = PETSC_MAX_REAL;
+  for (PetscInt i = 0; i <= repeat; i++) {
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&start));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(PetscBarrier((PetscObject)A));
+    PetscCall(PetscTime(&end));
+    if (i) *seconds = PetscMin(*seconds, (PetscReal)(end - start));
+  }
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason > 0, PetscObjectComm((PetscObject)A), PETSC_ERR_NOT_CONVERGED, "%s", KSPConvergedReasons[reason]);
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPIDRSGetCounts_C", &counts));
+  PetscCall((*counts)(ksp, &all, NULL, NULL, NULL));
+  *matvecs = (PetscReal)all / (PetscReal)columns;
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(0);
+}
+
+/* Time to a solution with block recurrences and without */
+static PetscErrorCode CompareSolutions(PetscInt n, PetscInt columns, PetscInt nspaces, const PetscInt spaces[], PetscInt repeat)
+{
+  PetscRandom random;
+  Mat         A, B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(Recirculation(PETSC_COMM_WORLD, n, &A));
+  PetscCall(Block(A, columns, &B));
+  PetscCall(Block(A, columns, &X));
+  PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, &random));
+  PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
+  PetscCall(MatSetRandom(B, random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "recirculating convection, %" PetscInt_FMT " x %" PetscInt_FMT ", ILU(0), %" PetscInt_FMT " right-hand sides to 1e-8: ms, and matvecs a right-hand side\n", n, n, columns));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%3s %10s %8s %10s %8s %8s\n", "s", "each", "matvecs", "block", "matvecs", "ratio"));
+  for (PetscInt j = 0; j < nspaces; j++) {
+    PetscReal seconds[2], matvecs[2];
+
+    for (PetscInt block = 0; block < 2; block++) PetscCall(TimeSolution(A, B, X, spaces[j], (PetscBool)block, repeat, &seconds[block], &matvecs[block]));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%3" PetscInt_FMT " %10.2f %8.1f %10.2f %8.1f %8.3f\n", spaces[j], (double)(1e3 * seconds[0]), (double)matvecs[0], (double)(1e3 * seconds[1]), (double)matvecs[1], (double)(seconds[1] / seconds[0])));
+  }
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(0);
+}
+
 int main(int argc, char **argv)
 {
-  PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, layers = 1, matvecs = 90, repeat = 5;
+  PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, layers = 1, matvecs = 90, repeat = 5, recirculation = 0;
   PetscReal rtol = 0.0;
   PetscBool set, idr;
   PetscErrorCode (*create)(KSP);
@@ -134,12 +206,18 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matvecs", &matvecs, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-rtol", &rtol, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-recirculation", &recirculation, NULL));
   PetscCheck(columns > 1 && layers > 0 && matvecs > 0 && repeat > 0 && repeat <= MAX_REPEAT, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT ", -layers %" PetscInt_FMT ", -matvecs %" PetscInt_FMT ", -repeat %" PetscInt_FMT ": at least 2 right-hand sides, a layer, a matvec, and 1 to %d runs", columns, layers, matvecs, repeat, MAX_REPEAT);
   PetscCall(KSPInitializePackage());
+  if (recirculation) {
+    PetscCall(CompareSolutions(recirculation, columns, nspaces, spaces, repeat));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
   idr = create ? PETSC_TRUE : PETSC_FALSE;
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " right-hand sides, us per matvec and right-hand side\n", columns));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10s %3s %12s %12s %8s %12s %8s %12s %8s\n", "rows", "s", "KSPMatSolve", "KSPSolve mat", "ratio", "KSPSolve", "ratio", "idr", "ratio"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10s %3s %12s %12s %8s %12s %8s %12s %8s %12s %8s\n", "rows", "s", "KSPMatSolve", "KSPSolve mat", "ratio", "KSPSolve", "ratio", "block", "ratio", "idr", "ratio"));
   for (PetscInt i = 0; i < nsizes; i++) {
     Mat         A, B, X;
     PetscInt    rows;
@@ -157,7 +235,7 @@ int main(int argc, char **argv)
 
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10" PetscInt_FMT " %3" PetscInt_FMT, rows, spaces[j]));
       for (size_t way = 0; way < PETSC_STATIC_ARRAY_LENGTH(ways); way++) {
-        if (way == 3 && !idr) continue;
+        if (way == 4 && !idr) continue;
         PetscCall(Time(A, B, X, way, spaces[j], rtol, matvecs, repeat, &seconds[way]));
         PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12.2f", (double)(1e6 * seconds[way])));
         if (way) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %8.3f", (double)(seconds[0] / seconds[way])));

@@ -8,6 +8,7 @@ and counts the runs that reported convergence, and among them those whose true r
   -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
   -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of six kinds: random solutions, points, sines, nearly equal ones, equal ones,\n\
                        some of them zero; each column counts as a run\n\
+  -compare             print, for random right-hand sides instead, the median over the seeds of the matvecs a right-hand side, with a recurrence each and with -ksp_idrs_block\n\
   -wrong factor        a run is wrong if its true residual is above this factor times the tolerance (default 1.1)\n\
   -verbose             print a line for every run that did not converge or is wrong\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
@@ -125,6 +126,17 @@ static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt co
   PetscFunctionReturn(0);
 }
 
+/* Right-hand sides on the host */
+static PetscErrorCode MatCreateBlock(Mat A, PetscInt columns, Mat *B)
+{
+  PetscInt n;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatCreateDense(PetscObjectComm((PetscObject)A), n, PETSC_DECIDE, PETSC_DETERMINE, columns, NULL, B));
+  PetscFunctionReturn(0);
+}
+
 /* RunBlock - Solves for so many right-hand sides at once, and counts what becomes of each */
 static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns, PetscReal factor, const char what[], PetscBool verbose, Tally *tally)
 {
@@ -133,7 +145,6 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
   PetscErrorCode (*results)(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
   PetscReal      rtol;
   PetscLogDouble start, end;
-  PetscInt       n;
   Mat            B, X;
   Vec            b, x, r;
 
@@ -142,8 +153,7 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
   PetscCheck(results, PETSC_COMM_WORLD, PETSC_ERR_USER, "-columns is for idrs");
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecGetLocalSize(b, &n));
-  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, PETSC_DETERMINE, columns, NULL, &B));
+  PetscCall(MatCreateBlock(A, columns, &B));
   for (PetscInt j = 0; j < columns; j++) {
     Vec column;
 
@@ -193,6 +203,68 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
   PetscFunctionReturn(0);
 }
 
+/* Matvecs a column of KSPMatSolve() for random columns, and how many of them are wrong, or have not converged */
+static PetscErrorCode CountMatvecs(KSP ksp, Mat A, PetscInt columns, PetscInt seed, PetscBool block, PetscReal factor, PetscInt *matvecs, PetscInt *bad)
+{
+  const KSPConvergedReason *reasons;
+  PetscReal                 rtol, *rnorms, *bnorms;
+  PetscErrorCode (*counts)(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
+  PetscErrorCode (*results)(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
+  PetscRandom random;
+  char        value[16];
+  Mat         B, X, R;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, seed));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_seed", value));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_block", block ? "true" : "false"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)A), &random));
+  PetscCall(PetscRandomSetInterval(random, PetscDefined(USE_COMPLEX) ? PetscCMPLX(-1.0, -1.0) : -1.0, PetscDefined(USE_COMPLEX) ? PetscCMPLX(1.0, 1.0) : 1.0));
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)(seed + 1)));
+  PetscCall(PetscRandomSeed(random));
+  PetscCall(MatCreateBlock(A, columns, &B));
+  PetscCall(MatSetRandom(B, random));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPIDRSGetCounts_C", &counts));
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPIDRSGetColumnResults_C", &results));
+  PetscCheck(counts && results, PETSC_COMM_WORLD, PETSC_ERR_USER, "-compare is for idrs");
+  PetscCall((*counts)(ksp, matvecs, NULL, NULL, NULL));
+  *matvecs = (*matvecs + columns / 2) / columns;
+  PetscCall((*results)(ksp, NULL, &reasons, NULL, NULL));
+  PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
+  PetscCall(MatMatMult(A, X, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &R));
+  PetscCall(MatAYPX(R, -1.0, B, SAME_NONZERO_PATTERN));
+  PetscCall(PetscMalloc2(columns, &rnorms, columns, &bnorms));
+  PetscCall(MatGetColumnNorms(R, NORM_2, rnorms));
+  PetscCall(MatGetColumnNorms(B, NORM_2, bnorms));
+  for (PetscInt j = 0; j < columns; j++) *bad += reasons[j] > 0 && rnorms[j] <= factor * rtol * bnorms[j] ? 0 : 1;
+  PetscCall(PetscFree2(rnorms, bnorms));
+  PetscCall(MatDestroy(&R));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscFunctionReturn(0);
+}
+
+/* CompareBlocks - Prints the median of matvecs a column with a recurrence each and with block recurrences */
+static PetscErrorCode CompareBlocks(KSP ksp, Mat A, const char what[], PetscInt columns, PetscInt seeds, PetscReal factor)
+{
+  PetscInt *counts[2], bad = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(seeds, &counts[0], seeds, &counts[1]));
+  for (PetscInt seed = 0; seed < seeds; seed++) {
+    for (PetscInt block = 0; block < 2; block++) PetscCall(CountMatvecs(ksp, A, columns, seed, (PetscBool)block, factor, &counts[block][seed], &bad));
+  }
+  for (PetscInt block = 0; block < 2; block++) PetscCall(PetscSortInt(seeds, counts[block]));
+  PetscCall(Progress(PETSC_COMM_WORLD, NULL));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-34s %7" PetscInt_FMT " %8" PetscInt_FMT " %8" PetscInt_FMT " %8.2f %6" PetscInt_FMT "\n", what, columns, counts[0][seeds / 2], counts[1][seeds / 2], (double)counts[1][seeds / 2] / (double)counts[0][seeds / 2], bad));
+  PetscCall(PetscFree2(counts[0], counts[1]));
+  PetscFunctionReturn(0);
+}
+
 /* CanSetUp - Tells whether the preconditioner can be set up; runs where it cannot are left out */
 static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
 {
@@ -210,7 +282,7 @@ static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[], PetscInt seeds, PetscInt ncolumns, const PetscInt columns[], PetscReal factor, PetscBool verbose, Tally *tally)
+static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[], PetscInt seeds, PetscInt ncolumns, const PetscInt columns[], PetscBool compare, PetscReal factor, PetscBool verbose, Tally *tally)
 {
   Vec b;
 
@@ -231,7 +303,13 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
     PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, 5000));
     PetscCall(KSPSetFromOptions(ksp));
     PetscCall(CanSetUp(ksp, &can));
-    for (PetscInt i = 0; can && i < ncolumns * BLOCKS; i++) {
+    for (PetscInt i = 0; can && compare && i < ncolumns; i++) {
+      char what[256];
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solver, name, pcs[ipc]));
+      PetscCall(CompareBlocks(ksp, A, what, columns[i], seeds, factor));
+    }
+    for (PetscInt i = 0; can && !compare && i < ncolumns * BLOCKS; i++) {
       char what[256];
 
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solver, name, pcs[ipc]));
@@ -309,7 +387,7 @@ int main(int argc, char **argv)
   PetscInt  count, methods, npcs;
   PetscInt  seeds = 1, ncolumns = MAX_NAMES, columns[MAX_NAMES];
   PetscReal factor  = 1.1;
-  PetscBool verbose = PETSC_FALSE, blocked;
+  PetscBool verbose = PETSC_FALSE, compare = PETSC_FALSE, blocked;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -318,12 +396,14 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seeds", &seeds, NULL));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &blocked));
   if (!blocked) ncolumns = 0;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-compare", &compare, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-wrong", &factor, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
   PetscCall(GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
   PetscCall(GetNames("-solvers", "idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", solvers, &methods));
   PetscCall(GetNames("-pcs", "none,jacobi,ilu", pcs, &npcs));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "matvecs", "seconds"));
+  if (compare) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-34s %7s %8s %8s %8s %6s\n", "matvecs a right-hand side", "columns", "each", "block", "ratio", "bad"));
+  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "matvecs", "seconds"));
   for (PetscInt m = 0; m < methods; m++) {
     Tally  tally = {0};
     char **parts;
@@ -347,12 +427,13 @@ int main(int argc, char **argv)
         PetscCall(Progress(PETSC_COMM_WORLD, text));
         PetscCall(MatCreateProblem(PETSC_COMM_WORLD, names[i], &A));
         if (!A) PetscCall(MatLoadNamed(directory, names[i], &A));
-        PetscCall(RunAll(A, names[i], solvers[m], parts[0], npcs, pcs, seeds, ncolumns, columns, factor, verbose, &tally));
+        PetscCall(RunAll(A, names[i], solvers[m], parts[0], npcs, pcs, seeds, ncolumns, columns, compare, factor, verbose, &tally));
         PetscCall(MatDestroy(&A));
       }
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
-                            tally.runs - tally.converged - tally.broken, tally.matvecs, (double)tally.seconds));
+      if (!compare)
+        PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
+                              tally.runs - tally.converged - tally.broken, tally.matvecs, (double)tally.seconds));
     }
     PetscCall(PetscStrToArrayDestroy(n, parts));
   }

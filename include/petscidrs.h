@@ -198,6 +198,8 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetRun(KSP, KSPIDRSRun);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetRun(KSP, KSPIDRSRun *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth(KSP, PetscInt);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetWidth(KSP, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetBlock(KSP, PetscBool);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetBlock(KSP, PetscBool *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
 

@@ -24,6 +24,7 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_max_restarts",   "-1",     "0",     PETSC_TRUE },
     {"-ksp_idrs_width",          "0",      "1",     PETSC_TRUE },
     {"-ksp_idrs_width",          "17",     "16",    PETSC_TRUE },
+    {"-ksp_idrs_block",          "maybe",  "false", PETSC_FALSE},
     {"-ksp_idrs_implementation", NULL,     "vec",   PETSC_TRUE }, /* for vectors in the other memory */
     {"-ksp_idrs_implementation", "abacus", "auto",  PETSC_TRUE },
     {"-ksp_idrs_implementation", "2.5",    "vec",   PETSC_TRUE },

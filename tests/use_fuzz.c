@@ -729,9 +729,22 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
     PetscCall(ColumnSet(X, j, x0));
   }
   PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &X0));
+  PetscCall(KSPIDRSSetBlock(solver->ksp, Once(3)));
   PetscCall(Listen());
   ierr = KSPMatSolve(solver->ksp, B, X);
   PetscCall(Heard());
+  if (ierr) { /* blocks do not go with all settings */
+    char *named;
+
+    PetscCall(PetscStrstr(message, "ksp_idrs_block", &named));
+    if (named) {
+      PetscCall(KSPIDRSSetBlock(solver->ksp, PETSC_FALSE));
+      PetscCall(MatCopy(X0, X, SAME_NONZERO_PATTERN));
+      PetscCall(Listen());
+      ierr = KSPMatSolve(solver->ksp, B, X);
+      PetscCall(Heard());
+    }
+  }
   if (ierr) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "KSPMatSolve(): error %d, \"%s\"", (int)ierr, message));
     PetscCall(Finding(text));

@@ -175,6 +175,7 @@ static PetscErrorCode TestTwo(void)
   PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_update_tol", "0.1"));
   PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_max_restarts", "5"));
   PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_width", "6"));
+  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_block", "true"));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(SolverCreate(i ? C : A, 4, PCJACOBI, &ksp[i]));
     PetscCall(KSPSetOptionsPrefix(ksp[i], prefixes[i]));
@@ -185,6 +186,7 @@ static PetscErrorCode TestTwo(void)
   {
     PetscInt  seed, restarts;
     PetscReal cosine, tolerance;
+    PetscBool block;
 
     PetscCall(KSPIDRSGetShadowSeed(ksp[1], &seed));
     PetscCall(KSPIDRSGetMinimumCosine(ksp[1], &cosine));
@@ -192,6 +194,8 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPIDRSGetMaxRestarts(ksp[1], &restarts));
     PetscCall(KSPIDRSGetWidth(ksp[1], &s));
     PetscCall(ComplainIf(s != 6, "-second_ksp_idrs_width: %" PetscInt_FMT, s));
+    PetscCall(KSPIDRSGetBlock(ksp[1], &block));
+    PetscCall(ComplainIf(!block, "-second_ksp_idrs_block is false"));
     PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5, "options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed, (double)cosine, (double)tolerance, restarts));
   }
   PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL)); /* on a GPU both solves are made in lockstep then, with the same rounding */

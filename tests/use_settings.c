@@ -5,7 +5,7 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16};
+static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16, PETSC_FALSE};
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -15,6 +15,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   KSPIDRSCommunication  communication;
   KSPIDRSProduct        product;
   KSPIDRSRun            run;
+  PetscBool             block;
 
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
@@ -27,14 +28,16 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetProduct(ksp, &product));
   PetscCall(KSPIDRSGetRun(ksp, &run));
   PetscCall(KSPIDRSGetWidth(ksp, &width));
-  values[0] = (PetscReal)s;
-  values[1] = (PetscReal)seed;
-  values[2] = (PetscReal)restarts;
-  values[5] = (PetscReal)back;
-  values[6] = (PetscReal)communication;
-  values[7] = (PetscReal)product;
-  values[8] = (PetscReal)run;
-  values[9] = (PetscReal)width;
+  PetscCall(KSPIDRSGetBlock(ksp, &block));
+  values[0]  = (PetscReal)s;
+  values[1]  = (PetscReal)seed;
+  values[2]  = (PetscReal)restarts;
+  values[5]  = (PetscReal)back;
+  values[6]  = (PetscReal)communication;
+  values[7]  = (PetscReal)product;
+  values[8]  = (PetscReal)run;
+  values[9]  = (PetscReal)width;
+  values[10] = (PetscReal)block;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -62,6 +65,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
   PetscCall(KSPIDRSSetWidth(ksp, right ? 5 : 50));
+  PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

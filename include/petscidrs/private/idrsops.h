@@ -47,6 +47,12 @@
    above, before the last iteration, and in an omega step where r may be due to be computed afresh. G_k, or t, of that step is there then.
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
+
+   Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and coefficients are m x m matrices, which the solver computes on the
+   host. Two operations make all of it; D is diagonal, and may be missing.
+
+   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X
+   block project   P^H X  and  Y^H Y                                                      block DOT, of the first columns of the hashed shadow space, as many as asked for, in one reduction
 */
 #pragma once
 
@@ -155,6 +161,27 @@ enum {
   IDRS_QUEUES
 };
 
+/* A column of a block. Its array on a device is looked up once, as a pass may have hundreds of columns */
+typedef struct {
+  Vec          vec;
+  PetscScalar *array; /* NULL on the host */
+} IDRSBlockVec;
+
+/* Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, where D is the diagonal of the work, if it has one */
+typedef struct {
+  PetscInt            nx, ny, scaled;
+  const IDRSBlockVec *x, *y;
+  const PetscScalar  *C; /* nx x ny, by columns, which begin ld entries apart */
+  PetscInt            ld;
+  PetscBool           add;
+} IDRSBlockAxpy;
+
+/* P^H X, rows x nx, then Y^H Y, ny x ny, both by columns; rows: columns of the hashed shadow space */
+typedef struct {
+  PetscInt            rows, nx, ny;
+  const IDRSBlockVec *x, *y;
+} IDRSBlockDots;
+
 /* Back ends of the passes */
 typedef struct {
   const char         *name;
@@ -169,6 +196,10 @@ typedef struct {
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
+  /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
+  PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
+  PetscErrorCode (*blockcombine)(IDRSWork, const IDRSBlockAxpy *);
+  PetscErrorCode (*blockproject)(IDRSWork, const IDRSBlockDots *, PetscScalar sums[]); /* sums of this process */
 } IDRSPassOps;
 
 /* What is chosen, and why nothing faster; for -ksp_view */
@@ -208,6 +239,10 @@ PETSC_EXTERN PetscErrorCode IDRSDeferDots(IDRSWork, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSGetDots(IDRSWork, const PetscScalar *[]);
 PETSC_EXTERN PetscErrorCode IDRSNorm(const IDRSGroup *, PetscReal[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
+
+PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
+PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, const IDRSBlockAxpy *);
+PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, const IDRSBlockDots *, PetscBool, PetscScalar[]);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);

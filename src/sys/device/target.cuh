@@ -142,6 +142,26 @@ static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar
 #endif
 }
 
+/*
+   C += A B by a warp, A 8 x 4, B 4 x 8, in double precision: a lane has A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane / 4, 2 (lane % 4)) with the entry beside it
+*/
+static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[2], double a, double b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
+#else
+  const int lane = threadIdx.x % IDRS_WARP;
+
+  #pragma unroll
+  for (int k = 0; k < 4; k++) {
+    const double ak = __shfl_sync(IDRS_ALL_LANES, a, (lane & ~3) + k);
+
+    c[0] += ak * __shfl_sync(IDRS_ALL_LANES, b, 8 * (lane & 3) + k);
+    c[1] += ak * __shfl_sync(IDRS_ALL_LANES, b, 8 * (lane & 3) + 4 + k);
+  }
+#endif
+}
+
 /* Whether all lanes of the warp say so */
 static __device__ __forceinline__ bool IDRSWarpAll(bool mine)
 {

@@ -181,6 +181,7 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
     PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
+    PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));
@@ -310,5 +311,8 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(project, IDRSProject_CUDA),
   PetscDesignatedInitializer(update, IDRSUpdate_CUDA),
   PetscDesignatedInitializer(advance, IDRSAdvance_CUDA),
+  PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
+  PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
+  PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),
 };
 // clang-format on

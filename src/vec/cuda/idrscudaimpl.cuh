@@ -25,21 +25,30 @@ typedef struct {
   PetscScalar         *sums;         /* of all processes */
 } IDRSShared;
 
+/* Memory for the operations of block IDR(s), which grows with them */
 typedef struct {
-  IDRSPanels   panels;
-  int          multiprocessors;
-  IDRSPartials partials;
-  PetscScalar *storage;     /* of IDRSScalars */
-  IDRSResult  *result;      /* of the last projection that the device has not stopped before */
-  PetscScalar *localsums;   /* of this process, before those of others are added */
-  PetscScalar *hostsums;    /* pinned */
-  PetscScalar *hoststorage; /* pinned: storage on its way */
-  IDRSResult  *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
-  uint64_t    *arrived;     /* pinned: the last projection whose sums or result have come */
-  uint64_t     sequence;    /* of the last projection launched */
-  PetscInt     channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
-  IDRSWhole    whole;       /* for steps in one kernel; NULL until there were some */
-  IDRSShared  *shared;      /* NULL until this was the first of several works that needed it */
+  char   *operands; /* on the device: pointers to columns, and coefficients */
+  double *partials; /* on the device: sums of thread blocks */
+  double *sums;     /* pinned */
+  size_t  operandbytes, partialcount, sumcount;
+} IDRSBlockMemory;
+
+typedef struct {
+  IDRSPanels      panels;
+  int             multiprocessors;
+  IDRSPartials    partials;
+  PetscScalar    *storage;     /* of IDRSScalars */
+  IDRSResult     *result;      /* of the last projection that the device has not stopped before */
+  PetscScalar    *localsums;   /* of this process, before those of others are added */
+  PetscScalar    *hostsums;    /* pinned */
+  PetscScalar    *hoststorage; /* pinned: storage on its way */
+  IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
+  uint64_t       *arrived;     /* pinned: the last projection whose sums or result have come */
+  uint64_t        sequence;    /* of the last projection launched */
+  PetscInt        channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
+  IDRSWhole       whole;       /* for steps in one kernel; NULL until there were some */
+  IDRSShared     *shared;      /* NULL until this was the first of several works that needed it */
+  IDRSBlockMemory block;
 } IDRS_CUDA;
 
 /* The scalars for a pass; copies: it is the one that copies the result of the last projection to the host */
@@ -55,6 +64,12 @@ PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *, const IDRSStep *
 PETSC_INTERN PetscErrorCode IDRSProject_CUDA(const IDRSGroup *, const IDRSStep *);
 PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *, const IDRSStep *);
 PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *);
+
+PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, const IDRSBlockAxpy *);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, const IDRSBlockDots *, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
+PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, char **);
 
 PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, PetscBool, const char *[]);

@@ -9,6 +9,7 @@
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrscompat.h>
+#include "blockhost.h"
 
 /* Rows of a block: 8 kB of doubles */
 #define IDRS_BLOCK 1024
@@ -425,15 +426,18 @@ static PetscErrorCode IDRSAdvance_Host(const IDRSGroup *group, const IDRSStep *s
 }
 
 const IDRSPassOps IDRSPasses_Host = {
-  .name     = "host",
-  .composed = PETSC_FALSE,
-  .device   = PETSC_FALSE,
-  .queue    = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
-  .runs     = IDRSRuns_Host,
-  .create   = IDRSCreate_Host,
-  .destroy  = IDRSDestroy_Host,
-  .combine  = IDRSCombine_Host,
-  .project  = IDRSProject_Host,
-  .update   = IDRSUpdate_Host,
-  .advance  = IDRSAdvance_Host,
+  .name         = "host",
+  .composed     = PETSC_FALSE,
+  .device       = PETSC_FALSE,
+  .queue        = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
+  .runs         = IDRSRuns_Host,
+  .create       = IDRSCreate_Host,
+  .destroy      = IDRSDestroy_Host,
+  .combine      = IDRSCombine_Host,
+  .project      = IDRSProject_Host,
+  .update       = IDRSUpdate_Host,
+  .advance      = IDRSAdvance_Host,
+  .blockarray   = IDRSBlockArray_Host,
+  .blockcombine = IDRSBlockCombine_Host,
+  .blockproject = IDRSBlockProject_Host,
 };

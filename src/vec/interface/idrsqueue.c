@@ -60,8 +60,8 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums over all processes, in place */
-static PetscErrorCode IDRSSum_Private(MPI_Comm comm, PetscInt count, PetscScalar sums[])
+/* IDRSSum - Sums over all processes, in place */
+PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
 {
   PetscMPIInt length;
 
@@ -78,7 +78,7 @@ static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscSca
 {
   PetscFunctionBegin;
   if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
-  PetscCall(IDRSSum_Private(work->comm, count + (work->deferred ? IDRS_DOTS : 0), sums));
+  PetscCall(IDRSSum(work->comm, count + (work->deferred ? IDRS_DOTS : 0), sums));
   if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
   work->deferred = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,7 +105,7 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   }
   PetscCall(PetscMalloc1(place[group->count], &all));
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(all + place[i], group->work[i]->scalars.sums, place[i + 1] - place[i]));
-  PetscCall(IDRSSum_Private(first->comm, place[group->count], all));
+  PetscCall(IDRSSum(first->comm, place[group->count], all));
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->scalars.sums, all + place[i], place[i + 1] - place[i]));
   PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -5,6 +5,7 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
+#include "blockvec.h"
 
 static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
 {
@@ -245,15 +246,18 @@ static PetscErrorCode IDRSAdvance_Vec(const IDRSGroup *group, const IDRSStep *st
 }
 
 const IDRSPassOps IDRSPasses_Vec = {
-  .name     = "vec",
-  .composed = PETSC_TRUE,
-  .device   = PETSC_FALSE,
-  .queue    = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
-  .runs     = IDRSRuns_Vec,
-  .create   = IDRSCreate_Vec,
-  .destroy  = IDRSDestroy_Vec,
-  .combine  = IDRSCombine_Vec,
-  .project  = IDRSProject_Vec,
-  .update   = IDRSUpdate_Vec,
-  .advance  = IDRSAdvance_Vec,
+  .name         = "vec",
+  .composed     = PETSC_TRUE,
+  .device       = PETSC_FALSE,
+  .queue        = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
+  .runs         = IDRSRuns_Vec,
+  .create       = IDRSCreate_Vec,
+  .destroy      = IDRSDestroy_Vec,
+  .combine      = IDRSCombine_Vec,
+  .project      = IDRSProject_Vec,
+  .update       = IDRSUpdate_Vec,
+  .advance      = IDRSAdvance_Vec,
+  .blockarray   = IDRSBlockArray_Vec,
+  .blockcombine = IDRSBlockCombine_Vec,
+  .blockproject = IDRSBlockProject_Vec,
 };

@@ -229,7 +229,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  s, seed, restarts, width;
   PetscReal cosine, tolerance;
-  PetscBool set, smoothing;
+  PetscBool set, smoothing, block;
   PetscEnum implementation, communication, product, run;
 
   PetscFunctionBegin;
@@ -256,6 +256,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   if (set) PetscCall(KSPIDRSSetRun(ksp, (KSPIDRSRun)run));
   PetscCall(PetscOptionsInt("-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", "KSPIDRSSetWidth", idrs->set.width, &width, &set));
   if (set) PetscCall(KSPIDRSSetWidth(ksp, width));
+  PetscCall(PetscOptionsBool("-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", "KSPIDRSSetBlock", idrs->set.block, &block, &set));
+  if (set) PetscCall(KSPIDRSSetBlock(ksp, block));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -275,7 +277,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
 . -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
 . -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
-- -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see `KSPIDRSSetWidth()`
+. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see `KSPIDRSSetWidth()`
+- -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false), see `KSPIDRSSetBlock()`
 
   Level: beginner
 
@@ -293,7 +296,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   On one GPU many iterations on a small system are made by one kernel, see `KSPIDRSSetRun()`.
 
   `KSPMatSolve()` and `KSPMatSolveTranspose()` solve many right-hand sides at the same time, which costs much less than one after another, see `KSPIDRSSetWidth()`. Each has a recurrence of its own,
-  and its own iterations, tolerance, verification and restarts, as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best.
+  and its own iterations, tolerance, verification and restarts, as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best. With `KSPIDRSSetBlock()` they search in the
+  space of all of them, which takes far fewer matvecs on problems that converge slowly.
 
   A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
   than the number of iterations.
@@ -335,7 +339,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
           `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
           `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`,
-          `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSSetWidth()`, `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

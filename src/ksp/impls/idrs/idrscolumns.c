@@ -247,34 +247,31 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Those that are done leave their slots, and the next ones enter, up to their first residuals; the front: all that are in slots then, some of which may be done with that */
-static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next, KSPIDRSFront *front)
+/* Whether -ksp_idrs_block can hold with the other settings */
+static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 {
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = idrs->results.count;
-  KSPIDRSFront   done = {.count = 0}, entered = {.count = 0};
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
+  const char    *prefix = ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
+  const PetscInt s = idrs->set.s, width = idrs->set.width;
 
   PetscFunctionBegin;
-  front->count = 0;
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[i]));
-    if (idrs->col->index >= 0 && ksp->reason) done.column[done.count++] = idrs->col;
-  }
-  if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
-  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSLeave_Private(ksp, block, done.column[i]));
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    KSPIDRSColumn *col = &idrs->slot[i];
-
-    if (col->index < 0 && *next < count) {
-      PetscCall(KSPIDRSEnter_Private(ksp, block, col, (*next)++));
-      entered.column[entered.count++] = col;
-    }
-    if (col->index >= 0) front->column[front->count++] = col;
-  }
-  if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of theirs */
-  PetscCall(KSPIDRSBegin_Private(ksp, &entered));
+  if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT " they are not", prefix, prefix, width);
+  PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
+  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs %" PetscInt_FMT " shadow vectors for -%sksp_idrs_width %" PetscInt_FMT ", KSPIDRSSetShadowVecs() has given %" PetscInt_FMT, prefix, s * width, prefix, width, s);
+  PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
+  PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT, prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether right-hand sides may enter: with block recurrences all slots have to be empty */
+static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
+{
+  for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++) {
+    if (idrs->slot[i].index >= 0) return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
 }
 
 /* Those of a front that are not done */
@@ -288,6 +285,42 @@ static PetscErrorCode KSPIDRSKeepUndone_Private(KSP ksp, KSPIDRSFront *front)
     if (!ksp->reason) front->column[left++] = front->column[i];
   }
   front->count = left;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the front: all that are in slots then, some of which may be done with that */
+static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next, KSPIDRSFront *front)
+{
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = idrs->results.count;
+  KSPIDRSFront   done = {.count = 0}, entered = {.count = 0};
+  PetscBool      admits;
+
+  PetscFunctionBegin;
+  front->count = 0;
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[i]));
+    if (idrs->col->index >= 0 && ksp->reason) done.column[done.count++] = idrs->col;
+  }
+  if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
+  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSLeave_Private(ksp, block, done.column[i]));
+  admits = KSPIDRSAdmits(idrs);
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    if (col->index < 0 && *next < count && admits) {
+      PetscCall(KSPIDRSEnter_Private(ksp, block, col, (*next)++));
+      entered.column[entered.count++] = col;
+    }
+    if (col->index >= 0) front->column[front->count++] = col;
+  }
+  if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of theirs */
+  PetscCall(KSPIDRSBegin_Private(ksp, &entered));
+  if (idrs->set.block) {
+    PetscCall(KSPIDRSKeepUndone_Private(ksp, &entered));
+    PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -380,7 +413,9 @@ PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
   PetscCall(KSPIDRSCheckBlock_Private(ksp, B, "the block of right-hand sides"));
   PetscCall(KSPIDRSCheckBlock_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
+  PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
   PetscCall(KSPIDRSCreateResults_Private(ksp, count));
+  PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
   PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
   if (idrs->apart) PetscCall(PetscInfo(ksp, "The right-hand sides are taken one by one: %s\n", idrs->apart));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,7 +1,7 @@
 /*
    The data of KSPIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     idrs.c   idrscolumns.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c   idrsslots.c   { idrsops.h, idrsproduct.h }
+     idrs.c   idrscolumns.c   idrsblock.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c   idrsslots.c   { idrsops.h, idrsproduct.h }
 
    idrs.c also calls idrsplacement.c, idrsview.c and idrsset.c; idrsview.c calls idrsset.c
 */
@@ -36,6 +36,7 @@ typedef struct {
   KSPIDRSProduct        product;        /* what computes the matvecs */
   KSPIDRSRun            run;            /* what runs the recurrence */
   PetscInt              width;          /* right-hand sides that KSPMatSolve() solves at the same time */
+  PetscBool             block;          /* they have one block recurrence */
   PetscBool             smoothing;      /* of the residual */
   Vec                  *P;              /* s explicit shadow vectors, or NULL */
 } KSPIDRSSettings;
@@ -148,6 +149,13 @@ typedef struct {
   PetscBool           latest; /* the last solve was this one */
 } KSPIDRSResults;
 
+/* What block recurrences of the last solve have done */
+typedef struct {
+  PetscInt    columns, rank; /* right-hand sides, and columns of their bases */
+  PetscInt    alone;         /* right-hand sides that have gone on by themselves, or had no block recurrence */
+  const char *why;           /* the last of them, or NULL */
+} KSPIDRSBlockCounts;
+
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
 typedef struct {
   PetscInt       matvecs, preconditions, updates, verifications, restarts;
@@ -199,6 +207,7 @@ typedef struct {
   PetscBool            mayfail;        /* which may fail for one of them */
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
+  KSPIDRSBlockCounts   blocks;
   const char          *apart; /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */
 } KSP_IDRS;
 
@@ -296,6 +305,9 @@ PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
 
+/* idrsblock.c */
+PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSFront *);
+
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
@@ -332,6 +344,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSFront *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSFront *);
@@ -342,6 +355,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSReachCycle_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

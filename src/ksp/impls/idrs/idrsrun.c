@@ -11,8 +11,8 @@
 */
 #include "idrsimpl.h"
 
-/* The end of a report: history, monitors, and whether it was that of the last iteration, or of one whose norm has grown too much */
-static PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
+/* KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one whose norm has grown too much */
+PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSTrust      *trust = &idrs->col->trust;

@@ -77,8 +77,8 @@ static PetscErrorCode KSPIDRSSmallNorm_Private(KSP ksp, Vec v, Vec t, PetscReal 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v|| for all columns; t may be overwritten */
-static PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[], PetscReal norms[])
+/* KSPIDRSNorms_Private - Computes ||v|| for all columns; t may be overwritten */
+PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[], PetscReal norms[])
 {
   const IDRSGroup group = KSPIDRSGetGroup(front);
 

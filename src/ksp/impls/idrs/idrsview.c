@@ -127,6 +127,8 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
   if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->apart) PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one: %s\n", results->count, idrs->apart));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n", results->count, idrs->active));
+  if (idrs->blocks.columns) PetscCall(PetscViewerASCIIPrintf(viewer, "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT " linearly independent residuals\n", idrs->blocks.columns, idrs->blocks.rank));
+  if (idrs->blocks.alone) PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n", idrs->blocks.alone, idrs->blocks.why));
   PetscCall(PetscMalloc1(results->count, &its));
   PetscCall(PetscArraycpy(its, results->its, results->count));
   PetscCall(PetscSortInt(results->count, its));
@@ -159,6 +161,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
   if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
+  if (idrs->set.block) PetscCall(PetscViewerASCIIPrintf(viewer, "  block recurrences for right-hand sides that are solved for at the same time\n"));
   if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
   if (!idrs->col->G) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));

@@ -1,0 +1,320 @@
+/*
+   block project:  P^H X and Y^H Y. Reads X and Y, some of it more than once where there are many columns.
+
+   A warp takes 16 rows at a time, and multiplies tiles of 8 columns on the left by tiles of 8 on the right with the matrix units, in double precision whatever the scalars are: see
+   IDRSMatrixMultiplyAdd(). A lane has 4 rows of one column of each tile. Its entries of P follow from the hash where they are used. Sums of warps are added up in a fixed order, and those of blocks by a second kernel.
+*/
+#include <petscidrs/private/idrsshadow.h>
+#include "launch.cuh"
+
+#define IDRS_TILE       8
+#define IDRS_TILE_ROWS  4                                   /* of a lane, at a time */
+#define IDRS_TILE_LEFT  8                                   /* tiles of P that a block of threads takes */
+#define IDRS_TILE_RIGHT 2                                   /* tiles of X, or of Y on either side */
+#define IDRS_PARTS_OF   (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
+#define IDRS_PARTIALS   (1 << 21)                           /* sums of blocks of threads, at most */
+
+/* Columns of X and Y, whose arrays are in the memory of the device */
+typedef struct {
+  const PetscScalar *const *x;
+  size_t                    n;
+  int                       count;
+  bool                      packed;
+} IDRSBlockColumns;
+
+/* Where sums go: that of row i and column j to (offset + i + j ld), with those of other blocks of threads beside it */
+typedef struct {
+  double      *partials;
+  unsigned int blocks;
+  int          offset, ld;
+} IDRSBlockSums;
+
+/* Rows [i, i + 4) of a column, zeros where there is none */
+static __device__ __forceinline__ IDRSPack<IDRS_TILE_ROWS> IDRSTileLoad(const IDRSBlockColumns &columns, const PetscScalar *x, size_t i)
+{
+  IDRSPack<IDRS_TILE_ROWS> rows = IDRSZero<IDRS_TILE_ROWS>();
+
+  if (!x) return rows;
+  if (columns.packed) return IDRSLoad<IDRS_TILE_ROWS>(x, i, columns.n);
+#pragma unroll
+  for (int l = 0; l < IDRS_TILE_ROWS; l++) {
+    if (i + l < columns.n) rows.v[l] = x[i + l];
+  }
+  return rows;
+}
+
+/* The column of this lane in a tile, or NULL */
+static __device__ __forceinline__ const PetscScalar *IDRSTileColumn(const IDRSBlockColumns &columns, int tile)
+{
+  const int column = tile * IDRS_TILE + threadIdx.x % IDRS_WARP / 4;
+
+  return column < columns.count ? columns.x[column] : nullptr;
+}
+
+/* The entry of P in a row and a column, from the multiplier of its pair, over 32; odd is 0xffff in the second column of a pair, else 0 */
+static __device__ __forceinline__ double IDRSTileShadow(const IDRSShadowRow &row, uint32_t multiplier, uint32_t odd)
+{
+  const uint32_t w = row.z0 * multiplier + row.z1;
+
+  return __hiloint2double((int)((0x3ff00000u | (w >> 16)) ^ (w & odd)), 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
+}
+
+/* c += a^H b of two entries, where a is real, or of scalars */
+static __device__ __forceinline__ void IDRSTileMultiply(double (*c)[2], double a, PetscScalar b)
+{
+  IDRSMatrixMultiplyAdd(c[0], a, (double)PetscRealPart(b));
+  if (IDRS_PARTS_OF == 2) IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, (double)PetscImaginaryPart(b));
+}
+
+static __device__ __forceinline__ void IDRSTileMultiplyConjugate(double (*c)[2], PetscScalar a, PetscScalar b)
+{
+  IDRSTileMultiply(c, (double)PetscRealPart(a), b);
+  if (IDRS_PARTS_OF == 2) {
+    IDRSMatrixMultiplyAdd(c[0], (double)PetscImaginaryPart(a), (double)PetscImaginaryPart(b));
+    IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], -(double)PetscImaginaryPart(a), (double)PetscRealPart(b));
+  }
+}
+
+/* By all threads of a block: sums of its warps, one after another, to the sums of blocks. firstrow and firstcolumn are those of the first tiles, rows and columns those of all */
+template <int A, int B>
+static __device__ __forceinline__ void IDRSTilesFinish(const double c[A][B][IDRS_PARTS_OF][2], const IDRSBlockSums &out, int firstrow, int firstcolumn, int rows, int columns)
+{
+  constexpr int     HEIGHT = A * IDRS_TILE, WIDTH = B * IDRS_TILE;
+  __shared__ double total[WIDTH * HEIGHT * IDRS_PARTS_OF];
+  const int         lane = threadIdx.x % IDRS_WARP;
+
+  for (int i = threadIdx.x; i < WIDTH * HEIGHT * IDRS_PARTS_OF; i += IDRS_THREADS) total[i] = 0.0;
+  for (int warp = 0; warp < IDRS_WARPS; warp++) {
+    __syncthreads();
+    if ((int)threadIdx.x / IDRS_WARP != warp) continue;
+#pragma unroll
+    for (int a = 0; a < A; a++) {
+#pragma unroll
+      for (int b = 0; b < B; b++) {
+#pragma unroll
+        for (int part = 0; part < IDRS_PARTS_OF; part++) {
+#pragma unroll
+          for (int l = 0; l < 2; l++) total[((b * IDRS_TILE + 2 * (lane % 4) + l) * HEIGHT + a * IDRS_TILE + lane / 4) * IDRS_PARTS_OF + part] += c[a][b][part][l];
+        }
+      }
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < WIDTH * HEIGHT; i += IDRS_THREADS) {
+    const int row = firstrow + i % HEIGHT, column = firstcolumn + i / HEIGHT;
+
+    for (int part = 0; part < IDRS_PARTS_OF && row < rows && column < columns; part++) out.partials[((size_t)(out.offset + row + column * out.ld) * IDRS_PARTS_OF + part) * out.blocks + blockIdx.x] = total[i * IDRS_PARTS_OF + part];
+  }
+}
+
+/* P^H X. Blocks (x, y, z): y has A tiles of P, z has B tiles of X */
+template <int A, int B>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uint64_t key, uint64_t rstart, int rows, IDRSBlockColumns X, IDRSBlockSums out)
+{
+  const int          lane = threadIdx.x % IDRS_WARP;
+  const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
+  const PetscScalar *x[B];
+  uint32_t           multiplier[A];
+  double             c[A][B][IDRS_PARTS_OF][2] = {};
+
+#pragma unroll
+  for (int b = 0; b < B; b++) x[b] = IDRSTileColumn(X, blockIdx.z * B + b);
+#pragma unroll
+  for (int a = 0; a < A; a++) multiplier[a] = IDRSShadowMultiplier((uint32_t)((blockIdx.y * A + a) * IDRS_TILE + lane / 4) / 2);
+  /* all lanes of a warp make the same turns */
+  for (size_t base = ((size_t)blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < X.n; base += step) {
+    const size_t             i = base + (size_t)(lane % 4 * IDRS_TILE_ROWS);
+    IDRSPack<IDRS_TILE_ROWS> right[B];
+
+#pragma unroll
+    for (int b = 0; b < B; b++) right[b] = IDRSTileLoad(X, x[b], i);
+#pragma unroll
+    for (int l = 0; l < IDRS_TILE_ROWS; l++) {
+      const IDRSShadowRow row = IDRSShadowRowState(key, rstart + i + l);
+
+#pragma unroll
+      for (int a = 0; a < A; a++) {
+        const double p = IDRSTileShadow(row, multiplier[a], lane / 4 % 2 ? 0xffffu : 0u);
+
+#pragma unroll
+        for (int b = 0; b < B; b++) IDRSTileMultiply(c[a][b], p, right[b].v[l]);
+      }
+    }
+  }
+  IDRSTilesFinish<A, B>(c, out, blockIdx.y * A * IDRS_TILE, blockIdx.z * B * IDRS_TILE, rows, X.count);
+}
+
+/* Y^H Y on and above its diagonal: blocks (x, y, z) have B tiles on the left from y B on, on the right from z B on */
+template <int B>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockGramKernel(IDRSBlockColumns Y, IDRSBlockSums out)
+{
+  const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
+  const PetscScalar *x[B], *y[B];
+  double             c[B][B][IDRS_PARTS_OF][2] = {};
+
+  if (blockIdx.y > blockIdx.z) return;
+#pragma unroll
+  for (int b = 0; b < B; b++) {
+    x[b] = IDRSTileColumn(Y, blockIdx.y * B + b);
+    y[b] = IDRSTileColumn(Y, blockIdx.z * B + b);
+  }
+  for (size_t base = ((size_t)blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < Y.n; base += step) {
+    const size_t             i = base + (size_t)(threadIdx.x % 4 * IDRS_TILE_ROWS);
+    IDRSPack<IDRS_TILE_ROWS> left[B], right[B];
+
+#pragma unroll
+    for (int b = 0; b < B; b++) {
+      right[b] = IDRSTileLoad(Y, y[b], i);
+      left[b]  = blockIdx.y == blockIdx.z ? right[b] : IDRSTileLoad(Y, x[b], i);
+    }
+#pragma unroll
+    for (int l = 0; l < IDRS_TILE_ROWS; l++) {
+#pragma unroll
+      for (int a = 0; a < B; a++) {
+#pragma unroll
+        for (int b = 0; b < B; b++) IDRSTileMultiplyConjugate(c[a][b], left[a].v[l], right[b].v[l]);
+      }
+    }
+  }
+  IDRSTilesFinish<B, B>(c, out, blockIdx.y * B * IDRS_TILE, blockIdx.z * B * IDRS_TILE, Y.count, Y.count);
+}
+
+/* A warp for each sum, which the host reads */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(int count, unsigned int blocks, const double *partials, double *sums)
+{
+  const int i    = (int)(blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP);
+  double    part = 0.0;
+
+  if (i >= count) return;
+  for (unsigned int b = threadIdx.x % IDRS_WARP; b < blocks; b += IDRS_WARP) part += partials[(size_t)i * blocks + b];
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) part += __shfl_down_sync(IDRS_ALL_LANES, part, offset);
+  if (threadIdx.x % IDRS_WARP == 0) sums[i] = part;
+}
+
+/* Blocks of threads that share the rows, and memory for their sums */
+static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t count, unsigned int *blocks)
+{
+  const size_t       turn = IDRS_WARPS * 4 * IDRS_TILE_ROWS, enough = PetscMax((rows + turn - 1) / turn, (size_t)1);
+  IDRSBlockMemory   *memory = &cuda->block;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  *blocks = (unsigned int)PetscMax(PetscMin(PetscMin(enough, (size_t)(4 * cuda->multiprocessors)), IDRS_PARTIALS / count), (size_t)1);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  if (count * *blocks > memory->partialcount) {
+    memory->partialcount = 0;
+    PetscCall(PetscDeviceFree(dctx, memory->partials));
+    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, count * *blocks, &memory->partials));
+    memory->partialcount = count * *blocks;
+  }
+  if (count > memory->sumcount) {
+    memory->sumcount = 0;
+    PetscCall(PetscDeviceFree(dctx, memory->sums));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, count, &memory->sums));
+    memory->sumcount = count;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns on the device: their pointers are sent there, behind those of others */
+static PetscErrorCode IDRSBlockSendColumns_CUDA(const PetscScalar **device, PetscInt n, PetscInt count, const IDRSBlockVec vecs[], cudaStream_t stream, IDRSBlockColumns *columns)
+{
+  const PetscScalar *host[2 * IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  columns->x      = device;
+  columns->n      = (size_t)n;
+  columns->count  = (int)count;
+  columns->packed = true;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSColumnRead_CUDA(vecs[i].vec));
+    host[i]         = vecs[i].array;
+    columns->packed = columns->packed && IDRSAligned(host[i]);
+  }
+  PetscCallCUDA(cudaMemcpyAsync(device, host, (size_t)count * sizeof(*host), cudaMemcpyHostToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static unsigned int IDRSTiles(PetscInt columns, int tiles)
+{
+  return (unsigned int)((columns + IDRS_TILE * tiles - 1) / (IDRS_TILE * tiles));
+}
+
+/* The kernel with the fewest tiles that there are */
+static PetscErrorCode IDRSBlockShadow_CUDA(IDRSWork work, PetscInt rows, const IDRSBlockColumns &X, const IDRSBlockSums &out, cudaStream_t stream)
+{
+  const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
+
+  auto launch = [&](auto A, auto B) { IDRSBlockShadowKernel<A, B><<<dim3(out.blocks, IDRSTiles(rows, A), IDRSTiles(X.count, B)), IDRS_THREADS, 0, stream>>>(key, rstart, (int)rows, X, out); };
+  auto right  = [&](auto A) {
+    if (X.count <= IDRS_TILE) launch(A, IDRSInt<1>());
+    else launch(A, IDRSInt<IDRS_TILE_RIGHT>());
+  };
+
+  PetscFunctionBegin;
+  if (rows <= IDRS_TILE) right(IDRSInt<1>());
+  else if (rows <= 2 * IDRS_TILE) right(IDRSInt<2>());
+  else if (rows <= 4 * IDRS_TILE) right(IDRSInt<4>());
+  else right(IDRSInt<IDRS_TILE_LEFT>());
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sums as the contract has them, of those that the device has left */
+static void IDRSBlockTakeSums(const IDRSBlockDots *dots, const double *from, PetscScalar sums[])
+{
+  const PetscInt shadow = dots->rows * dots->nx, ny = dots->ny;
+  PetscScalar   *gram = sums + shadow;
+
+  for (PetscInt i = 0; i < shadow + ny * ny; i++) {
+    const double scale = i < shadow ? 32.0 : 1.0;
+
+#if PetscDefined(USE_COMPLEX)
+    sums[i] = PetscScalar((PetscReal)(scale * from[2 * i]), (PetscReal)(scale * from[2 * i + 1]));
+#else
+    sums[i] = (PetscReal)(scale * from[i]);
+#endif
+  }
+  for (PetscInt j = 0; j < ny; j++) {
+    for (PetscInt i = 0; i < j; i++) gram[j + i * ny] = PetscConj(gram[i + j * ny]);
+  }
+}
+
+PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+{
+  const PetscInt      shadow = dots->rows * dots->nx, count = (shadow + dots->ny * dots->ny) * IDRS_PARTS_OF;
+  IDRS_CUDA          *cuda = (IDRS_CUDA *)work->data;
+  const PetscScalar **device;
+  IDRSBlockColumns    X, Y;
+  IDRSBlockSums       out = {};
+  cudaStream_t        stream;
+
+  PetscFunctionBegin;
+  if (!count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(dots->nx <= 2 * IDRS_MAX_WIDTH && dots->ny <= 2 * IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns", dots->nx, dots->ny);
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSBlockGetOperands_CUDA(cuda, 4 * IDRS_MAX_WIDTH * sizeof(*device), (char **)&device));
+  PetscCall(IDRSBlockSendColumns_CUDA(device, work->n, dots->nx, dots->x, stream, &X));
+  PetscCall(IDRSBlockSendColumns_CUDA(device + dots->nx, work->n, dots->ny, dots->y, stream, &Y));
+  PetscCall(IDRSBlockGetSums_CUDA(cuda, (size_t)work->n, (size_t)count, &out.blocks));
+  out.partials = cuda->block.partials;
+  PetscCall(PetscLogGpuTimeBegin());
+  if (shadow) {
+    out.ld = (int)dots->rows;
+    PetscCall(IDRSBlockShadow_CUDA(work, dots->rows, X, out, stream));
+  }
+  if (dots->ny) {
+    out.offset = (int)shadow;
+    out.ld     = (int)dots->ny;
+    if (dots->ny <= IDRS_TILE) IDRSBlockGramKernel<1><<<dim3(out.blocks, 1, 1), IDRS_THREADS, 0, stream>>>(Y, out);
+    else IDRSBlockGramKernel<IDRS_TILE_RIGHT><<<dim3(out.blocks, IDRSTiles(dots->ny, IDRS_TILE_RIGHT), IDRSTiles(dots->ny, IDRS_TILE_RIGHT)), IDRS_THREADS, 0, stream>>>(Y, out);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  IDRSBlockTotalKernel<<<(unsigned int)(count + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>((int)count, out.blocks, out.partials, cuda->block.sums);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  IDRSBlockTakeSums(dots, cuda->block.sums, sums);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,212 @@
+/*
+   Back end "host": the operations of block IDR(s) on arrays in the memory of the host. Rows are taken in tiles that stay in the second-level cache while all columns of Y are
+   computed from those of X, or all products with them are, so that each column is read from memory once
+*/
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsloops.h>
+#include "blockhost.h"
+
+#define IDRS_TILE_ROWS    256
+#define IDRS_TILE_COLUMNS 32 /* of X, or of the shadow space, at a time */
+
+/* Columns are asked for their arrays in every operation */
+PetscErrorCode IDRSBlockArray_Host(Vec vec, PetscScalar **array)
+{
+  PetscFunctionBegin;
+  *array = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockGetArrays_Host(PetscInt count, const IDRSBlockVec columns[], const PetscScalar **arrays[])
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(count, arrays));
+  for (PetscInt i = 0; i < count; i++) PetscCall(VecGetArrayRead(columns[i].vec, &(*arrays)[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockRestoreArrays_Host(PetscInt count, const IDRSBlockVec columns[], const PetscScalar **arrays[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = count - 1; i >= 0; i--) PetscCall(VecRestoreArrayRead(columns[i].vec, &(*arrays)[i]));
+  PetscCall(PetscFree(*arrays));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y0 += X c0, y1 += X c1 on m rows, for 4 columns of X, which are read once for both */
+IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscScalar *c0, const PetscScalar *c1, PetscScalar *PETSC_RESTRICT y0, PetscScalar *PETSC_RESTRICT y1)
+{
+  const PetscScalar *PETSC_RESTRICT x0 = X, *PETSC_RESTRICT x1 = X + IDRS_TILE_ROWS, *PETSC_RESTRICT x2 = X + 2 * IDRS_TILE_ROWS, *PETSC_RESTRICT x3 = X + 3 * IDRS_TILE_ROWS;
+
+  for (PetscInt i = 0; i < m; i++) {
+    y0[i] += c0[0] * x0[i] + c0[1] * x1[i] + (c0[2] * x2[i] + c0[3] * x3[i]);
+    y1[i] += c1[0] * x0[i] + c1[1] * x1[i] + (c1[2] * x2[i] + c1[3] * x3[i]);
+  }
+}
+
+/* Y += X C on a tile, for the columns of X from first to end - 1 */
+IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *const *x, size_t b, PetscInt m, PetscInt first, PetscInt end, PetscScalar *y)
+{
+  PetscScalar tile[IDRS_TILE_ROWS * IDRS_TILE_COLUMNS];
+
+  for (; first < end; first += IDRS_TILE_COLUMNS) {
+    const PetscInt columns = PetscMin(end - first, IDRS_TILE_COLUMNS);
+
+    for (PetscInt i = 0; i < columns; i++) {
+      for (PetscInt l = 0; l < m; l++) tile[i * IDRS_TILE_ROWS + l] = x[first + i][b + (size_t)l];
+    }
+    for (PetscInt j = 0; j < sum->ny; j += 2) {
+      const PetscScalar *c = sum->C + first + j * sum->ld;
+      PetscInt           i = 0;
+
+      for (; j + 1 < sum->ny && i + 4 <= columns; i += 4) IDRSBlockAddPair(m, tile + i * IDRS_TILE_ROWS, c + i, c + i + sum->ld, y + j * IDRS_TILE_ROWS, y + (j + 1) * IDRS_TILE_ROWS);
+      for (PetscInt l = 0; l < PetscMin(sum->ny - j, 2); l++) IDRSLoopAdd(m, y + (j + l) * IDRS_TILE_ROWS, 1.0, columns - i, c + i + l * sum->ld, tile + i * IDRS_TILE_ROWS, IDRS_TILE_ROWS);
+    }
+  }
+}
+
+IDRS_VECTORISED static void IDRSBlockCombineRows(const IDRSBlockAxpy *sum, PetscInt n, const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
+{
+  PetscScalar y[IDRS_TILE_ROWS * IDRS_MAX_WIDTH];
+
+  for (size_t b = 0; b < (size_t)n; b += IDRS_TILE_ROWS) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_TILE_ROWS, (size_t)n - b);
+
+    for (PetscInt l = 0; l < sum->ny * IDRS_TILE_ROWS; l++) y[l] = 0.0;
+    IDRSBlockAddTile(sum, x, b, m, 0, sum->scaled, y);
+    for (PetscInt j = 0; diagonal && j < sum->ny; j++) {
+      for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] *= diagonal[b + (size_t)l];
+    }
+    for (PetscInt j = 0; sum->add && j < sum->ny; j++) {
+      for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] += to[j][b + (size_t)l];
+    }
+    IDRSBlockAddTile(sum, x, b, m, sum->scaled, sum->nx, y);
+    for (PetscInt j = 0; j < sum->ny; j++) {
+      for (PetscInt l = 0; l < m; l++) to[j][b + (size_t)l] = y[j * IDRS_TILE_ROWS + l];
+    }
+  }
+}
+
+/* A column of Y that is one of X, too, is written to through the array that was got for writing */
+PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, const IDRSBlockAxpy *sum)
+{
+  const PetscScalar **x, *diagonal = NULL;
+  PetscScalar        *y[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSBlockGetArrays_Host(sum->nx, sum->x, &x));
+  for (PetscInt j = 0; j < sum->ny; j++) PetscCall(VecGetArray(sum->y[j].vec, &y[j]));
+  if (sum->scaled && work->diagonal) PetscCall(VecGetArrayRead(work->diagonal, &diagonal));
+  IDRSBlockCombineRows(sum, work->n, diagonal, x, y);
+  if (diagonal) PetscCall(VecRestoreArrayRead(work->diagonal, &diagonal));
+  for (PetscInt j = sum->ny - 1; j >= 0; j--) PetscCall(VecRestoreArray(sum->y[j].vec, &y[j]));
+  PetscCall(IDRSBlockRestoreArrays_Host(sum->nx, sum->x, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns first and first + 1 of the shadow space in these rows, in units of 2^-16 */
+IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint32_t *z1, PetscInt first, PetscReal *even, PetscReal *odd)
+{
+  const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(first / 2));
+
+  for (PetscInt l = 0; l < m; l++) {
+    const IDRSShadowRow row = {z0[l], z1[l]};
+
+    even[l] = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(row, multiplier));
+    odd[l]  = (PetscReal)IDRSShadowInteger(IDRSShadowFieldOdd(row, multiplier));
+  }
+}
+
+/* sums[0] += p^H x, sums[1] += q^H x, where p and q are real */
+IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, PetscScalar *psum, PetscScalar *qsum)
+{
+  const PetscReal *parts = (const PetscReal *)x;
+  PetscReal        pre = 0.0, pim = 0.0, qre = 0.0, qim = 0.0;
+
+#pragma omp simd reduction(+ : pre, pim, qre, qim)
+  for (PetscInt l = 0; l < m; l++) {
+    pre += p[l] * parts[IDRS_PARTS * l];
+    qre += q[l] * parts[IDRS_PARTS * l];
+    if (IDRS_PARTS == 2) {
+      pim += p[l] * parts[IDRS_PARTS * l + 1];
+      qim += q[l] * parts[IDRS_PARTS * l + 1];
+    }
+  }
+  *psum += IDRS_SCALAR(pre, pim);
+  *qsum += IDRS_SCALAR(qre, qim);
+}
+
+/* The same for two columns of X, whose sums are ld apart: four products of each two numbers that are read */
+IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, const PetscScalar *y, PetscScalar *sums, PetscInt ld)
+{
+  const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
+  PetscReal        px = 0.0, qx = 0.0, py = 0.0, qy = 0.0, pxi = 0.0, qxi = 0.0, pyi = 0.0, qyi = 0.0;
+
+#pragma omp simd reduction(+ : px, qx, py, qy, pxi, qxi, pyi, qyi)
+  for (PetscInt l = 0; l < m; l++) {
+    px += p[l] * xparts[IDRS_PARTS * l];
+    qx += q[l] * xparts[IDRS_PARTS * l];
+    py += p[l] * yparts[IDRS_PARTS * l];
+    qy += q[l] * yparts[IDRS_PARTS * l];
+    if (IDRS_PARTS == 2) {
+      pxi += p[l] * xparts[IDRS_PARTS * l + 1];
+      qxi += q[l] * xparts[IDRS_PARTS * l + 1];
+      pyi += p[l] * yparts[IDRS_PARTS * l + 1];
+      qyi += q[l] * yparts[IDRS_PARTS * l + 1];
+    }
+  }
+  sums[0] += IDRS_SCALAR(px, pxi);
+  sums[1] += IDRS_SCALAR(qx, qxi);
+  sums[ld] += IDRS_SCALAR(py, pyi);
+  sums[ld + 1] += IDRS_SCALAR(qy, qyi);
+}
+
+IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart, const PetscScalar *const *x, const PetscScalar *const *y, PetscScalar sums[])
+{
+  PetscScalar *gram = sums + dots->rows * dots->nx;
+  PetscReal    P[IDRS_TILE_ROWS * IDRS_TILE_COLUMNS];
+  uint32_t     z0[IDRS_TILE_ROWS], z1[IDRS_TILE_ROWS];
+
+  for (size_t b = 0; b < (size_t)n; b += IDRS_TILE_ROWS) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_TILE_ROWS, (size_t)n - b);
+
+    IDRSLoopShadowRows(m, key, rstart + (uint64_t)b, z0, z1);
+    for (PetscInt first = 0; first < dots->rows; first += IDRS_TILE_COLUMNS) {
+      const PetscInt columns = PetscMin(dots->rows - first, IDRS_TILE_COLUMNS);
+
+      for (PetscInt i = 0; i < columns; i += 2) IDRSBlockShadowPair(m, z0, z1, first + i, P + i * IDRS_TILE_ROWS, P + (i + 1) * IDRS_TILE_ROWS);
+      for (PetscInt i = 0; i < columns; i += 2) {
+        const PetscReal *p = P + i * IDRS_TILE_ROWS, *q = p + IDRS_TILE_ROWS;
+        PetscScalar     *to = sums + first + i, unused = 0.0;
+        PetscInt         j = 0;
+
+        for (; i + 1 < columns && j + 2 <= dots->nx; j += 2) IDRSBlockDots4(m, p, q, x[j] + b, x[j + 1] + b, to + j * dots->rows, dots->rows);
+        for (; j < dots->nx; j++) IDRSBlockDots2(m, p, q, x[j] + b, to + j * dots->rows, i + 1 < columns ? to + j * dots->rows + 1 : &unused);
+      }
+    }
+    for (PetscInt j = 0; j < dots->ny; j++) {
+      for (PetscInt i = 0; i < j; i++) gram[i + j * dots->ny] += IDRSLoopDot(m, y[i] + b, y[j] + b);
+      gram[j + j * dots->ny] += IDRSLoopSquare(m, y[j] + b);
+    }
+  }
+}
+
+PetscErrorCode IDRSBlockProject_Host(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+{
+  PetscScalar        *gram = sums + dots->rows * dots->nx;
+  const PetscScalar **x, **y;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(sums, dots->rows * dots->nx + dots->ny * dots->ny));
+  PetscCall(IDRSBlockGetArrays_Host(dots->nx, dots->x, &x));
+  PetscCall(IDRSBlockGetArrays_Host(dots->ny, dots->y, &y));
+  IDRSBlockProjectRows(dots, work->n, IDRSShadowKey(work->seed), (uint64_t)work->rstart, x, y, sums);
+  PetscCall(IDRSBlockRestoreArrays_Host(dots->ny, dots->y, &y));
+  PetscCall(IDRSBlockRestoreArrays_Host(dots->nx, dots->x, &x));
+  for (PetscInt i = 0; i < dots->rows * dots->nx; i++) sums[i] *= (PetscReal)IDRS_SHADOW_UNIT;
+  for (PetscInt j = 0; j < dots->ny; j++) {
+    for (PetscInt i = 0; i < j; i++) gram[j + i * dots->ny] = PetscConj(gram[i + j * dots->ny]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,10 @@
+/*
+   Back end "host": what the table takes from blockhost.c
+*/
+#pragma once
+
+#include <petscidrs/private/idrsops.h>
+
+PETSC_INTERN PetscErrorCode IDRSBlockArray_Host(Vec, PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_Host(IDRSWork, const IDRSBlockAxpy *);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_Host(IDRSWork, const IDRSBlockDots *, PetscScalar[]);

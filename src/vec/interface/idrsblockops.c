@@ -1,0 +1,55 @@
+/*
+   The operations of block IDR(s) as the solver calls them: logging, the back end, and the one reduction. What they compute is stated in idrsops.h
+*/
+#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* IDRSBlockVecSet - A column of blocks that stays where it is as long as it is used as one */
+PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
+{
+  PetscFunctionBegin;
+  column->vec = vec;
+  PetscCall((*work->passes->blockarray)(vec, &column->array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSBlockCombine - Block DAXPY */
+PetscErrorCode IDRSBlockCombine(IDRSWork work, const IDRSBlockAxpy *sum)
+{
+  const PetscInt diagonal = work->diagonal && sum->scaled ? 1 : 0;
+
+  PetscFunctionBegin;
+  PetscCheck(sum->ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sum->ny, IDRS_MAX_WIDTH);
+  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
+  PetscCall((*work->passes->blockcombine)(work, sum));
+  PetscCall(IDRSPassCount(work, IDRS_COMBINE, sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal, (2 * sum->nx + diagonal) * sum->ny));
+  PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSBlockProject - Block DOT, over all processes
+
+   Input Parameters:
++  work   - the work, which gives the seed of the shadow space
+.  dots   - what is to be multiplied
+-  failed - this process cannot go on: all sums are NaN then, on all processes
+
+   Output Parameter:
+.  sums - P^H X, then Y^H Y
+*/
+PetscErrorCode IDRSBlockProject(IDRSWork work, const IDRSBlockDots *dots, PetscBool failed, PetscScalar sums[])
+{
+  const PetscInt count = dots->rows * dots->nx + dots->ny * dots->ny;
+
+  PetscFunctionBegin;
+  PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
+  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
+  PetscCall((*work->passes->blockproject)(work, dots, sums));
+  PetscCall(IDRSPassCount(work, IDRS_PROJECT, dots->nx + dots->ny, 2 * dots->rows * dots->nx + 2 * dots->ny * dots->ny));
+  PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
+  for (PetscInt i = 0; failed && i < count; i++) sums[i] = (PetscScalar)NAN;
+  PetscCall(IDRSSum(work->comm, count, sums));
+  work->reductions++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

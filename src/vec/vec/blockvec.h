@@ -1,0 +1,10 @@
+/*
+   Back end "vec": what the table takes from blockvec.c
+*/
+#pragma once
+
+#include <petscidrs/private/idrsops.h>
+
+PETSC_INTERN PetscErrorCode IDRSBlockArray_Vec(Vec, PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_Vec(IDRSWork, const IDRSBlockAxpy *);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_Vec(IDRSWork, const IDRSBlockDots *, PetscScalar[]);

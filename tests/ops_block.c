@@ -1,0 +1,241 @@
+static char help[] = "The operations of block IDR(s) against dense algebra, written out.\n\
+  -implementation <host> - the back end\n\
+  -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\
+  -widths m1,m2,...      - numbers of columns of a block\n\n";
+
+#include <petscidrs/private/idrsworkimpl.h>
+#include "harness.h"
+#include "hash.h"
+
+#define MAX_LIST 16
+#define MAX_NX   140
+#define SEED     12345
+
+/* Columns of the operations, and their entries as they were at the begin, for the dense algebra */
+typedef struct {
+  PetscInt     n, rstart;
+  IDRSWork     work;
+  Vec          like, diagonal, singles[4];
+  Vec          X[MAX_NX], Y[IDRS_MAX_WIDTH];
+  IDRSBlockVec x[MAX_NX], y[IDRS_MAX_WIDTH];
+  PetscScalar *before[MAX_NX], *d;
+} Problem;
+
+static PetscScalar Value(PetscInt row, PetscInt column)
+{
+  const PetscReal re = PetscSinReal((PetscReal)(1.3 * row + 0.7 * column + 0.01 * row * column));
+
+  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, PetscCosReal((PetscReal)(0.9 * row - 1.1 * column))) : (PetscScalar)re;
+}
+
+static PetscErrorCode Fill(Vec x, PetscInt column, PetscScalar *copy)
+{
+  PetscInt     begin, end;
+  PetscScalar *a;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(VecGetArrayWrite(x, &a));
+  for (PetscInt i = begin; i < end; i++) a[i - begin] = Value(i, column);
+  if (copy) PetscCall(PetscArraycpy(copy, a, end - begin));
+  PetscCall(VecRestoreArrayWrite(x, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemCreate(PetscInt n, KSPIDRSImplementation back, Problem *problem)
+{
+  PetscFunctionBeginUser;
+  problem->n = n;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
+  PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
+  PetscCall(VecSetFromOptions(problem->like));
+  PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
+  PetscCall(IDRSWorkCreate(problem->like, 1, NULL, back, 1, &problem->work));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(VecDuplicate(problem->like, &problem->singles[i]));
+  PetscCall(IDRSWorkSetVecs(problem->work, problem->singles[0], problem->singles[1], problem->singles[2], problem->singles[3]));
+  PetscCall(IDRSWorkSetSeed(problem->work, SEED));
+  PetscCall(VecDuplicate(problem->like, &problem->diagonal));
+  PetscCall(PetscMalloc1(n, &problem->d));
+  PetscCall(Fill(problem->diagonal, 1000, problem->d));
+  for (PetscInt i = 0; i < MAX_NX; i++) {
+    PetscCall(PetscMalloc1(n, &problem->before[i]));
+    PetscCall(VecDuplicate(problem->like, &problem->X[i]));
+    PetscCall(VecSet(problem->X[i], 0.0));
+    PetscCall(IDRSBlockVecSet(problem->work, problem->X[i], &problem->x[i]));
+  }
+  for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) {
+    PetscCall(VecDuplicate(problem->like, &problem->Y[i]));
+    PetscCall(VecSet(problem->Y[i], 0.0));
+    PetscCall(IDRSBlockVecSet(problem->work, problem->Y[i], &problem->y[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *problem)
+{
+  PetscFunctionBeginUser;
+  PetscCall(IDRSWorkDestroy(1, &problem->work));
+  for (PetscInt i = 0; i < MAX_NX; i++) {
+    PetscCall(PetscFree(problem->before[i]));
+    PetscCall(VecDestroy(&problem->X[i]));
+  }
+  for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) PetscCall(VecDestroy(&problem->Y[i]));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(VecDestroy(&problem->singles[i]));
+  PetscCall(VecDestroy(&problem->diagonal));
+  PetscCall(PetscFree(problem->d));
+  PetscCall(VecDestroy(&problem->like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of X as at the begin */
+static PetscErrorCode Refill(Problem *problem, PetscInt nx)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < nx; i++) PetscCall(Fill(problem->X[i], i, problem->before[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Y = D X C + X C, where the columns of Y are the last ones of X, or others */
+static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace, PetscBool diagonal, PetscBool add, Check *check)
+{
+  const PetscInt ld = nx + 3;
+  IDRSBlockAxpy  axpy;
+  PetscScalar   *C;
+
+  PetscFunctionBeginUser;
+  if (inplace && ny > nx) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Refill(problem, nx));
+  PetscCall(PetscMalloc1(ld * ny, &C));
+  for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Value(i, 77) : (PetscScalar)0.0;
+  axpy = (IDRSBlockAxpy){.nx = nx, .ny = ny, .scaled = scaled, .x = problem->x, .y = inplace ? problem->x + nx - ny : problem->y, .C = C, .ld = ld, .add = add};
+  for (PetscInt j = 0; !inplace && j < ny; j++) PetscCall(Fill(problem->Y[j], 200 + j, NULL));
+  PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
+  PetscCall(IDRSBlockCombine(problem->work, &axpy));
+  for (PetscInt j = 0; j < ny; j++) {
+    const PetscScalar *y;
+    PetscReal          worst = 0.0;
+
+    PetscCall(VecGetArrayRead(axpy.y[j].vec, &y));
+    for (PetscInt l = 0; l < problem->n; l++) {
+      PetscScalar sum = 0.0;
+
+      if (add) sum = inplace ? problem->before[nx - ny + j][l] : Value(problem->rstart + l, 200 + j);
+      for (PetscInt i = 0; i < nx; i++) sum += (i < scaled && diagonal ? problem->d[l] : (PetscScalar)1.0) * problem->before[i][l] * C[i + j * ld];
+      worst = PetscAbsScalar(sum - y[l]) <= worst ? worst : PetscAbsScalar(sum - y[l]);
+    }
+    PetscCall(VecRestoreArrayRead(axpy.y[j].vec, &y));
+    PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT "%s%s, column %" PetscInt_FMT ": off by %g", problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
+  }
+  PetscCall(PetscFree(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* P^H X and Y^H Y: X the first columns, Y those from offset on. fails: the first process cannot go on */
+static PetscErrorCode TestProject(Problem *problem, PetscInt rows, PetscInt nx, PetscInt ny, PetscInt offset, PetscBool fails, Check *check)
+{
+  const IDRSBlockDots dots  = {.rows = rows, .nx = nx, .ny = ny, .x = problem->x, .y = problem->x + offset};
+  const PetscInt      count = rows * nx + ny * ny;
+  PetscScalar        *sums, *dense;
+  PetscMPIInt         rank;
+  PetscInt            N;
+  PetscReal           worst = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(Refill(problem, PetscMax(nx, offset + ny)));
+  PetscCall(VecGetSize(problem->like, &N));
+  PetscCall(PetscMalloc1(count, &sums));
+  PetscCall(PetscCalloc1(count, &dense));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(IDRSBlockProject(problem->work, &dots, (PetscBool)(fails && !rank), sums));
+  for (PetscInt j = 0; j < nx; j++) {
+    for (PetscInt i = 0; i < rows; i++) {
+      for (PetscInt l = 0; l < problem->n; l++) dense[i + j * rows] += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * problem->before[j][l];
+    }
+  }
+  for (PetscInt j = 0; j < ny; j++) {
+    for (PetscInt i = 0; i < ny; i++) {
+      for (PetscInt l = 0; l < problem->n; l++) dense[rows * nx + i + j * ny] += PetscConj(problem->before[offset + i][l]) * problem->before[offset + j][l];
+    }
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, dense, (PetscMPIInt)count, MPIU_SCALAR, MPIU_SUM, PETSC_COMM_WORLD);
+  for (PetscInt i = 0; i < count; i++) {
+    if (fails) PetscCall(Expect(check, PetscIsInfOrNanScalar(sums[i]), "project: sum %" PetscInt_FMT " is a number after a failure", i));
+    worst = PetscAbsScalar(sums[i] - dense[i]) <= worst ? worst : PetscAbsScalar(sums[i] - dense[i]);
+  }
+  if (!fails) {
+    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON), "project, n = %" PetscInt_FMT ", %" PetscInt_FMT " shadow vectors, nx = %" PetscInt_FMT ", ny = %" PetscInt_FMT ": off by %g",
+                     problem->n, rows, nx, ny, (double)worst));
+  }
+  PetscCall(PetscFree(dense));
+  PetscCall(PetscFree(sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back, Check *combine, Check *project)
+{
+  Problem problem;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemCreate(n, back, &problem));
+  for (PetscInt i = 0; i < widths; i++) {
+    for (PetscInt diagonal = 0; diagonal < 2; diagonal++) {
+      PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE, combine));
+      PetscCall(TestCombine(&problem, 2 * m[i] + 1, m[i], m[i], PETSC_FALSE, (PetscBool)diagonal, PETSC_TRUE, combine));
+      PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal, (PetscBool)diagonal, combine));
+    }
+    PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
+    PetscCall(TestCombine(&problem, MAX_NX, 67, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));
+    PetscCall(TestProject(&problem, 4 * m[i], m[i], m[i], m[i], PETSC_FALSE, project));
+    PetscCall(TestProject(&problem, 2 * m[i] + 1, 2 * m[i], 2 * m[i], 0, PETSC_FALSE, project));
+    PetscCall(TestProject(&problem, 0, 0, m[i], 0, PETSC_FALSE, project));
+  }
+  PetscCall(TestProject(&problem, 131, 17, 0, 0, PETSC_FALSE, project));
+  PetscCall(TestProject(&problem, 4, 2, 2, 1, PETSC_TRUE, project));
+  PetscCall(ProblemDestroy(&problem));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ListFromOptions(const char option[], PetscInt list[], PetscInt *length)
+{
+  PetscInt  count = MAX_LIST;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, option, list, &count, &set));
+  if (set) *length = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5, widths = 16;
+  KSPIDRSImplementation back    = KSP_IDRS_HOST;
+  Check                 combine = {.name = "block combine"}, project = {.name = "block project"};
+  PetscMPIInt           rank;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
+  PetscCall(ListFromOptions("-rows", rows, &sizes));
+  PetscCall(ListFromOptions("-widths", m, &widths));
+  for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], widths, m, back, &combine, &project));
+  PetscCall(CheckVerdict(&combine));
+  PetscCall(CheckVerdict(&project));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+   test:
+     suffix: 1
+     nsize: {{1 2 3}}
+     args: -implementation {{vec host}}
+
+   test:
+     suffix: large
+     args: -rows 100003 -widths 5
+     output_file: output/ops_block_1.out
+
+TEST*/

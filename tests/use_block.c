@@ -1,0 +1,286 @@
+static char help[] = "KSPMatSolve() with block recurrences of KSPIDRS. Every column is held to its own system.\n\n";
+
+#include "columns.h"
+
+#define COLUMNS 8
+
+static PetscErrorCode BlockSolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPIDRSSetBlock(*ksp, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All kinds of right-hand sides, numbers of columns, preconditioners, sides and widths: every column is solved */
+static PetscErrorCode TestSolved(Mat A)
+{
+  const PetscInt    counts[] = {1, 2, 3, 4, 8, 16, 17}, widths[] = {16, 5};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      KSP ksp;
+
+      PetscCall(BlockSolverCreate(A, sizes[is], pctypes[ipc], &ksp));
+      PetscCall(KSPSetPCSide(ksp, (is + ipc) % 3 == 2 ? PC_LEFT : PC_RIGHT));
+      for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(counts); ic++) {
+        const BlockKind kind  = (BlockKind)((is + ipc + ic) % BLOCKS);
+        const PetscInt  width = widths[(ipc + ic) % 2];
+        char            what[256];
+        Mat             B, X;
+
+        PetscCall(BlockCreate(A, counts[ic], &B));
+        PetscCall(BlockSet(A, kind, B));
+        PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
+        PetscCall(KSPIDRSSetWidth(ksp, width));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is], pctypes[ipc], counts[ic], width, BlockKinds[kind]));
+        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+        PetscCall(MatDestroy(&B));
+        PetscCall(MatDestroy(&X));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(Verdict("every column is solved"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matvecs of the last KSPMatSolve(), and whether each column has converged */
+static PetscErrorCode CountMatvecs(KSP ksp, Mat B, Mat X, PetscInt *matvecs)
+{
+  KSPConvergedReason reason;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ComplainIf(reason < 0, "%s", KSPConvergedReasons[reason]));
+  PetscCall(KSPIDRSGetCounts(ksp, matvecs, NULL, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A block takes fewer matvecs than recurrences of their own, and columns that depend on others take next to none: their norms, and b - A x */
+static PetscErrorCode TestMatvecs(Mat A)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt s = 1; s <= 4; s += 3) {
+    PetscInt matvecs[3];
+    KSP      ksp;
+    Mat      B, X;
+    Vec      b;
+
+    PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+    PetscCall(BlockCreate(A, COLUMNS, &B));
+    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(CountMatvecs(ksp, B, X, &matvecs[0]));
+    PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
+    PetscCall(CountMatvecs(ksp, B, X, &matvecs[1]));
+    PetscCall(ComplainIf(matvecs[1] > 0.95 * matvecs[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1], matvecs[0]));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(BlockCreate(A, 2 * COLUMNS, &B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(MatCreateVecs(A, NULL, &b));
+    for (PetscInt j = 0; j < 2 * COLUMNS; j++) {
+      PetscCall(BlockColumn(BLOCK_RANDOM, j % COLUMNS, b));
+      PetscCall(VecScale(b, 1.0 + j));
+      PetscCall(ColumnSet(B, j, b));
+    }
+    PetscCall(CountMatvecs(ksp, B, X, &matvecs[2]));
+    PetscCall(CheckBlock("dependent columns", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(ComplainIf(matvecs[2] > matvecs[1] + matvecs[1] / 10 + 3 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs for twice as many columns of the same rank, %" PetscInt_FMT " for half of them", s, matvecs[2], matvecs[1]));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Verdict("matvecs of blocks, and of dependent columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Guesses, exact and other ones, batches, limits, a NaN, the transpose, histories */
+static PetscErrorCode TestOutcomes(Mat A, Mat At)
+{
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscReal                *history;
+  PetscInt                  length, sum = 0;
+  KSP                       ksp;
+  Mat                       B, X;
+  Vec                       b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_SCALE, B));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
+  PetscCall(BlockSolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock("from a guess", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(ColumnSet(X, 2, b)); /* all but one are solved */
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock("from the solution", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" PetscInt_FMT " iterations of column %" PetscInt_FMT, its[j], j));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+  PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPSetMatSolveBatchSize(ksp, PETSC_DECIDE));
+  PetscCall(PetscMalloc1(COLUMNS * MAX_HISTORY, &history));
+  PetscCall(KSPSetResidualHistory(ksp, history, COLUMNS * MAX_HISTORY, PETSC_FALSE));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+  for (PetscInt j = 0; j < COLUMNS; j++) sum += its[j] + 1;
+  PetscCall(ComplainIf(length != sum, "a history of %" PetscInt_FMT " norms, not %" PetscInt_FMT, length, sum));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_FALSE));
+  PetscCall(PetscFree(history));
+  for (PetscInt limit = 1; limit < 12; limit += 2) {
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("a limit", ksp, A, B, X, PETSC_FALSE));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
+    for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT, limit, KSPConvergedReasons[reasons[j]], its[j]));
+  }
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+  PetscCall(VecSet(b, (PetscScalar)NAN));
+  PetscCall(ColumnSet(B, 3, b));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(j == 3 ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "beside a NaN: column %" PetscInt_FMT " is %s", j, KSPConvergedReasons[reasons[j]]));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
+    PetscCall(BlockSolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
+    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at, with the same diagonal */
+    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(VecDestroy(&b));
+  PetscCall(Verdict("guesses, histories, limits, a NaN, the transpose"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A diagonal matrix with few values, whose Krylov spaces end early */
+static PetscScalar Few(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 + i % 5 : 0.0;
+}
+
+/* A shift, cyclic: the residual does not fall before n steps */
+static PetscScalar Shift(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == (i + 1) % n ? 1.0 : 0.0;
+}
+
+/* Recurrences that break down, or find no smaller residual: columns go on by themselves, and the view says so */
+static PetscErrorCode TestAlone(void)
+{
+  Entry *const   entries[] = {Few, Skew, Identity, Shift};
+  const PetscInt n         = 150;
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
+    Mat A, B, X;
+
+    PetscCall(MatCreateEntries(entries[i], n, PETSC_FALSE, &A));
+    PetscCall(BlockCreate(A, COLUMNS, &B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    for (size_t is = 0; is < SIZES; is++) {
+      for (PetscInt kind = 0; kind < BLOCKS; kind++) {
+        const PetscBool slow = (PetscBool)(entries[i] == Skew || entries[i] == Shift);
+        char            what[128];
+        KSP             ksp;
+
+        PetscCall(BlockSolverCreate(A, sizes[is], PCNONE, &ksp));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 250));
+        PetscCall(BlockSet(A, (BlockKind)kind, B));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" PetscInt_FMT ", %s", (int)i, sizes[is], BlockKinds[kind]));
+        PetscCall(CheckBlock(what, ksp, A, B, X, slow ? PETSC_FALSE : PETSC_TRUE));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("columns that go on by themselves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What cannot go with blocks is an error that names the options */
+static PetscErrorCode TestErrors(Mat A)
+{
+  const char *const named[] = {"ksp_idrs_width", "ksp_idrs_smoothing", "KSPIDRSSetShadowVecs", "ksp_idrs_run", "ksp_idrs_width"}, *const values[] = {"1", "true", "4", "whole", "1600"};
+  Mat B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, 2, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt i = 0; i < 5; i++) {
+    PetscErrorCode ierr;
+    Vec           *P, x;
+    KSP            ksp;
+
+    PetscCall(BlockSolverCreate(A, 4, PCNONE, &ksp));
+    PetscCall(MatCreateVecs(A, &x, NULL));
+    PetscCall(VecDuplicateVecs(x, 4, &P));
+    if (i == 0) PetscCall(KSPIDRSSetWidth(ksp, 1));
+    if (i == 1) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
+    if (i == 2) PetscCall(KSPIDRSSetShadowVecs(ksp, 4, P));
+    if (i == 3) PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE));
+    if (i == 4) PetscCall(KSPIDRSSetShadowSize(ksp, 100)); /* times a width of 16 */
+    PetscCall(Listen());
+    ierr = KSPMatSolve(ksp, B, X);
+    PetscCall(Heard());
+    PetscCall(CheckError(ierr, "-ksp_idrs_block", "ksp_idrs_block", values[i]));
+    PetscCall(CheckError(ierr, "-ksp_idrs_block", named[i], values[i]));
+    PetscCall(VecDestroyVecs(4, &P));
+    PetscCall(VecDestroy(&x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("options that exclude each other"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat A, large, matrices[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 40, 0.2, 0.1, &large));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
+  PetscCall(TestSolved(A));
+  PetscCall(TestMatvecs(large));
+  PetscCall(TestOutcomes(matrices[0], matrices[1]));
+  PetscCall(TestAlone());
+  PetscCall(TestErrors(A));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
+  PetscCall(MatDestroy(&large));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -216,6 +216,47 @@ static PetscErrorCode TestAlone(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Lines with this text in the view of the solver */
+static PetscErrorCode ViewLines(KSP ksp, const char text[], PetscInt *lines)
+{
+  PetscReal   number[1];
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "use_block_view.txt", &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("use_block_view.txt", text, 1, number, lines));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The view tells of block recurrences, and of columns that have had none, as they have fewer unknowns than a block has shadow vectors */
+static PetscErrorCode TestView(Mat A)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt small = 0; small < 2; small++) {
+    PetscInt blocks, alone;
+    KSP      ksp;
+    Mat      C = A, B, X;
+
+    if (small) PetscCall(MatCreateEntries(Few, 30, PETSC_FALSE, &C));
+    PetscCall(BlockCreate(C, COLUMNS, &B));
+    PetscCall(BlockSet(C, BLOCK_RANDOM, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlockSolverCreate(C, 4, PCNONE, &ksp));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(ViewLines(ksp, "linearly independent residuals", &blocks));
+    PetscCall(ViewLines(ksp, "went on without a block recurrence", &alone));
+    PetscCall(ComplainIf(blocks != 1 - small || alone != small, "%" PetscInt_FMT " lines tell of blocks, %" PetscInt_FMT " of columns by themselves", blocks, alone));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&X));
+    PetscCall(MatDestroy(&B));
+    if (small) PetscCall(MatDestroy(&C));
+  }
+  PetscCall(Verdict("what the view tells"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What cannot go with blocks is an error that names the options */
 static PetscErrorCode TestErrors(Mat A)
 {
@@ -268,6 +309,7 @@ int main(int argc, char **argv)
   PetscCall(TestMatvecs(large));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestAlone());
+  PetscCall(TestView(A));
   PetscCall(TestErrors(A));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
   PetscCall(MatDestroy(&large));

@@ -113,8 +113,8 @@ PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockGetOperands_CUDA - Room for so many bytes of operands on the device */
-PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, char **operands)
+/* Room for so many bytes of operands on the device */
+static PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, char **operands)
 {
   IDRSBlockMemory   *memory = &cuda->block;
   PetscDeviceContext dctx;

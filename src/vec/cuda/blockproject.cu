@@ -14,12 +14,12 @@
 #define IDRS_PARTS_OF   (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
 #define IDRS_PARTIALS   (1 << 21)                           /* sums of blocks of threads, at most */
 
-/* Columns of X and Y, whose arrays are in the memory of the device */
+/* Columns of X or Y, an argument of the kernel */
 typedef struct {
-  const PetscScalar *const *x;
-  size_t                    n;
-  int                       count;
-  bool                      packed;
+  const PetscScalar *x[2 * IDRS_MAX_WIDTH];
+  size_t             n;
+  int                count;
+  bool               packed;
 } IDRSBlockColumns;
 
 /* Where sums go: that of row i and column j to (offset + i + j ld), with those of other blocks of threads beside it */
@@ -109,7 +109,7 @@ static __device__ __forceinline__ void IDRSTilesFinish(const double c[A][B][IDRS
 
 /* P^H X. Blocks (x, y, z): y has A tiles of P, z has B tiles of X */
 template <int A, int B>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uint64_t key, uint64_t rstart, int rows, IDRSBlockColumns X, IDRSBlockSums out)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uint64_t key, uint64_t rstart, int rows, const __grid_constant__ IDRSBlockColumns X, IDRSBlockSums out)
 {
   const int          lane = threadIdx.x % IDRS_WARP;
   const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
@@ -146,7 +146,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uin
 
 /* Y^H Y on and above its diagonal: blocks (x, y, z) have B tiles on the left from y B on, on the right from z B on */
 template <int B>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockGramKernel(IDRSBlockColumns Y, IDRSBlockSums out)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockGramKernel(const __grid_constant__ IDRSBlockColumns Y, IDRSBlockSums out)
 {
   const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
   const PetscScalar *x[B], *y[B];
@@ -217,22 +217,18 @@ static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns on the device: their pointers are sent there, behind those of others */
-static PetscErrorCode IDRSBlockSendColumns_CUDA(const PetscScalar **device, PetscInt n, PetscInt count, const IDRSBlockVec vecs[], cudaStream_t stream, IDRSBlockColumns *columns)
+static PetscErrorCode IDRSBlockGetColumns_CUDA(PetscInt n, PetscInt count, const IDRSBlockVec vecs[], IDRSBlockColumns *columns)
 {
-  const PetscScalar *host[2 * IDRS_MAX_WIDTH];
-
   PetscFunctionBegin;
-  columns->x      = device;
+  *columns        = {};
   columns->n      = (size_t)n;
   columns->count  = (int)count;
   columns->packed = true;
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(IDRSColumnRead_CUDA(vecs[i].vec));
-    host[i]         = vecs[i].array;
-    columns->packed = columns->packed && IDRSAligned(host[i]);
+    columns->x[i]   = vecs[i].array;
+    columns->packed = columns->packed && IDRSAligned(vecs[i].array);
   }
-  PetscCallCUDA(cudaMemcpyAsync(device, host, (size_t)count * sizeof(*host), cudaMemcpyHostToDevice, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -283,20 +279,18 @@ static void IDRSBlockTakeSums(const IDRSBlockDots *dots, const double *from, Pet
 
 PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
 {
-  const PetscInt      shadow = dots->rows * dots->nx, count = (shadow + dots->ny * dots->ny) * IDRS_PARTS_OF;
-  IDRS_CUDA          *cuda = (IDRS_CUDA *)work->data;
-  const PetscScalar **device;
-  IDRSBlockColumns    X, Y;
-  IDRSBlockSums       out = {};
-  cudaStream_t        stream;
+  const PetscInt   shadow = dots->rows * dots->nx, count = (shadow + dots->ny * dots->ny) * IDRS_PARTS_OF;
+  IDRS_CUDA       *cuda = (IDRS_CUDA *)work->data;
+  IDRSBlockColumns X, Y;
+  IDRSBlockSums    out = {};
+  cudaStream_t     stream;
 
   PetscFunctionBegin;
   if (!count) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(dots->nx <= 2 * IDRS_MAX_WIDTH && dots->ny <= 2 * IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns", dots->nx, dots->ny);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSBlockGetOperands_CUDA(cuda, 4 * IDRS_MAX_WIDTH * sizeof(*device), (char **)&device));
-  PetscCall(IDRSBlockSendColumns_CUDA(device, work->n, dots->nx, dots->x, stream, &X));
-  PetscCall(IDRSBlockSendColumns_CUDA(device + dots->nx, work->n, dots->ny, dots->y, stream, &Y));
+  PetscCall(IDRSBlockGetColumns_CUDA(work->n, dots->nx, dots->x, &X));
+  PetscCall(IDRSBlockGetColumns_CUDA(work->n, dots->ny, dots->y, &Y));
   PetscCall(IDRSBlockGetSums_CUDA(cuda, (size_t)work->n, (size_t)count, &out.blocks));
   out.partials = cuda->block.partials;
   PetscCall(PetscLogGpuTimeBegin());

@@ -17,7 +17,8 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 /* For this matrix and vectors like these; NULL, and why, where there is none */
 static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **ops, const char *why[])
 {
-  PetscBool aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscBool   aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscMPIInt all;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
@@ -28,7 +29,12 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
 #endif
-  if (streamed) PetscCall(MatStreamTakes_Private(A, like, &takes));
+  if (streamed) { /* vectors may be bound to the CPU on some processes */
+    PetscCall(MatStreamTakes_Private(A, like, &takes));
+    all = takes ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+    takes = all ? PETSC_TRUE : PETSC_FALSE;
+  }
   *ops = NULL;
   *why = NULL;
   if (takes && host) *why = "the matrix is streamed";

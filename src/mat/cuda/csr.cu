@@ -232,7 +232,7 @@ PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
 /* What follows from the pattern, once */
 static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)
 {
-  PetscLogDouble nonzeros;
+  PetscLogDouble nonzeros = 0;
   cudaStream_t   stream;
   PetscInt       bs;
 

@@ -134,7 +134,7 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
 #if defined(PETSCIDRS_HAVE_CUDA)
   const MPI_Comm comm      = PetscObjectComm((PetscObject)like);
   PetscLogDouble lacking[] = {0, 0, 0}; /* bytes needed, minus those free, minus the width that fits, where there is no room */
-  PetscBool      device;
+  PetscBool      device    = PETSC_FALSE;
   PetscInt       n;
 
   PetscFunctionBegin;

@@ -19,6 +19,8 @@
 
    A block reads its own mailboxes only, and every store and load is of the same words, relaxed, in the order that data depends on: no fence is needed. No block ends before all of its
    cluster have come to the end, as they might still write to it.
+
+   What a block leaves to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these stores of Leave() with the loads of Pass(), and nothing else.
 */
 /* Threads of a block at most; a thread has several rows then. With more of them a thread has not the registers that it needs */
 #define IDRS_THREADS 384

@@ -312,6 +312,41 @@ static PetscErrorCode TestRefused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix of a parallel type, on one process, too */
+static PetscErrorCode TestParallelType(void)
+{
+  const PetscInt n = 200;
+  PetscInt       begin, end;
+  PetscBool      gpu;
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnGPU(&gpu));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(A, gpu ? MATMPIAIJCUSPARSE : MATMPIAIJ));
+  PetscCall(MatMPIAIJSetPreallocation(A, 3, NULL, 2, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    for (PetscInt j = PetscMax(i - 1, 0); j < PetscMin(i + 2, n); j++) PetscCall(MatSetValue(A, i, j, Tridiagonal(i, j, n), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 0.7));
+  PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("a matrix of a parallel type", ksp, A, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a parallel type"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them, on stderr */
 static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
 {
@@ -377,6 +412,7 @@ int main(int argc, char **argv)
   PetscCall(TestTolerances());
   PetscCall(TestSizes());
   PetscCall(TestRefused());
+  PetscCall(TestParallelType());
   PetscCall(PetscFinalize());
   return 0;
 }

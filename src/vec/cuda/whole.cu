@@ -163,6 +163,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
 {
   const IDRSWhole *whole = &((const IDRS_CUDA *)work->data)->whole;
+  Mat              block = NULL;
   int              device, cooperative;
 
   PetscFunctionBegin;
@@ -173,7 +174,8 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool 
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else PetscCall(IDRSProductRuns_CUDA(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSWholeSetUp_CUDA(work, product->A));
+  PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
+  PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
   if (!(*whole)->onchip.clusters && work->n > IDRS_WHOLE_ROWS) *why = "so many rows do not fit into shared memory, and it would not be faster";
   else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
@@ -204,9 +206,11 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   Vec            vecs[4]   = {work->r, work->z, work->v, work->t};
   PetscScalar  **arrays[4] = {&steps.r, &steps.z, &steps.v, &steps.t};
   cudaStream_t   stream;
+  Mat            block = NULL;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWholeSetUp_CUDA(work, work->product->A));
+  PetscCall(IDRSGetBlocks(work->product->A, &block, NULL));
+  PetscCall(IDRSWholeSetUp_CUDA(work, block));
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscArraycpy(whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
@@ -228,7 +232,7 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   steps.arrived    = cuda->arrived;
   steps.sequence   = ++cuda->sequence;
   steps.partials.launch++;
-  PetscCall(IDRSGetCSR(work->product->A, &steps.A));
+  PetscCall(IDRSGetCSR(block, &steps.A));
   for (int i = 0; i < 4; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
   PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
   PetscCall(PetscLogGpuTimeBegin());

@@ -126,7 +126,8 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   PetscObjectState   pattern;
 
   PetscFunctionBegin;
-  if (!cuda->whole) {
+  if (!cuda->whole || !cuda->whole->result) {
+    PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole)); /* what an error has left */
     PetscCall(PetscNew(&cuda->whole));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)work->n * IDRS_PARTS, &cuda->whole->entries));

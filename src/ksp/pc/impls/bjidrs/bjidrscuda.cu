@@ -249,13 +249,16 @@ static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt *
 {
   PetscDeviceContext dctx;
   cudaStream_t       stream;
+  cudaError_t        error;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceFree(dctx, *copy)); /* what an error has left */
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, copy));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+  error = cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream);
+  if (error != cudaSuccess) PetscCall(PetscDeviceFree(dctx, *copy)); /* nothing without its data is used later */
+  PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -302,9 +302,11 @@ PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
 
   PetscFunctionBegin;
   if (!factor->values) PetscCall(PetscMalloc1(count, &factor->values));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
+  if (count) { /* without rows there has been nothing to do on the device */
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+  }
   factor->onhost = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

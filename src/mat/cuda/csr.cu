@@ -247,7 +247,7 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
   PetscCall(IDRSBlockIndexCreate(A, bs, &csr->blocks, stream, &product->noblocks));
   product->blocksize = csr->blocks.bs;
   if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
-  while (csr->lanes > 1 && csr->lanes < IDRS_WARP && 2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros) csr->lanes *= 2; /* for one or two blocks each */
+  while (csr->blocks.bs > 1 && csr->lanes > 1 && csr->lanes < IDRS_WARP && 2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros) csr->lanes *= 2; /* for one or two blocks each */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

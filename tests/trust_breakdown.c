@@ -278,6 +278,38 @@ static PetscErrorCode TestShadows(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Shadow vectors and right-hand sides of any scale: what is of the size of both squared is more than the largest number, or less than the smallest */
+static PetscErrorCode TestScales(void)
+{
+  const PetscInt s = 4;
+
+  PetscFunctionBeginUser;
+  for (PetscInt sign = -1; sign <= 1; sign += 2) {
+    PetscInt restarts;
+    Mat      A;
+    Vec      b, x, *P;
+    KSP      ksp;
+
+    PetscCall(SystemCreateEntries(Tridiagonal, N, RHS_GENERAL, &A, &b, &x));
+    PetscCall(ShadowCreate(SHADOW_GENERAL, b, s, &P));
+    PetscCall(VecScale(b, PetscPowReal(PETSC_MAX_REAL, (PetscReal)0.15 * sign)));
+    for (PetscInt i = 0; i < s; i++) PetscCall(VecScale(P[i], PetscPowReal(PETSC_MAX_REAL, (PetscReal)0.42 * sign)));
+    PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, PETSC_DEFAULT));
+    PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
+    PetscCall(SolveAndCheck(sign < 0 ? "small shadow vectors" : "large shadow vectors", ksp, A, b, x, END_CONVERGED));
+    PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
+    PetscCall(ComplainIf(restarts, "%" PetscInt_FMT " restarts with %s shadow vectors", restarts, sign < 0 ? "small" : "large"));
+    PetscCall(VecDestroyVecs(s, &P));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+  }
+  PetscCall(Verdict("scales of shadow vectors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Every breakdown is told by -info, and the restarts are those of KSPIDRSGetCounts() and of -ksp_view */
 static PetscErrorCode TestTold(void)
 {
@@ -547,6 +579,7 @@ int main(int argc, char **argv)
   PetscCall(TestSystems());
   PetscCall(TestDimensions());
   PetscCall(TestShadows());
+  PetscCall(TestScales());
   PetscCall(TestTold());
   PetscCall(TestAstray());
   PetscCall(TestGiven());

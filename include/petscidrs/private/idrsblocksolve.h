@@ -453,7 +453,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRS
   PetscReal              begin, abstol, tolerance, least;
 
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
-  system->scalars.shadownorm = 1.0;
+  system->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
   if (system->A.width) IDRSBlockPack(system);
   begin = least    = IDRSBlockBegin(system);
   abstol           = limits->abstol * system->scale;

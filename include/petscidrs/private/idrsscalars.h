@@ -31,12 +31,15 @@
 #define IDRS_STORAGE_SUMS(s) ((s) * (s) + 5 * (s) + 1)
 #define IDRS_STORAGE(s)      (IDRS_STORAGE_SUMS(s) + IDRS_SUMS(s, 1))
 
+/* ||p_k|| = 1 */
+#define IDRS_HASHED_PIVOTSCALE (1 / PETSC_MACHINE_EPSILON)
+
 typedef struct {
   PetscInt     s;
   PetscScalar *M, *inverse, *f, *c, *alpha, *beta;
   PetscScalar *omega;      /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   PetscScalar *sums;       /* of the last projection */
-  PetscReal    shadownorm; /* scale of the columns of P: ||p_k||, or 1 for the hashed space */
+  PetscReal    pivotscale; /* 1 / (epsilon ||p_k||) of the smallest column of P, or IDRS_HASHED_PIVOTSCALE for the hashed space */
 } IDRSScalars;
 
 #if defined(__CUDA_ARCH__)
@@ -96,13 +99,13 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 
 /*
    Whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN
-   is no pivot either
+   is no pivot either. Squares, so that no step takes a root, of numbers whose range is that of g whatever the scale of P
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
 {
-  const PetscReal gg = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]), large = pivot / PETSC_MACHINE_EPSILON;
+  const PetscReal gg = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]), large = pivot * scalars->pivotscale;
 
-  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && large * large > scalars->shadownorm * scalars->shadownorm * gg ? PETSC_TRUE : PETSC_FALSE;
+  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && large * large > gg ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /*

@@ -19,7 +19,7 @@ typedef struct {
   IDRSResult      *result;
   IDRSStep         step;
   IDRSBounds       bounds;
-  PetscReal        shadownorm;
+  PetscReal        pivotscale;
   IDRSPeerExchange exchange;
 } IDRSAlgebra;
 
@@ -60,7 +60,7 @@ static __device__ __forceinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra
     bool        stopped;
 
     IDRSScalarsSetPointers(&scalars, s, storage);
-    scalars.shadownorm = algebra.shadownorm;
+    scalars.pivotscale = algebra.pivotscale;
     stopped            = !IDRSContinue<Y>(&scalars, algebra.step, algebra.bounds, &rnorm);
     if (threadIdx.x == 0) *algebra.result = {rnorm, stopped};
   }

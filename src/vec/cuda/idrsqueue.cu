@@ -112,7 +112,7 @@ static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDR
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
 
-  return {cuda->storage, cuda->result, *step, *bounds, work->scalars.shadownorm, {}};
+  return {cuda->storage, cuda->result, *step, *bounds, work->scalars.pivotscale, {}};
 }
 
 /* Launches the projections, together for works that make the same step with the same shadow space */

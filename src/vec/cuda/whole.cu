@@ -226,7 +226,7 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   steps.entries    = whole->entries;
   steps.partials   = cuda->partials;
   steps.storage    = cuda->storage;
-  steps.shadownorm = work->scalars.shadownorm;
+  steps.pivotscale = work->scalars.pivotscale;
   steps.step       = *step;
   steps.limits     = *limits;
   steps.result     = whole->result;

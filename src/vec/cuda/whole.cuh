@@ -50,7 +50,7 @@ typedef struct {
   const PetscScalar *diagonal;
   PetscScalar       *r, *z, *v, *t;
   const PetscScalar *storage;
-  PetscReal          shadownorm;
+  PetscReal          pivotscale;
   IDRSStep           step;
   IDRSLimits         limits;
   IDRSWholeResult   *result;
@@ -191,7 +191,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   bool                           lost;
 
   IDRSScalarsSetPointers(&scalars, s, storage);
-  scalars.shadownorm = steps.shadownorm;
+  scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
   for (size_t i = Blocks::Rows::template First<1>(); i < n; i += Blocks::Rows::template Stride<1>()) {

@@ -71,8 +71,10 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 
   PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* sums come last in it, and deferred dots after them */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
-  work->scalars.shadownorm = 1.0;
+  work->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
   if (P) {
+    PetscReal least = PETSC_MAX_REAL;
+
     PetscCall(PetscCalloc1(s, &work->P));
     for (PetscInt i = 0; i < s; i++) {
       PetscReal norm;
@@ -80,8 +82,9 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
       PetscCall(PetscObjectReference((PetscObject)P[i]));
       work->P[i] = P[i];
       PetscCall(VecNorm(P[i], NORM_2, &norm));
-      work->scalars.shadownorm = i ? PetscMin(work->scalars.shadownorm, norm) : norm;
+      least = PetscMin(least, norm);
     }
+    work->scalars.pivotscale = 1 / (PETSC_MACHINE_EPSILON * least);
   }
   IDRSScalarsReset(&work->scalars);
   PetscFunctionReturn(PETSC_SUCCESS);

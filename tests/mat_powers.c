@@ -378,12 +378,16 @@ static PetscErrorCode TestBadInput(void)
 {
   const PetscScalar good[3] = {1.0, 1.0, 1.0}, bad[3] = {1.0, NAN, 1.0};
   PetscScalar       out[3];
-  Mat               A, R;
+  Mat               A, R, L; /* of L the first process has all columns */
   Vec               x, y, z, values;
+  PetscMPIInt       rank, ranks;
   PetscErrorCode    ierr;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   PetscCall(DiagonalCreate(9, 1.0, 2.0, &A, &x, &values));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, rank ? 0 : 9, 9, 9, NULL, &L));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 9, 8, NULL, &R));
   PetscCall(VecCreate(PETSC_COMM_WORLD, &z));
@@ -401,6 +405,7 @@ static PetscErrorCode TestBadInput(void)
   Refused(MatPowersMult(A, NULL, x, 2, good, NULL, good, &y), "theta", "2");
   Refused(MatPowersMult(A, NULL, x, 1, good, good, good, &x), "v[0]", "x");
   Refused(MatPowersMult(R, NULL, z, 1, good, good, good, &y), "rows", "8");
+  if (ranks > 1) Refused(MatPowersMult(L, NULL, x, 1, good, good, good, &y), "layout", "columns");
   Refused(MatPowersMult(A, z, x, 1, good, good, good, &y), "diagonal", "8");
   Refused(MatPowersSum(A, NULL, z, 1, good, good, good, good, y, NULL), "x has", "8");
   Refused(MatPowersSum(A, NULL, x, 1, good, good, good, bad, y, NULL), "c[1]", "nan");
@@ -423,6 +428,7 @@ static PetscErrorCode TestBadInput(void)
   Refused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");
 #undef Refused
   PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&L));
   PetscCall(MatDestroy(&R));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));

@@ -33,13 +33,17 @@ static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char nam
 /* The parts of the sequence, checked */
 static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], IDRSPowers *powers)
 {
-  MPI_Comm comm = PetscObjectComm((PetscObject)A);
-  PetscInt M, N;
+  MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  PetscInt  M, N, m, n;
+  PetscBool congruent;
 
   PetscFunctionBegin;
   PetscCheck(k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, k);
   PetscCall(MatGetSize(A, &M, &N));
   PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ, "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M, N);
+  PetscCall(MatHasCongruentLayouts(A, &congruent));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCheck(congruent, comm, PETSC_ERR_ARG_SIZ, "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns on this process, and powers need the same layout of both", who, m, n);
   PetscCall(IDRSPowersCheckVec(who, A, "x", x));
   if (inverse) PetscCall(IDRSPowersCheckVec(who, A, "the diagonal", inverse));
   PetscCall(IDRSPowersCheckArray(comm, who, "gamma", k, gamma));
@@ -104,7 +108,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   Collective
 
   Input Parameters:
-+ A       - the matrix, as many rows as columns
++ A       - the matrix, as many rows as columns on each process
 . inverse - diagonal of $D^{-1}$, which scales the rows of A, or `NULL`
 . x       - the vector $v_0$
 . k       - how many vectors to compute, 0 or larger
@@ -187,7 +191,7 @@ static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec
   Collective
 
   Input Parameters:
-+ A       - the matrix, as many rows as columns
++ A       - the matrix, as many rows as columns on each process
 . inverse - diagonal of $D^{-1}$, which scales the rows of A, or `NULL`
 . x       - the vector $v_0$
 . k       - degree of the polynomial, 0 or larger
@@ -227,7 +231,7 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
   Collective
 
   Input Parameters:
-+ A       - the matrix, as many rows as columns
++ A       - the matrix, as many rows as columns on each process
 . inverse - diagonal of $D^{-1}$, which scales the rows of A in the sequence, or `NULL`
 . x       - the vector $v_0$
 . k       - degree of the polynomial, 0 or larger

@@ -124,6 +124,19 @@ static void MeasureChunk(Plan *plan, PetscInt c)
   PlaceOutside(ghosts, mine->inner.rows, outer, &mine->outer);
 }
 
+/* The most entries of a chunk that are counted together: chunks have few in the diagonal block, but any number outside */
+static size_t MostEntries(IDRSStreamPattern pattern)
+{
+  size_t most = 0;
+
+  for (PetscInt c = 0; c < pattern->nchunks; c++) {
+    const IDRSStreamGhostChunk *mine = &pattern->ghosts->chunks[c];
+
+    most = PetscMax(most, PetscMax(mine->own.entries, PetscMax(mine->inner.entries, mine->outer.entries)));
+  }
+  return most;
+}
+
 /* Offsets, columns and values as they are filled in, row after row */
 typedef struct {
   uint32_t    *offset, *column, end;
@@ -226,6 +239,7 @@ PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth,
 {
   Plan             plan = {.pattern = pattern, .rows = rows};
   IDRSStreamGhosts ghosts;
+  size_t           most;
 
   PetscFunctionBegin;
   PetscCall(IDRSStreamGhostsDestroy(pattern));
@@ -245,6 +259,9 @@ PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth,
   PetscCall(FindNear(&plan));
   PetscCall(Order(&plan));
   for (PetscInt c = 0; c < pattern->nchunks; c++) MeasureChunk(&plan, c);
+  most = MostEntries(pattern);
+  if (most > INT32_MAX) PetscCall(IDRSStreamGhostsDestroy(pattern));
+  PetscCheck(most <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A chunk has at most %d entries outside of the diagonal block, or in rows of other processes, and this matrix has %g: take a smaller -mat_stream_chunk, or more processes", INT32_MAX, (double)most); /* kernels count in uint32_t, beyond the last one */
   PetscCall(PetscMalloc1(ghosts->bytes, &ghosts->memory));
   for (PetscInt c = 0; c < pattern->nchunks; c++) FillChunk(&plan, c);
   FindFrontiers(&plan);

@@ -400,7 +400,7 @@ static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
   if (!stream->schedules[sequence->levels]) PetscCall(IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
   if (sequence->ghosts) PetscCall(SendGhosts(stream));
-  if (stream->pattern->ordered) PetscCall(MoveVector(stream, Ordered(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
+  if (stream->pattern->ordered && sequence->x) PetscCall(MoveVector(stream, Ordered(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE)); /* a product with y alone has no x */
   if (sum && (sequence->begin || sequence->adds || sequence->levels == 1)) PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep *step = &schedule->steps[s];

@@ -18,19 +18,17 @@ PetscErrorCode IDRSBlockArray_Host(Vec vec, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockGetArrays_Host(PetscInt count, const IDRSBlockVec columns[], const PetscScalar **arrays[])
+static PetscErrorCode IDRSBlockGetArrays_Host(PetscInt count, const IDRSBlockVec columns[], const PetscScalar *arrays[])
 {
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(count, arrays));
-  for (PetscInt i = 0; i < count; i++) PetscCall(VecGetArrayRead(columns[i].vec, &(*arrays)[i]));
+  for (PetscInt i = 0; i < count; i++) PetscCall(VecGetArrayRead(columns[i].vec, &arrays[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockRestoreArrays_Host(PetscInt count, const IDRSBlockVec columns[], const PetscScalar **arrays[])
+static PetscErrorCode IDRSBlockRestoreArrays_Host(PetscInt count, const IDRSBlockVec columns[], const PetscScalar *arrays[])
 {
   PetscFunctionBegin;
-  for (PetscInt i = count - 1; i >= 0; i--) PetscCall(VecRestoreArrayRead(columns[i].vec, &(*arrays)[i]));
-  PetscCall(PetscFree(*arrays));
+  for (PetscInt i = count - 1; i >= 0; i--) PetscCall(VecRestoreArrayRead(columns[i].vec, &arrays[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,13 +93,15 @@ PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, const IDRSBlockAxpy *sum)
   PetscScalar        *y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockGetArrays_Host(sum->nx, sum->x, &x));
+  PetscCall(PetscMalloc1(sum->nx, &x));
+  PetscCall(IDRSBlockGetArrays_Host(sum->nx, sum->x, x));
   for (PetscInt j = 0; j < sum->ny; j++) PetscCall(VecGetArray(sum->y[j].vec, &y[j]));
   if (sum->scaled && work->diagonal) PetscCall(VecGetArrayRead(work->diagonal, &diagonal));
   IDRSBlockCombineRows(sum, work->n, diagonal, x, y);
   if (diagonal) PetscCall(VecRestoreArrayRead(work->diagonal, &diagonal));
   for (PetscInt j = sum->ny - 1; j >= 0; j--) PetscCall(VecRestoreArray(sum->y[j].vec, &y[j]));
-  PetscCall(IDRSBlockRestoreArrays_Host(sum->nx, sum->x, &x));
+  PetscCall(IDRSBlockRestoreArrays_Host(sum->nx, sum->x, x));
+  PetscCall(PetscFree(x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,11 +199,13 @@ PetscErrorCode IDRSBlockProject_Host(IDRSWork work, const IDRSBlockDots *dots, P
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(sums, dots->rows * dots->nx + dots->ny * dots->ny));
-  PetscCall(IDRSBlockGetArrays_Host(dots->nx, dots->x, &x));
-  PetscCall(IDRSBlockGetArrays_Host(dots->ny, dots->y, &y));
+  PetscCall(PetscMalloc2(dots->nx, &x, dots->ny, &y));
+  PetscCall(IDRSBlockGetArrays_Host(dots->nx, dots->x, x));
+  PetscCall(IDRSBlockGetArrays_Host(dots->ny, dots->y, y));
   IDRSBlockProjectRows(dots, work->n, IDRSShadowKey(work->seed), (uint64_t)work->rstart, x, y, sums);
-  PetscCall(IDRSBlockRestoreArrays_Host(dots->ny, dots->y, &y));
-  PetscCall(IDRSBlockRestoreArrays_Host(dots->nx, dots->x, &x));
+  PetscCall(IDRSBlockRestoreArrays_Host(dots->ny, dots->y, y));
+  PetscCall(IDRSBlockRestoreArrays_Host(dots->nx, dots->x, x));
+  PetscCall(PetscFree2(x, y));
   for (PetscInt i = 0; i < dots->rows * dots->nx; i++) sums[i] *= (PetscReal)IDRS_SHADOW_UNIT;
   for (PetscInt j = 0; j < dots->ny; j++) {
     for (PetscInt i = 0; i < j; i++) gram[j + i * dots->ny] = PetscConj(gram[i + j * dots->ny]);

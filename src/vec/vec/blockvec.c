@@ -13,22 +13,17 @@ PetscErrorCode IDRSBlockArray_Vec(Vec vec, PetscScalar **array)
 }
 
 /* Columns of a block as VecMAXPY() and VecMDot() take them */
-static PetscErrorCode IDRSBlockList_Vec(PetscInt count, const IDRSBlockVec columns[], Vec *list[])
+static void IDRSBlockList(PetscInt count, const IDRSBlockVec columns[], Vec list[])
 {
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(count, list));
-  for (PetscInt i = 0; i < count; i++) (*list)[i] = columns[i].vec;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < count; i++) list[i] = columns[i].vec;
 }
 
-PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
+/* The columns of Y, in other vectors first, as they may be among those of X */
+static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum, Vec x[], Vec y[])
 {
   const PetscInt scaled = sum->scaled;
-  Vec           *x, *y;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockList_Vec(sum->nx, sum->x, &x));
-  PetscCall(VecDuplicateVecs(work->r, sum->ny, &y)); /* as columns of Y are among those of X */
   for (PetscInt j = 0; j < sum->ny; j++) {
     const PetscScalar *c = sum->C + j * sum->ld;
 
@@ -39,24 +34,32 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
     PetscCall(VecMAXPY(y[j], sum->nx - scaled, (PetscScalar *)c + scaled, x + scaled));
   }
   for (PetscInt j = 0; j < sum->ny; j++) PetscCall(VecCopy(y[j], sum->y[j].vec));
-  PetscCall(VecDestroyVecs(sum->ny, &y));
-  PetscCall(PetscFree(x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums of Vec calls are over all processes: the first one alone hands them on to the reduction */
-PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
 {
-  const PetscInt count = dots->rows * dots->nx + dots->ny * dots->ny;
-  PetscScalar   *gram  = sums + dots->rows * dots->nx, *row;
-  PetscMPIInt    rank;
-  Vec           *x, *y, p;
+  PetscErrorCode made, ierr;
+  Vec           *x, *y;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockList_Vec(dots->nx, dots->x, &x));
-  PetscCall(IDRSBlockList_Vec(dots->ny, dots->y, &y));
-  PetscCall(PetscMalloc1(dots->nx, &row));
-  PetscCall(VecDuplicate(work->r, &p));
+  PetscCall(PetscMalloc1(sum->nx, &x));
+  IDRSBlockList(sum->nx, sum->x, x);
+  made = VecDuplicateVecs(work->r, sum->ny, &y);
+  ierr = made ? made : IDRSBlockAxpy_Vec(work, sum, x, y);
+  PetscCall(PetscFree(x));
+  if (!made) PetscCall(VecDestroyVecs(sum->ny, &y));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums of Vec calls are over all processes: the first one alone hands them on to the reduction. p and row are overwritten */
+static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec x[], const Vec y[], Vec p, PetscScalar row[], PetscScalar sums[])
+{
+  PetscScalar *gram = sums + dots->rows * dots->nx;
+  PetscMPIInt  rank;
+
+  PetscFunctionBegin;
   for (PetscInt i = 0; i < dots->rows; i++) {
     PetscCall(IDRSVecSetHashed(p, work->seed, i));
     PetscCall(VecMDot(p, dots->nx, x, row)); /* x^H p, and p is real */
@@ -64,10 +67,24 @@ PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, const IDRSBlockDots *dots, Pe
   }
   for (PetscInt j = 0; j < dots->ny; j++) PetscCall(VecMDot(y[j], dots->ny, y, gram + j * dots->ny));
   PetscCallMPI(MPI_Comm_rank(work->comm, &rank));
-  if (rank) PetscCall(PetscArrayzero(sums, count));
-  PetscCall(VecDestroy(&p));
-  PetscCall(PetscFree(row));
-  PetscCall(PetscFree(y));
-  PetscCall(PetscFree(x));
+  if (rank) PetscCall(PetscArrayzero(sums, dots->rows * dots->nx + dots->ny * dots->ny));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+{
+  PetscErrorCode made, ierr;
+  PetscScalar   *row;
+  Vec           *x, *y, p;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(dots->nx, &x, dots->ny, &y, dots->nx, &row));
+  IDRSBlockList(dots->nx, dots->x, x);
+  IDRSBlockList(dots->ny, dots->y, y);
+  made = VecDuplicate(work->r, &p);
+  ierr = made ? made : IDRSBlockDots_Vec(work, dots, x, y, p, row, sums);
+  PetscCall(PetscFree3(x, y, row));
+  if (!made) PetscCall(VecDestroy(&p));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -79,20 +79,33 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* y_j = B^{-1}x_j, with a block for the x_j. Blocks are given back after an error, too: KSPReset() could not destroy what they are part of otherwise */
+static PetscErrorCode KSPIDRSMatApplyFrom_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PetscErrorCode ierr;
+  Mat            Y;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
+  PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
+  ierr = KSPIDRSMatApply_Private(ksp, X, Y, failed);
+  if (!ierr && !*failed) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
+  PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The same for vectors */
 static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   PetscErrorCode ierr;
-  Mat            X, Y;
+  Mat            X;
 
   PetscFunctionBegin;
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
-  PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
-  PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
-  ierr = KSPIDRSMatApply_Private(ksp, X, Y, failed);
-  if (!ierr && !*failed) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
-  PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y)); /* after an error, too: KSPReset() could not destroy the blocks otherwise */
+  ierr = KSPIDRSMatApplyFrom_Private(ksp, count, x, X, y, failed);
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -121,6 +134,38 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A block of vectors like those of all slots, of which nothing is there yet */
+static PetscErrorCode KSPIDRSSetUpBlock_Private(KSP ksp, MatType type, Mat block)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt  n, N;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(idrs->col->r, &n));
+  PetscCall(VecGetSize(idrs->col->r, &N));
+  PetscCall(MatSetSizes(block, n, PETSC_DECIDE, N, idrs->slots));
+  PetscCall(MatSetType(block, type));
+  PetscCall(MatSetUp(block));
+  PetscCall(MatAssemblyBegin(block, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(block, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same, complete or none: the next solve would take half of one for a block */
+static PetscErrorCode KSPIDRSCreateBlock_Private(KSP ksp, MatType type, Mat *block)
+{
+  PetscErrorCode ierr;
+  Mat            made;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)ksp), &made));
+  ierr = KSPIDRSSetUpBlock_Private(ksp, type, made);
+  if (ierr) PetscCall(MatDestroy(&made));
+  PetscCall(ierr);
+  *block = made;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which pays where it reads its data once for all of them. That of PCASM and
    PCGASM makes blocks in the memory of the host, and those of types that have none apply the preconditioner to one vector after another
@@ -130,7 +175,6 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   PetscBool    overlapping, inner, direct, host, device;
   MatNullSpace space;
-  PetscInt     n, N;
   Mat          A;
 
   PetscFunctionBegin;
@@ -146,16 +190,8 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->matapply = PETSC_TRUE;
   idrs->mayfail  = direct ? PETSC_FALSE : PETSC_TRUE; /* types that may have inner solvers, which others learn of */
-  if (idrs->pcin) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetLocalSize(idrs->col->r, &n));
-  PetscCall(VecGetSize(idrs->col->r, &N));
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)ksp), &idrs->pcin));
-  PetscCall(MatSetSizes(idrs->pcin, n, PETSC_DECIDE, N, idrs->slots));
-  PetscCall(MatSetType(idrs->pcin, host ? MATDENSE : MATDENSECUDA));
-  PetscCall(MatSetUp(idrs->pcin));
-  PetscCall(MatAssemblyBegin(idrs->pcin, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(idrs->pcin, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatDuplicate(idrs->pcin, MAT_DO_NOT_COPY_VALUES, &idrs->pcout));
+  if (!idrs->pcin) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
+  if (!idrs->pcout) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

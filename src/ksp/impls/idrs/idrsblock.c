@@ -583,7 +583,10 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockBasis_Private(ksp, block));
-  if (!block->owners.count) PetscFunctionReturn(PETSC_SUCCESS); /* without a norm zero has not been seen to be solved for */
+  if (!block->owners.count) { /* without a norm zero has not been seen to be solved for */
+    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow. Right-hand sides that are left go on without one\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(KSPIDRSBlockVectors_Private(ksp, block));
   PetscCall(KSPIDRSBlockAlgebraCreate_Private(idrs->set.s, block->owners.count, &block->algebra));
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));

@@ -208,3 +208,15 @@ static inline PetscErrorCode FileNumbers(const char file[], const char text[], P
   PetscCallMPI(MPI_Bcast(numbers, (PetscMPIInt)max, MPIU_REAL, 0, PETSC_COMM_WORLD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The numbers of this option, where it is given, in place of those that are in the list */
+static inline PetscErrorCode ListFromOptions(const char option[], PetscInt most, PetscInt list[], PetscInt *length)
+{
+  PetscInt  count = most;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, option, list, &count, &set));
+  if (set) *length = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -195,17 +195,6 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ListFromOptions(const char option[], PetscInt list[], PetscInt *length)
-{
-  PetscInt  count = MAX_LIST;
-  PetscBool set;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, option, list, &count, &set));
-  if (set) *length = count;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5, widths = 16;
@@ -217,8 +206,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
-  PetscCall(ListFromOptions("-rows", rows, &sizes));
-  PetscCall(ListFromOptions("-widths", m, &widths));
+  PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
+  PetscCall(ListFromOptions("-widths", MAX_LIST, m, &widths));
   for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], widths, m, back, &combine, &project));
   PetscCall(CheckVerdict(&combine));
   PetscCall(CheckVerdict(&project));

@@ -442,17 +442,6 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ListFromOptions(const char option[], PetscInt list[], PetscInt *length)
-{
-  PetscInt  count = MAX_LIST;
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, option, list, &count, &set));
-  if (set) *length = count;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   PetscInt              columns[MAX_LIST] = {1, 4}, rows[MAX_LIST] = {0, 1, 31, 33, 1000}, widths[MAX_LIST] = {1, 2, 3, 8, 16}, spaces = 2, sizes = 5, groups = 5;
@@ -464,9 +453,9 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
-  PetscCall(ListFromOptions("-columns", columns, &spaces));
-  PetscCall(ListFromOptions("-rows", rows, &sizes));
-  PetscCall(ListFromOptions("-widths", widths, &groups));
+  PetscCall(ListFromOptions("-columns", MAX_LIST, columns, &spaces));
+  PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
+  PetscCall(ListFromOptions("-widths", MAX_LIST, widths, &groups));
   for (PetscInt l = 0; l < spaces; l++) {
     for (PetscInt i = 0; i < sizes; i++) {
       for (PetscInt j = 0; j < groups; j++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], widths[j], back, &check, &count));

@@ -12,42 +12,6 @@ static PetscErrorCode BlockSolverCreate(Mat A, PetscInt s, const char pctype[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All kinds of right-hand sides, numbers of columns, preconditioners, sides and widths: every column is solved */
-static PetscErrorCode TestSolved(Mat A)
-{
-  const PetscInt    counts[] = {1, 2, 3, 4, 8, 16, 17}, widths[] = {16, 5};
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR};
-
-  PetscFunctionBeginUser;
-  for (size_t is = 0; is < SIZES; is++) {
-    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
-      KSP ksp;
-
-      PetscCall(BlockSolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPSetPCSide(ksp, (is + ipc) % 3 == 2 ? PC_LEFT : PC_RIGHT));
-      for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(counts); ic++) {
-        const BlockKind kind  = (BlockKind)((is + ipc + ic) % BLOCKS);
-        const PetscInt  width = widths[(ipc + ic) % 2];
-        char            what[256];
-        Mat             B, X;
-
-        PetscCall(BlockCreate(A, counts[ic], &B));
-        PetscCall(BlockSet(A, kind, B));
-        PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
-        PetscCall(KSPIDRSSetWidth(ksp, width));
-        PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is], pctypes[ipc], counts[ic], width, BlockKinds[kind]));
-        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-        PetscCall(MatDestroy(&B));
-        PetscCall(MatDestroy(&X));
-      }
-      PetscCall(KSPDestroy(&ksp));
-    }
-  }
-  PetscCall(Verdict("every column is solved"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Matvecs of the last KSPMatSolve(), and whether each column has converged */
 static PetscErrorCode CountMatvecs(KSP ksp, Mat B, Mat X, PetscInt *matvecs)
 {
@@ -166,12 +130,6 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(VecDestroy(&b));
   PetscCall(Verdict("guesses, histories, limits, a NaN, the transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A diagonal matrix with few values, whose Krylov spaces end early */
-static PetscScalar Few(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 1.0 + i % 5 : 0.0;
 }
 
 /* A shift, cyclic: the residual does not fall before n steps */
@@ -297,7 +255,8 @@ static PetscErrorCode TestErrors(Mat A)
 
 int main(int argc, char **argv)
 {
-  Mat A, large, matrices[2];
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR};
+  Mat               A, large, matrices[2];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -305,7 +264,7 @@ int main(int argc, char **argv)
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 40, 0.2, 0.1, &large));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
-  PetscCall(TestSolved(A));
+  PetscCall(TestSolved(A, PETSC_TRUE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestMatvecs(large));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestAlone());

@@ -2,42 +2,6 @@ static char help[] = "KSPMatSolve() with KSPIDRS: many right-hand sides at the s
 
 #include "columns.h"
 
-/* All kinds of right-hand sides, numbers of columns, preconditioners and widths: every column is solved */
-static PetscErrorCode TestSolved(Mat A)
-{
-  const PetscInt    counts[] = {1, 2, 3, 4, 8, 16, 17}, widths[] = {16, 5};
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR, PCASM};
-
-  PetscFunctionBeginUser;
-  for (size_t is = 0; is < SIZES; is++) {
-    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
-      KSP ksp;
-
-      PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPSetPCSide(ksp, (is + ipc) % 3 == 2 ? PC_LEFT : PC_RIGHT));
-      for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(counts); ic++) {
-        const BlockKind kind  = (BlockKind)((is + ipc + ic) % BLOCKS);
-        const PetscInt  width = widths[(ipc + ic) % 2];
-        char            what[256];
-        Mat             B, X;
-
-        PetscCall(BlockCreate(A, counts[ic], &B));
-        PetscCall(BlockSet(A, kind, B));
-        PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
-        PetscCall(KSPIDRSSetWidth(ksp, width));
-        PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is], pctypes[ipc], counts[ic], width, BlockKinds[kind]));
-        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-        PetscCall(MatDestroy(&B));
-        PetscCall(MatDestroy(&X));
-      }
-      PetscCall(KSPDestroy(&ksp));
-    }
-  }
-  PetscCall(Verdict("every column is solved"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define COLUMNS 8
 
 /* The history of each column is that of KSPSolve(), to rounding in the first cycles; with a width of 1 to the bit, and so is the solution */
@@ -288,12 +252,6 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A diagonal matrix with few values: columns break down, or are solved, in the midst of a cycle, at different times */
-static PetscScalar Few(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 1.0 + i % 5 : 0.0;
-}
-
 /* Columns that end in the start, restart, or go on beside others */
 static PetscErrorCode TestRestarts(void)
 {
@@ -328,7 +286,8 @@ static PetscErrorCode TestRestarts(void)
 
 int main(int argc, char **argv)
 {
-  Mat A, matrices[2];
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR, PCASM};
+  Mat               A, matrices[2];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -336,7 +295,7 @@ int main(int argc, char **argv)
   PetscCall(PetscLogDefaultBegin()); /* to count calls */
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
-  PetscCall(TestSolved(A));
+  PetscCall(TestSolved(A, PETSC_FALSE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestHistories(A));
   PetscCall(TestIndependent(A));
   PetscCall(TestCalls(A));

@@ -44,7 +44,7 @@
    outcome is that the host continues. Without bounds, or with the queue of the host, it is always the host that continues.
 
    IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step. The device stops where the host is to continue, as
-   above, before the last iteration, and in an omega step where r may be due to be computed afresh. G_k, or t, of that step is there then.
+   above, and before the last iteration. G_k, or t, of that step is there then. Reliable updates it makes by itself, by the rules of idrstrust.h, and stops after one that does not confirm r.
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 
@@ -90,13 +90,28 @@ typedef struct {
   PetscReal cosine; /* for omega */
 } IDRSBounds;
 
-/* Until when a device may go on by itself, step after step: within the bounds, and until a reliable update may be due in an omega step */
+/* Until when a device may go on by itself, step after step: within the bounds, from one reliable update to the next */
 typedef struct {
   IDRSBounds bounds;
   PetscInt   its, maxits;      /* iterations that have been made, and that may be made: the host makes the last one */
   PetscReal  fall, anchornorm; /* an update may be due where ||r|| < fall peak and ||r|| < anchornorm; fall = 0: never */
   PetscReal  peak;             /* largest ||r|| since the last update */
+  PetscReal  tested, growth;   /* bounds.high is the smaller one of `tested` and IDRSGrowthLimit(anchornorm, growth) */
 } IDRSLimits;
+
+/* A reliable update of a device: the norm of the r it has made, after the first so many norms that are reported */
+typedef struct {
+  PetscInt  after;
+  PetscReal rnorm;
+} IDRSWholeUpdated;
+
+/* What a device has done that makes many steps at once */
+typedef struct {
+  PetscInt                completed, matvecs; /* steps; their matvecs, with those of updates and of the step after them */
+  PetscInt                count, updates;
+  const PetscReal        *norms;  /* of the residuals that steps began with: first the unreported one or that of the start, if there is such a one */
+  const IDRSWholeUpdated *update; /* in their order */
+} IDRSWholeReport;
 
 /* What became of a step */
 typedef enum {
@@ -150,7 +165,7 @@ typedef struct {
   PetscErrorCode (*end)(const IDRSGroup *);                                             /* the scalars come to the host, after everything that has been launched */
   /* many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such thing */
   PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, PetscBool, const char *[]);
-  PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *completed, const PetscReal *norms[]);
+  PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, Vec x, Vec anchor, IDRSStep *, IDRSWholeReport *); /* x = NULL: the host makes the updates */
 } IDRSQueueOps;
 
 /* Where a device may have the queue */
@@ -215,6 +230,7 @@ typedef struct {
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;
   IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
+  const char    *whole;                /* where a kernel with many steps has vectors and matrix; NULL where there was none */
 } IDRSWorkInfo;
 
 PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, PetscInt, IDRSWork[]);
@@ -249,7 +265,7 @@ PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(const IDRSGroup *);
 PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, PetscBool, const char *[]);
-PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, PetscInt *, const PetscReal *[], IDRSOutcome *);
+PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, Vec, Vec, IDRSWholeReport *, IDRSOutcome *);
 PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
 PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
 

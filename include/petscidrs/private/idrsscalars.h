@@ -261,6 +261,16 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scala
   return PETSC_TRUE;
 }
 
+/* From the sums of x = r, which no step has made: f = P^H r */
+static inline IDRS_HOST_DEVICE void IDRSScalarsTakeResidual(IDRSScalars *scalars)
+{
+  const PetscInt     s  = scalars->s;
+  const PetscScalar *Pr = scalars->sums + IDRS_SUM_PX(s);
+
+  for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) scalars->f[i] = Pr[i];
+  IDRS_SYNC_WARP();
+}
+
 /* Whether all sums are finite; r^H r counts only if it is asked for. On a device, the sums of this lane */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars *scalars, PetscBool y, PetscBool rr)
 {

@@ -46,6 +46,7 @@ struct _n_IDRSWork {
 
   PetscLogDouble reductions; /* over processes */
   IDRSTraffic    traffic[IDRS_PASSES];
+  const char    *whole; /* as in IDRSWorkInfo */
 };
 
 /* x and y of the projection of a step */

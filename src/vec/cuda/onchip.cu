@@ -244,6 +244,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
   steps.t      = steps.r + rows;
   steps.z += first;
   steps.v += first;
+  if (given.x) {
+    steps.x += first;
+    steps.anchor += first;
+  }
   for (int j = 0; j < s; j++) {
     IDRSCopyEntries(steps.panels.G + j * rows, given.panels.G + j * given.panels.ld + first, n);
     IDRSCopyEntries(steps.panels.U + j * rows, given.panels.U + j * given.panels.ld + first, n);

@@ -153,6 +153,8 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     cuda->whole->pattern  = pattern;
     cuda->whole->diagonal = work->diagonal != NULL;
   }
+  if (!cuda->whole->onchip.clusters) work->whole = "vectors and matrix are in global memory";
+  else work->whole = cuda->whole->onchip.nonzeros ? "vectors and matrix are in shared memory" : "vectors are in shared memory, the matrix is in global memory";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,17 +197,27 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, until the host is to continue with the sums of *step. Tells how many have been completed, and the
-   norm of r at the begin of each of them. The scalars go to the device and come back
-*/
-PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep *step, PetscInt *completed, const PetscReal *norms[])
+/* What the kernel has told, and the step in which the host continues */
+static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
 {
-  IDRS_CUDA     *cuda      = (IDRS_CUDA *)work->data;
-  IDRSWhole      whole     = cuda->whole;
-  IDRSWholeSteps steps     = {};
-  Vec            vecs[4]   = {work->r, work->z, work->v, work->t};
-  PetscScalar  **arrays[4] = {&steps.r, &steps.z, &steps.v, &steps.t};
+  for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
+  for (PetscInt i = 0; i < result->updates; i++) result->updated[i].rnorm = PetscSqrtReal(result->updated[i].rnorm);
+  *report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares, result->updated};
+  *step   = {result->k, result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step->matvec};
+}
+
+/*
+   IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums of *step. The scalars go to the device and come back
+*/
+PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step, IDRSWholeReport *report)
+{
+  IDRS_CUDA     *cuda     = (IDRS_CUDA *)work->data;
+  IDRSWhole      whole    = cuda->whole;
+  IDRSWholeSteps steps    = {};
+  const bool     updates  = x && anchor;
+  const int      count    = updates ? 6 : 4;
+  Vec            vecs[]   = {work->r, work->z, work->v, work->t, x, anchor};
+  PetscScalar  **arrays[] = {&steps.r, &steps.z, &steps.v, &steps.t, &steps.x, &steps.anchor};
   cudaStream_t   stream;
   Mat            block = NULL;
 
@@ -234,14 +246,14 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   steps.sequence   = ++cuda->sequence;
   steps.partials.launch++;
   PetscCall(IDRSGetCSR(block, &steps.A));
-  for (int i = 0; i < 4; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
+  for (int i = 0; i < count; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
   PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
   PetscCall(PetscLogGpuTimeBegin());
   if (whole->onchip.clusters) PetscCall(IDRSOnChipLaunch_CUDA(work, &whole->onchip, &steps, stream));
   else PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));
-  for (int i = 3; i >= 0; i--) PetscCall(VecRestoreArrayAndMemType(vecs[i], arrays[i]));
+  for (int i = count - 1; i >= 0; i--) PetscCall(VecRestoreArrayAndMemType(vecs[i], arrays[i]));
   for (PetscInt j = 0; j < work->s; j++) {
     PetscCall(IDRSColumnWritten(work->G[j]));
     PetscCall(IDRSColumnWritten(work->U[j]));
@@ -250,9 +262,6 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, IDRSStep 
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
   PetscCheck(!whole->result->lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Blocks of a kernel of KSPIDRS have not met: are they held up, by a debugger perhaps? -ksp_idrs_run steps does without");
   PetscCall(PetscArraycpy(work->storage, whole->result->storage, IDRS_STORAGE(work->s)));
-  *step      = {whole->result->k, whole->result->start ? PETSC_TRUE : PETSC_FALSE, whole->result->completed ? PETSC_TRUE : step->unreported, PETSC_FALSE, PETSC_FALSE, step->matvec};
-  *completed = whole->result->completed;
-  for (PetscInt i = 0; i < *completed; i++) whole->result->squares[i] = PetscSqrtReal(whole->result->squares[i]);
-  *norms = whole->result->squares;
+  IDRSWholeSetReport(whole->result, step, report);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

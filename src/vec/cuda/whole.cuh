@@ -14,6 +14,8 @@
      sums               Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it has the sums of all blocks of step j+1, and a block
                         leaves these after it has read all sums of step j.
 
+   Reliable updates are made between steps, see wholeupdate.cuh.
+
    A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an error.
 */
 #pragma once
@@ -34,11 +36,12 @@
 
 /* What has become of the steps, on the host */
 typedef struct {
-  PetscScalar storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)]; /* of IDRSScalars, with the sums of the last step; also on its way to the device */
-  PetscReal   squares[IDRS_WHOLE_STEPS];                   /* r^H r at the begin of each step that the kernel has completed */
-  PetscInt    completed;
-  int         k, start; /* the step in which the host continues */
-  int         lost;     /* a message has not come */
+  PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)]; /* of IDRSScalars, with the sums of the last step; also on its way to the device */
+  PetscReal        squares[IDRS_WHOLE_STEPS];                   /* r^H r, see IDRSWholeReport, which the host makes of it */
+  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS];                   /* with r^H r, too */
+  PetscInt         completed, count, updates;
+  int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
+  int              lost;                 /* a message has not come */
 } IDRSWholeResult;
 
 typedef struct {
@@ -49,6 +52,7 @@ typedef struct {
   IDRSPartials       partials; /* launch: number of the first step */
   const PetscScalar *diagonal;
   PetscScalar       *r, *z, *v, *t;
+  PetscScalar       *x, *anchor; /* for updates; x = NULL: the host makes them */
   const PetscScalar *storage;
   PetscReal          pivotscale;
   IDRSStep           step;
@@ -77,6 +81,8 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
 #pragma unroll
   for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
 }
+
+#include "wholeupdate.cuh"
 
 /*
    The blocks and their rows, a class each:
@@ -108,40 +114,31 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
   return blocks.template Sums<S, Y, HASHED>(dots, P, sums);
 }
 
-/* The limits for r^H r, so that no step takes a root. What the host tests again ends the kernel too early rather than too late */
-static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
-{
-  constexpr PetscReal little  = 16 * PETSC_MACHINE_EPSILON;
-  IDRSLimits          squares = limits;
-
-  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + little) : (PetscReal)-1.0;
-  squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - little);
-  squares.fall        = limits.fall * limits.fall;
-  squares.anchornorm  = limits.anchornorm * limits.anchornorm;
-  squares.peak        = limits.peak * limits.peak;
-  return squares;
-}
-
-/* By a warp: whether the device goes on after this step, with its coefficients; else the host continues with its sums. *square is r^H r at its begin; limits.peak, of squares as they all are, the largest one so far */
+/*
+   By a warp: what follows from the sums of this step, with its coefficients unless that is left to the host. *square is r^H r at its begin, and *next after it where an update follows; limits.peak, of
+   squares as they all are, the largest one so far. updates: made so far, or -1 where the host makes them
+*/
 template <int S>
-static __device__ __forceinline__ bool IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits, PetscInt completed, IDRSCoefficients<S> *c, PetscReal *square)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits, PetscInt completed, PetscInt updates, IDRSCoefficients<S> *c, PetscReal *square, PetscReal *next)
 {
   const PetscInt  s     = scalars->s;
   const bool      omega = step.k == s, y = step.start || omega;
   const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = y ? PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) : rr;
-  PetscReal       next;
+  bool            due;
 
   *square = step.unreported || !y ? rr : now; /* the start has a norm to tell before any iteration is unreported */
-  if (limits.its + completed + 1 >= limits.maxits || completed + 1 >= IDRS_WHOLE_STEPS) return false;
+  if (limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS) return IDRS_WHOLE_ENDS;
   if (step.unreported && IDRS_LANE == 0) limits.peak = max(limits.peak, rr);
   IDRS_SYNC_WARP();
-  if (omega && now < limits.fall * limits.peak && now < limits.anchornorm) return false;
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return false;
-  if (step.unreported && !(rr > limits.bounds.low && rr < limits.bounds.high)) return false;
-  if (!y) return IDRSLanesStep<S>(scalars, (int)step.k, c);
-  if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, &next)) return false;
+  due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
+  if (due && updates < 0) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (step.unreported && !(rr > limits.bounds.low && rr < limits.bounds.high)) return IDRS_WHOLE_ENDS;
+  if (!y) return IDRSLanesStep<S>(scalars, (int)step.k, c) ? IDRS_WHOLE_STEP : IDRS_WHOLE_ENDS;
+  if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
+  if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next)) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, c);
-  return true;
+  return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
 /* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
@@ -181,12 +178,14 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   __shared__ PetscScalar storage[IDRS_STORAGE(S)];
   __shared__ IDRSCoefficients<S> c;
   __shared__ IDRSLimits          limits; /* for r^H r */
-  __shared__ bool                goeson;
+  __shared__ IDRSWholeNext       next;
+  __shared__ PetscReal           promised; /* r^H r after the omega step before an update */
+  __shared__ bool                goeson;   /* after one */
   const size_t                   n         = steps.panels.n;
   const int                      s         = steps.panels.s;
   IDRSStep                       step      = steps.step;
   PetscReal                      rr        = 0.0;
-  PetscInt                       completed = 0;
+  PetscInt                       completed = 0, told = 0, updates = steps.x ? 0 : -1;
   IDRSScalars                    scalars;
   bool                           lost;
 
@@ -207,17 +206,41 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     if (step.start || step.k == s) lost = IDRSWholeProject<S, true, HASHED>(steps, P, blocks, x, rr, scalars.sums);
     else lost = IDRSWholeProject<S, false, HASHED>(steps, P, blocks, x, rr, scalars.sums);
     if (threadIdx.x < IDRS_WARP) {
-      PetscReal  square;
-      const bool goes = IDRSWholeContinue<S>(&scalars, step, limits, completed, &c, &square) && !lost;
+      PetscReal           square, after;
+      const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, limits, completed, updates, &c, &square, &after);
 
       if (threadIdx.x == 0) {
-        goeson = goes;
-        if (goes && blockIdx.x == 0) steps.result->squares[completed] = square;
+        next     = lost ? IDRS_WHOLE_ENDS : follows;
+        promised = after;
+        if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
       }
     }
     __syncthreads();
-    if (!goeson) break;
+    if (next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
+    if (step.start || step.unreported) told++;
+    if (next == IDRS_WHOLE_UPDATE) {
+      const IDRSWholeUpdate update = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, scalars, &limits, promised, &c, &goeson);
+
+      if (threadIdx.x == 0 && blockIdx.x == 0) {
+        steps.result->squares[told] = promised;
+        if (update.goeson) steps.result->updated[updates] = {told + 1, limits.anchornorm};
+      }
+      told++;
+      step.start      = PETSC_FALSE;
+      step.unreported = PETSC_FALSE;
+      if (!update.goeson) {
+        step.k = IDRS_RESIDUAL;
+        lost   = update.lost;
+        completed++;
+        break;
+      }
+      step.k = 0;
+      rr     = update.rr;
+      updates++;
+      blocks.u.number++;
+      continue;
+    }
     rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, c, blocks.u);
     step.unreported = PETSC_TRUE;
     if (step.k == s) step.start = PETSC_FALSE;
@@ -234,10 +257,13 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0) {
-    steps.result->completed = completed;
-    steps.result->k         = (int)step.k;
-    steps.result->start     = step.start;
-    steps.result->lost      = lost;
+    steps.result->completed  = completed;
+    steps.result->count      = told;
+    steps.result->updates    = max(updates, (PetscInt)0);
+    steps.result->k          = (int)step.k;
+    steps.result->start      = step.start;
+    steps.result->unreported = step.unreported;
+    steps.result->lost       = lost;
     __threadfence_system();
     *(volatile uint64_t *)steps.arrived = steps.sequence;
   }

@@ -220,34 +220,38 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 }
 
 /*
-   IDRSQueueWhole - Makes steps on the device, from this one, whose direction is there, until the host is to continue
+   IDRSQueueWhole - Makes steps on the device, from this one, whose direction is there, until the host is to continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0
 
    Input Parameters:
 +  work   - the work, whose scalars are on the host
 .  step   - the first step
--  limits - until when the device may go on
+.  limits - until when the device may go on
+.  x      - what updates add z to: where it is not in the memory of the device, that stops before an update
+-  anchor - residual of x; NULL without updates
 
    Output Parameters:
-+  completed - steps that the device has completed
-.  norms     - norm of r at the begin of each of them, until the next call
--  outcome   - the step in which the host continues
++  report  - what the device has done, until the next call
+-  outcome - the step in which the host continues, or the projection of an r that is not near to what the update was to confirm
 */
-PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, PetscInt *completed, const PetscReal *norms[], IDRSOutcome *outcome)
+PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
+  PetscBool device;
+
   PetscFunctionBegin;
   PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER, "The device cannot make many steps at once here");
   outcome->step    = *step;
   outcome->stopped = PETSC_TRUE;
   PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
-  PetscCall((*work->queue->whole)(work, limits, &outcome->step, completed, norms));
+  PetscCall(IDRSOnDevice(x, &device));
+  PetscCall((*work->queue->whole)(work, limits, device ? x : NULL, anchor, &outcome->step, report));
   PetscCall(IDRSPassEnd(work, IDRS_WHOLE));
-  for (PetscInt i = 0; i <= *completed; i++) { /* so that the log counts them */
+  for (PetscInt i = 0; i < report->matvecs; i++) { /* so that the log counts them */
     PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
     PetscCall(PetscLogEventEnd(MAT_Mult, work->product->A, 0, 0, 0));
   }
-  work->product->matvecs += *completed + 1;
-  work->reductions += (PetscLogDouble)*completed + 1;
-  PetscCall(PetscLogGpuFlops(work->product->flops * ((PetscLogDouble)*completed + 1)));
+  work->product->matvecs += report->matvecs;
+  work->reductions += (PetscLogDouble)report->matvecs;
+  PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)report->matvecs));
   IDRSQueueContinues(work, outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -258,7 +262,7 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
   PetscFunctionBegin;
   *rr      = 0.0;
   *verdict = IDRS_GOES_ON;
-  if (step->k == IDRS_RESIDUAL) PetscCall(PetscArraycpy(work->scalars.f, work->scalars.sums + IDRS_SUM_PX(work->s), work->s));
+  if (step->k == IDRS_RESIDUAL) IDRSScalarsTakeResidual(&work->scalars);
   else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr)) *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

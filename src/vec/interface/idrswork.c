@@ -205,6 +205,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
   info->halo        = work->halo;
+  info->whole       = work->whole;
   info->n           = work->n;
   info->size        = work->size;
   info->reductions  = work->reductions;

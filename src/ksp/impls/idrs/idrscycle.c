@@ -199,16 +199,22 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp)
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
 }
 
-/* Norms at which the convergence test may end the solve, or r has grown too much, are left to the host */
+/* Norms at which the convergence test may end the solve are left to the host */
+static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp)
+{
+  const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
+  const PetscBool tested = KSPIDRSTestsNorm(ksp);
+
+  return (IDRSBounds){.low = tested ? ksp->ttol : -1.0, .high = tested ? ksp->divtol * ksp->rnorm0 : PETSC_MAX_REAL, .cosine = idrs->set.cosine};
+}
+
+/* The same, and no more growth than this recurrence is to have */
 static IDRSBounds KSPIDRSGetBounds(KSP ksp)
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
-  IDRSBounds      bounds = {.low = -1.0, .high = KSPIDRSGrowthLimit(idrs, idrs->col->trust.anchornorm), .cosine = idrs->set.cosine};
+  IDRSBounds      bounds = KSPIDRSGetTestedBounds(ksp);
 
-  if (KSPIDRSTestsNorm(ksp)) {
-    bounds.low  = ksp->ttol;
-    bounds.high = PetscMin(bounds.high, ksp->divtol * ksp->rnorm0);
-  }
+  bounds.high = PetscMin(bounds.high, KSPIDRSGrowthLimit(idrs, idrs->col->trust.anchornorm));
   return bounds;
 }
 
@@ -276,29 +282,33 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
 }
 
 /*
-   KSPIDRSWhole_Private - Makes steps in one kernel, from one whose direction is there. Tells how many have been completed, the norm of r at the begin of each of them, and
-   the outcome of the step after them, which the host is to finish
+   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there. Tells what it has done, and the outcome of the step after that, which the host
+   is to finish, or of the projection of an r that an update has made
 */
-PetscErrorCode KSPIDRSWhole_Private(KSP ksp, PetscInt *completed, const PetscReal *norms[], IDRSOutcome *outcome)
+PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
-  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &idrs->col->rec;
-  const IDRSStep     step   = KSPIDRSGetStep(idrs, idrs->col);
-  const IDRSLimits   limits = {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->col->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->col->trust.anchornorm, .peak = idrs->col->trust.peak};
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec  = &idrs->col->rec;
+  const IDRSStep     step = KSPIDRSGetStep(idrs, idrs->col);
+  const IDRSLimits   limits =
+    {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->col->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->col->trust.anchornorm, .peak = idrs->col->trust.peak, .tested = KSPIDRSGetTestedBounds(ksp).high, .growth = KSPIDRSGrowth(idrs)};
+  PetscBool updated;
 
   PetscFunctionBegin;
   PetscAssert(rec->stage == KSPIDRS_HAVE_U, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
-  PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, completed, norms, outcome));
+  PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, ksp->vec_sol, idrs->col->anchor, report, outcome));
+  updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
   idrs->counts.wholes++;
-  idrs->counts.wholematvecs += *completed + 1;
-  idrs->counts.matvecs += *completed + 1;
-  rec->its += *completed;
-  rec->k          = outcome->step.k;
-  rec->columns    = outcome->step.k;
+  idrs->counts.wholematvecs += report->matvecs;
+  idrs->counts.matvecs += report->matvecs;
+  idrs->counts.updates += report->updates + (updated ? 1 : 0);
+  rec->its += report->completed;
+  rec->k          = updated ? 0 : outcome->step.k;
+  rec->columns    = rec->k;
   rec->start      = outcome->step.start;
   rec->unreported = outcome->step.unreported;
   rec->projectedr = (PetscBool)(rec->start && rec->k == idrs->set.s);
-  rec->stage      = KSPIDRS_PROJECTED;
+  rec->stage      = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,15 +322,6 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
   for (PetscInt i = 0; i < front->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
   PetscCall(IDRSQueueLaunch(&group, steps, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Whether rr = ||r - omega t||^2, a difference of squares, keeps at least half of its digits. It does not where r has hardly any component but the one along
-   t, and the norm is computed from the vector there
-*/
-static PetscBool KSPIDRSIsSharp(const KSP_IDRS *idrs, PetscReal rr)
-{
-  return (PetscBool)(rr > PETSC_SQRT_MACHINE_EPSILON * PetscRealPart(idrs->col->scalars->sums[IDRS_SUM_YY(idrs->set.s)]));
 }
 
 /* alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the start */
@@ -373,7 +374,7 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, PetscReal rr, PetscBo
   PetscFunctionBegin;
   *due = PETSC_FALSE;
   if (k == idrs->set.s) {
-    *due = (PetscBool)((lockstep && !KSPIDRSIsSharp(idrs, rr)) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->col->trust.rnorm));
+    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(idrs->col->scalars, rr)) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->col->trust.rnorm));
     PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->omega, &idrs->col->p, &idrs->col->t));
   } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -399,7 +400,7 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, const IDRSStep *step, P
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
-  if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep)) *norm = rec->start && lockstep && idrs->lagged && !idrs->d && KSPIDRSIsSharp(idrs, rr) ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+  if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep)) *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(idrs->col->scalars, rr) ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -408,7 +409,7 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, const IDRSStep *step, P
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work), sharp = (PetscBool)(lockstep && KSPIDRSIsSharp(idrs, rr));
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work), sharp = (PetscBool)(lockstep && IDRSNormIsSharp(idrs->col->scalars, rr));
 
   PetscFunctionBegin;
   rec->k          = 0;

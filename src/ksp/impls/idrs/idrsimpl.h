@@ -11,6 +11,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
+#include <petscidrs/private/idrstrust.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* Largest number of shadow vectors: s x s scalars are kept */
@@ -256,23 +257,35 @@ static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
 /* Whether r has fallen so far, to this norm, that it is to be computed from z again */
 static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
 {
-  return (PetscBool)(idrs->col->anchor && rnorm < idrs->set.updatetol * idrs->col->trust.peak && rnorm < idrs->col->trust.anchornorm);
+  return (PetscBool)(idrs->col->anchor && IDRSUpdateIsDue(rnorm, idrs->set.updatetol, idrs->col->trust.peak, idrs->col->trust.anchornorm));
 }
 
 /*
-   The growth limit: the norm beyond which r is too large for a recurrence that began with a residual of this one, as few digits of the x it began with
-   would be left in any other. None where a restart would go the same way again, with explicit shadow vectors
+   How much larger than the residual it began with r may become, as few digits of the x it began with would be left in any other. There is no limit where a restart would go the same way
+   again, with explicit shadow vectors
 */
+static inline PetscReal KSPIDRSGrowth(const KSP_IDRS *idrs)
+{
+  return idrs->set.maxrestarts && !idrs->set.P ? PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+}
+
+/* The growth limit of a recurrence that began with a residual of this norm */
 static inline PetscReal KSPIDRSGrowthLimit(const KSP_IDRS *idrs, PetscReal begin)
 {
-  return idrs->set.maxrestarts && !idrs->set.P && begin < PETSC_MAX_REAL ? begin * PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+  return IDRSGrowthLimit(begin, KSPIDRSGrowth(idrs));
+}
+
+/* r has been computed afresh, and its norm is what it is compared with from now on */
+static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
+{
+  trust->rnorm = trust->anchornorm = trust->peak = rnorm;
 }
 
 /* The norm of the r that the recurrence starts from, where none was computed before, with KSP_NORM_NONE */
 static inline void KSPIDRSSetStartNorm(KSP_IDRS *idrs, PetscReal rnorm)
 {
   if (idrs->col->trust.anchornorm < PETSC_MAX_REAL) return;
-  idrs->col->trust.rnorm = idrs->col->trust.anchornorm = idrs->col->trust.peak = rnorm;
+  KSPIDRSSetReplacedNorm(&idrs->col->trust, rnorm);
 }
 
 /* idrs.c */
@@ -335,7 +348,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSP, IDRSOutcome *);
-PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, PetscInt *, const PetscReal *[], IDRSOutcome *);
+PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, IDRSWholeReport *, IDRSOutcome *);
 PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSFront *, KSPIDRSNorm[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSFront *);

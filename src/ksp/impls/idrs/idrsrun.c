@@ -216,6 +216,50 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the iteration whose norm it is */
+static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, IDRSOutcome *outcome, PetscBool updated)
+{
+  KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec      = &idrs->col->rec;
+  KSPIDRSTrust      *trust    = &idrs->col->trust;
+  const PetscReal    promised = trust->rnorm;
+  PetscReal          rr;
+
+  PetscFunctionBegin;
+  if (outcome->verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
+  PetscCall(IDRSQueueContinue(idrs->col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
+  rec->k        = 0;
+  rec->again    = PETSC_FALSE;
+  rec->residual = KSPIDRS_RECURRED;
+  KSPIDRSSetReplacedNorm(trust, outcome->rnorm);
+  if (rec->unreported) {
+    rec->unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, rec->its, outcome->rnorm));
+  }
+  if (KSPIDRSGoesOn(ksp) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised) PetscCall(KSPIDRSProgress_Private(ksp, outcome->rnorm, IDRS_STAGNATION_UPDATE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a kernel has done, as if the host had done it: norms, and reliable updates between them. The kernel ends where something else is to be decided */
+static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, const IDRSStep *first, const IDRSWholeReport *report)
+{
+  KSP_IDRS   *idrs   = (KSP_IDRS *)ksp->data;
+  PetscInt    update = 0;
+  IDRSOutcome passed = {
+    .step = {.start = first->start, .unreported = first->unreported}
+  };
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i <= report->count && KSPIDRSGoesOn(ksp); i++) {
+    if (update < report->updates && report->update[update].after == i) KSPIDRSSetReplacedNorm(&idrs->col->trust, report->update[update++].rnorm);
+    if (i == report->count) break;
+    passed.rnorm = report->norms[i];
+    PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
+    passed.step.unreported = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Runs: "whole", many steps in one kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
@@ -233,32 +277,29 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Steps in one kernel, the norms of their iterations, and the step in which the host continues; those that no kernel can begin with, one by one */
+/* Steps and reliable updates in one kernel, the norms of their iterations, and the step in which the host continues; those that no kernel can begin with, one by one */
 static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
 {
   const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
   const KSPIDRSFront alone = KSPIDRSAlone(ksp);
-  const PetscReal   *norms;
-  PetscInt           completed;
+  IDRSWholeReport    report;
   IDRSOutcome        outcome;
 
   PetscFunctionBegin;
   do {
+    PetscBool updated = PETSC_FALSE;
+
     if (KSPIDRSCanBeWhole(ksp)) {
-      IDRSOutcome passed = {
-        .step = {.start = idrs->col->rec.start, .unreported = idrs->col->rec.unreported}
-      };
+      const IDRSStep first = {.start = idrs->col->rec.start, .unreported = idrs->col->rec.unreported};
 
       PetscCall(KSPIDRSDirection_Private(ksp, &alone));
-      PetscCall(KSPIDRSWhole_Private(ksp, &completed, &norms, &outcome));
-      for (PetscInt i = 0; i < completed && KSPIDRSGoesOn(ksp); i++) {
-        passed.rnorm = norms[i];
-        PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
-        passed.step.unreported = PETSC_TRUE;
-      }
-      if (KSPIDRSGoesOn(ksp)) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
+      PetscCall(KSPIDRSWhole_Private(ksp, &report, &outcome));
+      PetscCall(KSPIDRSReportWhole_Private(ksp, &first, &report));
+      updated = (PetscBool)(outcome.step.k == IDRS_RESIDUAL);
+      if (KSPIDRSGoesOn(ksp) && updated) PetscCall(KSPIDRSTakeReplaced_Private(ksp, &outcome, PETSC_TRUE));
+      else if (KSPIDRSGoesOn(ksp)) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
     }
-    if (KSPIDRSGoesOn(ksp)) PetscCall(KSPIDRSStep_Private(ksp));
+    if (KSPIDRSGoesOn(ksp) && !updated) PetscCall(KSPIDRSStep_Private(ksp));
   } while (KSPIDRSGoesOn(ksp) && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -336,36 +377,6 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
     else idrs->slowerrun = why;
   }
   if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) idrs->depth = 0; /* the host finishes a step between two kernels */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the iteration whose norm it is */
-static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp)
-{
-  KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  KSPIDRSTrust      *trust    = &idrs->col->trust;
-  const PetscBool    updated  = (PetscBool)(rec->residual == KSPIDRS_RELIABLE_UPDATE);
-  const PetscReal    promised = trust->rnorm;
-  IDRSOutcome        outcome;
-  PetscReal          rr;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSQueueCollect(idrs->col->work, &outcome));
-  if (outcome.verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
-  PetscCall(IDRSQueueContinue(idrs->col->work, &outcome.step, idrs->set.cosine, &rr, &outcome.verdict));
-  rec->k            = 0;
-  rec->again        = PETSC_FALSE;
-  rec->residual     = KSPIDRS_RECURRED;
-  trust->rnorm      = outcome.rnorm;
-  trust->anchornorm = outcome.rnorm;
-  trust->peak       = outcome.rnorm;
-  if (rec->unreported) {
-    rec->unreported = PETSC_FALSE;
-    PetscCall(KSPIDRSReport_Private(ksp, rec->its, outcome.rnorm));
-  }
-  /* Where an update confirms the norm of the recurrence it says nothing of the attainable accuracy */
-  if (KSPIDRSGoesOn(ksp) && updated && outcome.rnorm > 2.0 * promised) PetscCall(KSPIDRSProgress_Private(ksp, outcome.rnorm, IDRS_STAGNATION_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -464,8 +475,12 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
   if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
   if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced));
   for (PetscInt i = 0; i < replaced.count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, replaced.column[i]));
-    PetscCall(KSPIDRSTakeReplaced_Private(ksp));
+    KSPIDRSColumn *col = replaced.column[i];
+    IDRSOutcome    outcome;
+
+    PetscCall(KSPIDRSSelect_Private(ksp, col));
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    PetscCall(KSPIDRSTakeReplaced_Private(ksp, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -87,7 +87,7 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 }
 
 /* What runs the iterations, with passes on a device */
-static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer)
+static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
   const KSPIDRSCounts *counts = &idrs->counts;
@@ -95,7 +95,7 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n", KSPIDRSRuns[idrs->run->kind], idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for"));
   if (idrs->slowerrun) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", idrs->slowerrun));
-  if (counts->wholes) PetscCall(PetscViewerASCIIPrintf(viewer, "      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT " kernels\n", counts->wholematvecs, counts->wholes));
+  if (counts->wholes) PetscCall(PetscViewerASCIIPrintf(viewer, "      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT " kernels, where %s\n", counts->wholematvecs, counts->wholes, info->whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,7 +176,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
     PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
-    if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer));
+    if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer, &info));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
       PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));

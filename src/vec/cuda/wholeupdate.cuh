@@ -1,0 +1,151 @@
+/*
+   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrstrust.h: what the host does between two kernels, but for rounding errors.
+
+     z = z + omega p + U beta       the rest of an omega step after which an update is due
+     r = anchor - A z,  anchor = r
+     x = x + z,  z = 0
+     f = P^H r,  r^H r              one reduction
+     v = r - G c,  U_0 = omega B^{-1}v + U c,  where M c = f
+
+   To what goes from block to block an update is a step of its own, with a number of its own: entries of z take the place of those of u, and P^H r and r^H r that of the sums. A block writes
+   entries of z once it has the sums of all blocks of the omega step, and entries of the next u once it has those of the update; so what whole.cuh and onchip.cu say of steps j, j+1 and j+2
+   holds for updates among them. x, z, r and the anchor of a row are read and written by the thread of that row only.
+
+   The host decides where it might do something else: before the omega step where its norm may end the solve, or is not known well enough; and after an update whose r does not confirm the norm
+   that the recurrence had.
+*/
+#pragma once
+
+#include <petscidrs/private/idrstrust.h>
+#include "dots.cuh"
+#include "passes.cuh"
+
+/* What the host tests again ends the kernel too early rather than too late */
+#define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
+
+/* What follows from the sums of a step */
+typedef enum {
+  IDRS_WHOLE_ENDS, /* the host continues with them */
+  IDRS_WHOLE_STEP,
+  IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
+} IDRSWholeNext;
+
+/* The limits for r^H r, so that no step takes a root */
+static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
+{
+  IDRSLimits squares = limits;
+
+  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + IDRS_WHOLE_LITTLE) : (PetscReal)-1.0;
+  squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  squares.fall        = limits.fall * limits.fall;
+  squares.anchornorm  = limits.anchornorm * limits.anchornorm;
+  squares.peak        = limits.peak * limits.peak;
+  squares.tested      = limits.tested * limits.tested * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  squares.growth      = limits.growth * limits.growth * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  return squares;
+}
+
+/* The recurrence has begun, or begun again, with a residual of this r^H r */
+static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, PetscReal square)
+{
+  squares.anchornorm  = square;
+  squares.peak        = square;
+  squares.bounds.high = min(squares.tested, IDRSGrowthLimit(square, squares.growth));
+}
+
+/* By a warp, in an omega step after which an update may be due: whether the host would go on, too, with the norm that comes of the step */
+static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
+{
+  PetscScalar minimal, omega;
+  PetscReal   next;
+
+  if (!IDRSScalarsOmega(scalars, squares.bounds.cosine, &minimal, &omega)) return false;
+  next = IDRSScalarsNormSquared(scalars, omega);
+  return IDRSNormIsSharp(scalars, next) && next > squares.bounds.low && next < squares.bounds.high;
+}
+
+/* By a warp: takes P^H r and r^H r of an update, where r^H r was *promised*. Whether the kernel goes on, with the coefficients of the next direction */
+template <int S>
+static __device__ __forceinline__ bool IDRSWholeTakeUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised, IDRSCoefficients<S> *c)
+{
+  const PetscReal square = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]);
+
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_FALSE, PETSC_FALSE))) return false;
+  if (!(square < IDRS_UPDATE_CONFIRMS * IDRS_UPDATE_CONFIRMS * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE) * promised)) return false;
+  if (IDRS_LANE == 0) IDRSWholeSetAnchor(squares, square);
+  IDRSScalarsTakeResidual(scalars);
+  IDRSScalarsCombine(scalars, 0);
+  for (PetscInt j = IDRS_LANE; j < scalars->s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, -1, j, c);
+  return true;
+}
+
+/* Others are told of another vector than the one that a pass has made: of what this thread has written to it */
+template <typename Tell>
+struct IDRSTellOther {
+  const Tell        &tell;
+  const PetscScalar *other;
+  size_t             n;
+
+  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &) const { tell(i, IDRSLoad<1>(other, i, n)); }
+};
+
+/* r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread, which has r^H r in *rr, too. A z comes as that of u in IDRSWholeProject() */
+template <int S, bool HASHED, typename Blocks>
+static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, IDRSDots<S, false, true> &dots, PetscReal *rr)
+{
+  const size_t n = steps.panels.n, lane = threadIdx.x % IDRS_WARP;
+
+  IDRSDotsClear(dots);
+  for (size_t row = Blocks::Rows::template First<1>() - lane; row < n; row += Blocks::Rows::template Stride<1>()) {
+    const size_t      i  = row + lane;
+    const PetscScalar Az = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)row, steps.own);
+    IDRSPack<1>       r = IDRSLoad<1>(steps.anchor, i, n), x = IDRSLoad<1>(steps.x, i, n);
+
+    r.v[0] -= i < n ? Az : (PetscScalar)0.0;
+    IDRSAdd<1>(x, 1.0, IDRSLoad<1>(steps.z, i, n));
+    IDRSStore<1>(steps.anchor, i, n, r);
+    IDRSStore<1>(steps.r, i, n, r);
+    IDRSStore<1>(steps.x, i, n, x);
+    IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
+    IDRSDotsAdd<S, 1, false, HASHED>(dots, P, i, n, r, IDRSZero<1>());
+  }
+  *rr = dots.square[0];
+}
+
+/* What an update leaves to a thread: its part of r^H r, and to the first warp whether a message has not come */
+typedef struct {
+  PetscReal rr;
+  bool      goeson, lost;
+} IDRSWholeUpdate;
+
+/*
+   The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for the direction. scalars, limits and c are in shared memory. By value, and
+   no part of the loop of steps, so that nothing of that leaves its registers for it
+*/
+template <int S, bool HASHED, typename Blocks>
+static __device__ __noinline__ IDRSWholeUpdate IDRSWholeMakeUpdate(const IDRSWholeSteps steps, const IDRSShadow<S> P, Blocks blocks, IDRSScalars scalars, IDRSLimits *limits, PetscReal promised, IDRSCoefficients<S> *c, bool *goeson)
+{
+  const int                               s    = steps.panels.s;
+  const IDRSDirection                     none = {false, false, steps.diagonal, steps.v}, direction = {true, true, steps.diagonal, steps.v};
+  const IDRSTellOther<decltype(blocks.u)> tellz    = {blocks.u, steps.z, steps.panels.n};
+  IDRSBoundedPatience                     patience = {IDRS_WHOLE_POLLS};
+  IDRSWholeUpdate                         update;
+  IDRSDots<S, false, true>                dots;
+
+  blocks.u.patience = &patience;
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, *c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
+  blocks.Meet();
+  IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &update.rr);
+  update.lost = blocks.template Sums<S, false, HASHED>(dots, P, scalars.sums);
+  if (threadIdx.x < IDRS_WARP) {
+    const bool goes = IDRSWholeTakeUpdate<S>(&scalars, *limits, promised, c) && !update.lost;
+
+    if (threadIdx.x == 0) *goeson = goes;
+  }
+  __syncthreads();
+  update.goeson = *goeson;
+  if (!update.goeson) return update;
+  blocks.u.number++;
+  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, *c, direction, 0, s, steps.r, blocks.u);
+  return update;
+}

@@ -347,6 +347,93 @@ static PetscErrorCode TestParallelType(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How many lines of the view of a solver have this text, and the number behind it */
+static PetscErrorCode CountViewed(KSP ksp, const char text[], PetscReal *number, PetscInt *lines)
+{
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "use_whole_view.txt", &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("use_whole_view.txt", text, 1, number, lines));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reliable updates are as many as step by step, but for one that the host of a GPU makes late, and a kernel does not end for them. The view tells where a kernel has its vectors */
+static PetscErrorCode TestUpdates(void)
+{
+  const PetscInt sizes[] = {1, 4, 8};
+  PetscBool      gpu;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnGPU(&gpu));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 60, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  for (PetscInt i = 0; i < 6; i++) {
+    const PetscInt s = sizes[i % 3];
+    PetscInt       updates[2], restarts[2], lines;
+    PetscReal      kernels;
+
+    for (PetscInt whole = 0; whole < 2; whole++) {
+      KSP ksp;
+
+      PetscCall(SolverCreateRun(A, s, i < 3 ? PCNONE : PCJACOBI, whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved(whole ? "whole" : "steps", ksp, A, b, x));
+      PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
+      PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &kernels, &lines));
+      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell of kernels", s, lines));
+      if (lines) PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1), "s = %" PetscInt_FMT ": %g kernels with %" PetscInt_FMT " updates", s, (double)kernels, updates[whole]));
+      PetscCall(CountViewed(ksp, "kernels, where vectors ", &kernels, &lines));
+      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell where kernels have their vectors", s, lines));
+      PetscCall(KSPDestroy(&ksp));
+    }
+    PetscCall(ComplainIf(!updates[0] || !updates[1] || PetscAbsInt(updates[0] - updates[1]) > 1, "s = %" PetscInt_FMT ": %" PetscInt_FMT " updates step by step, %" PetscInt_FMT " in one kernel", s, updates[0], updates[1]));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("updates"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where a null space is removed after each application of the preconditioner, no kernel makes many steps, and the view says why */
+static PetscErrorCode TestNullSpace(void)
+{
+  const PetscInt n = 400;
+  PetscInt       lines;
+  PetscReal      number;
+  PetscBool      gpu;
+  MatNullSpace   space;
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnGPU(&gpu));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
+  PetscCall(MatSetNullSpace(A, space));
+  PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
+  PetscCall(KSPSetTolerances(ksp, 1e-1, 0.0, 1e30, n));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CountViewed(ksp, "no faster one: a null space is removed after each application", &number, &lines));
+  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a null space: %" PetscInt_FMT " lines of the view tell of it", lines));
+  PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &number, &lines));
+  PetscCall(ComplainIf(lines != 0, "a null space: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatNullSpaceDestroy(&space));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("null space"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them, on stderr */
 static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
 {
@@ -411,6 +498,8 @@ int main(int argc, char **argv)
   PetscCall(TestLimits());
   PetscCall(TestTolerances());
   PetscCall(TestSizes());
+  PetscCall(TestUpdates());
+  PetscCall(TestNullSpace());
   PetscCall(TestRefused());
   PetscCall(TestParallelType());
   PetscCall(PetscFinalize());

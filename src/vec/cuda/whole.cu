@@ -227,7 +227,6 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscArraycpy(whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
-  PetscCallCUDA(cudaMemcpyAsync(cuda->storage, whole->result->storage, (size_t)IDRS_STORAGE_SUMS(work->s) * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) { /* numbers begin again, and nothing in memory is to bear one of them */
     PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage), stream));
     PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
@@ -237,7 +236,7 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   steps.own        = (int)whole->own;
   steps.entries    = whole->entries;
   steps.partials   = cuda->partials;
-  steps.storage    = cuda->storage;
+  steps.storage    = whole->result->storage; /* every block has read it before the first one can end */
   steps.pivotscale = work->scalars.pivotscale;
   steps.step       = *step;
   steps.limits     = *limits;

@@ -82,6 +82,7 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
   for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
 }
 
+/* Reliable updates, by the types above */
 #include "wholeupdate.cuh"
 
 /*
@@ -127,8 +128,10 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   bool            due;
 
   *square = step.unreported || !y ? rr : now; /* the start has a norm to tell before any iteration is unreported */
+  *next   = 0.0;
   if (limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS) return IDRS_WHOLE_ENDS;
-  if (step.unreported && IDRS_LANE == 0) limits.peak = max(limits.peak, rr);
+  if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
+  if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
   IDRS_SYNC_WARP();
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
@@ -171,6 +174,28 @@ static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &s
   });
 }
 
+/* Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r of this thread */
+template <typename Rows, typename Tell>
+static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, const Tell &tell)
+{
+  const size_t n         = steps.panels.n;
+  const bool   omega     = steps.step.k == steps.panels.s;
+  PetscScalar *direction = !omega ? steps.panels.U + steps.step.k * steps.panels.ld : (steps.diagonal ? steps.v : steps.r);
+  PetscReal    rr        = 0.0;
+
+  for (size_t i = Rows::template First<1>(); i < n; i += Rows::template Stride<1>()) {
+    IDRSPack<1> u = IDRSLoad<1>(steps.r, i, n);
+
+    rr += IDRSSquare<1>(u);
+    if (steps.step.wantu) {
+      if (steps.diagonal) IDRSScaleEntries<1>(u, IDRSLoad<1>(steps.diagonal, i, n));
+      IDRSStore<1>(direction, i, n, u);
+    } else u = IDRSLoad<1>(direction, i, n);
+    tell(i, u);
+  }
+  return rr;
+}
+
 /* The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the step in which the host continues; the first block tells the host the rest */
 template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
@@ -181,10 +206,9 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   __shared__ IDRSWholeNext       next;
   __shared__ PetscReal           promised; /* r^H r after the omega step before an update */
   __shared__ bool                goeson;   /* after one */
-  const size_t                   n         = steps.panels.n;
-  const int                      s         = steps.panels.s;
-  IDRSStep                       step      = steps.step;
-  PetscReal                      rr        = 0.0;
+  const int                      s    = steps.panels.s;
+  IDRSStep                       step = steps.step;
+  PetscReal                      rr;
   PetscInt                       completed = 0, told = 0, updates = steps.x ? 0 : -1;
   IDRSScalars                    scalars;
   bool                           lost;
@@ -193,12 +217,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
-  for (size_t i = Blocks::Rows::template First<1>(); i < n; i += Blocks::Rows::template Stride<1>()) {
-    const PetscScalar *direction = step.k < s ? steps.panels.U + step.k * steps.panels.ld : (steps.diagonal ? steps.v : steps.r);
-
-    rr += IDRSSquare<1>(IDRSLoad<1>(steps.r, i, n));
-    blocks.u(i, IDRSLoad<1>(direction, i, n));
-  }
+  rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.u);
   for (;; completed++) {
     PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 

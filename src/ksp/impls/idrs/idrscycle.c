@@ -282,20 +282,21 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
 }
 
 /*
-   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there. Tells what it has done, and the outcome of the step after that, which the host
+   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there, or from the first one, whose direction is r or B^{-1}r. Tells what it has done, and the outcome of the step after that, which the host
    is to finish, or of the projection of an r that an update has made
 */
 PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec  = &idrs->col->rec;
-  const IDRSStep     step = KSPIDRSGetStep(idrs, idrs->col);
+  IDRSStep           step = KSPIDRSGetStep(idrs, idrs->col);
   const IDRSLimits   limits =
     {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->col->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->col->trust.anchornorm, .peak = idrs->col->trust.peak, .tested = KSPIDRSGetTestedBounds(ksp).high, .growth = KSPIDRSGrowth(idrs)};
   PetscBool updated;
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_HAVE_U, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
+  step.wantu = KSPIDRSBeginsWhole(rec);
+  PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
   PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, ksp->vec_sol, idrs->col->anchor, report, outcome));
   updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
   idrs->counts.wholes++;

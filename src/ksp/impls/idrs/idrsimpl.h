@@ -91,6 +91,7 @@ typedef struct {
   PetscInt        columns;    /* columns of U whose beta is not in z yet */
   PetscInt        its;        /* iterations that have been made; ksp->its of them have been reported */
   PetscBool       unreported; /* the norm of iteration its is to be reported */
+  PetscBool       added;      /* the solve has ended with all of x in vec_sol: z = 0, and no columns */
 } KSPIDRSRecurrence;
 
 /* What keeps the answers right: norms, and how often they have not become smaller */
@@ -195,6 +196,7 @@ typedef struct {
   PetscInt             nesting;        /* solves of this type that this one is inside of */
   PetscInt             depth;          /* projections in flight that the host does not wait for: 0 in lockstep */
   PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
+  const char          *between;        /* why the passes do not apply the preconditioner, or why it is on the left; NULL where there is none, or they do */
   PetscBool            joint;          /* the preconditioner and the matvec after it are one operation */
   PetscBool            lagged;         /* the norm of an inner step comes with the next reduction */
   PetscBool            scatters;       /* the scatter of the operator goes from GPU to GPU */
@@ -279,6 +281,12 @@ static inline PetscReal KSPIDRSGrowthLimit(const KSP_IDRS *idrs, PetscReal begin
 static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
 {
   trust->rnorm = trust->anchornorm = trust->peak = rnorm;
+}
+
+/* Whether a kernel with many steps finds the first direction by itself */
+static inline PetscBool KSPIDRSBeginsWhole(const KSPIDRSRecurrence *rec)
+{
+  return (PetscBool)(rec->start && rec->k == 0 && rec->stage == KSPIDRS_NOTHING);
 }
 
 /* The norm of the r that the recurrence starts from, where none was computed before, with KSP_NORM_NONE */

@@ -216,7 +216,7 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    none, jacobi;
+  PetscBool    none, jacobi, removed;
   MatNullSpace space, transposed;
   Mat          A;
 
@@ -226,9 +226,13 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !space && !transposed);
+  removed              = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
+  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
-  idrs->diagonal       = NULL;
+  idrs->between        = NULL;
+  if (removed) idrs->between = "a null space is removed after each application of the preconditioner";
+  else if (idrs->preconditioned || ksp->pc_side == PC_LEFT) idrs->between = "the preconditioner is not PCNONE or PCJACOBI from the right";
+  idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
     PetscCall(VecSet(idrs->col->v, 1.0));

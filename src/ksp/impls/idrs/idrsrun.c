@@ -272,7 +272,7 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   if (!info.device) *why = "the vector operations do not run on a GPU";
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
-  else if (idrs->preconditioned || ksp->pc_side == PC_LEFT) *why = "the preconditioner is not PCNONE or PCJACOBI from the right";
+  else if (idrs->between) *why = idrs->between;
   else PetscCall(IDRSQueueWholeRuns(idrs->col->work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -292,7 +292,7 @@ static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
     if (KSPIDRSCanBeWhole(ksp)) {
       const IDRSStep first = {.start = idrs->col->rec.start, .unreported = idrs->col->rec.unreported};
 
-      PetscCall(KSPIDRSDirection_Private(ksp, &alone));
+      if (!KSPIDRSBeginsWhole(&idrs->col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &alone));
       PetscCall(KSPIDRSWhole_Private(ksp, &report, &outcome));
       PetscCall(KSPIDRSReportWhole_Private(ksp, &first, &report));
       updated = (PetscBool)(outcome.step.k == IDRS_RESIDUAL);
@@ -490,7 +490,7 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   const IDRSGroup group = KSPIDRSGetGroup(front);
-  KSPIDRSFront    known = {.count = 0};
+  KSPIDRSFront    known = {.count = 0}, owed = {.count = 0};
 
   PetscFunctionBegin;
   PetscCall(IDRSQueueEnd(&group));
@@ -498,9 +498,11 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSFront *front)
     PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
     if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
     /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
-    if (ksp->reason != KSP_DIVERGED_NANORINF) KSPIDRSFrontAdd(&known, idrs->col);
+    if (ksp->reason == KSP_DIVERGED_NANORINF) continue;
+    KSPIDRSFrontAdd(&known, idrs->col);
+    if (!idrs->col->rec.added) KSPIDRSFrontAdd(&owed, idrs->col);
   }
-  PetscCall(KSPIDRSAddIterate_Private(ksp, &known));
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &owed));
   for (PetscInt i = 0; i < known.count; i++) {
     PetscCall(KSPIDRSSelect_Private(ksp, known.column[i]));
     PetscCall(KSPIDRSSmoothTake_Private(ksp));

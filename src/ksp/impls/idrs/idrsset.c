@@ -853,13 +853,13 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 
   Notes:
   On small systems a GPU takes longer for the launches of kernels than for their work. With `KSP_IDRS_RUN_WHOLE` one kernel makes the matvecs, inner products and vector operations of
-  many iterations, until the convergence test may end the solve, a reliable update may be due, or something fails; then the host continues as always.
+  many iterations, and reliable updates, until the convergence test may end the solve, or something fails; then the host continues as always. b - Ax is verified by `MatMult()`.
   Norms of all iterations go to history and monitors, but later than they are made. The residuals differ from those of single steps by rounding errors, and are the same bits run after run.
 
   It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the right, at most 16 shadow vectors, one of the products of
   `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`, and monitors that do not ask for the solution.
 
-  Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster.
+  Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster; `-ksp_view` tells.
 
   `KSP_IDRS_RUN_AUTO` takes it for these, and for other systems of up to 131072 rows, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice
   and the reason. With `KSP_IDRS_RUN_WHOLE` a system on which it cannot run is an error.

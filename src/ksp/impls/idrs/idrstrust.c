@@ -129,6 +129,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
     rec->halt        = KSPIDRS_NO_HALT;
     rec->projectedr  = PETSC_FALSE;
     rec->again       = PETSC_FALSE;
+    rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
     r[i]                               = col->r;
@@ -199,6 +200,7 @@ static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
   if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n", (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
+  rec->added = (PetscBool)(ksp->reason != KSP_CONVERGED_ITERATING);
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);

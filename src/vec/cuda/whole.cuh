@@ -218,58 +218,51 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
   rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.u);
-  for (;; completed++) {
-    PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
+  for (;;) {
+    for (;; completed++) {
+      PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 
-    blocks.Meet();
-    if (step.start || step.k == s) lost = IDRSWholeProject<S, true, HASHED>(steps, P, blocks, x, rr, scalars.sums);
-    else lost = IDRSWholeProject<S, false, HASHED>(steps, P, blocks, x, rr, scalars.sums);
-    if (threadIdx.x < IDRS_WARP) {
-      PetscReal           square, after;
-      const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, limits, completed, updates, &c, &square, &after);
+      blocks.Meet();
+      if (step.start || step.k == s) lost = IDRSWholeProject<S, true, HASHED>(steps, P, blocks, x, rr, scalars.sums);
+      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, blocks, x, rr, scalars.sums);
+      if (threadIdx.x < IDRS_WARP) {
+        PetscReal           square, after;
+        const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, limits, completed, updates, &c, &square, &after);
 
-      if (threadIdx.x == 0) {
-        next     = lost ? IDRS_WHOLE_ENDS : follows;
-        promised = after;
-        if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
+        if (threadIdx.x == 0) {
+          next     = lost ? IDRS_WHOLE_ENDS : follows;
+          promised = after;
+          if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
+        }
+      }
+      __syncthreads();
+      if (next != IDRS_WHOLE_STEP) break;
+      blocks.u.number++;
+      if (step.start || step.unreported) told++;
+      rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, c, blocks.u);
+      step.unreported = PETSC_TRUE;
+      if (step.k == s) step.start = PETSC_FALSE;
+      step.k = step.k < s ? step.k + 1 : 0;
+      if (step.start && step.k == s) {
+        __syncthreads();
+        for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &c);
+        __syncthreads();
+        IDRSWholeEndStart<S, typename Blocks::Rows>(steps, c, blocks.u);
       }
     }
-    __syncthreads();
     if (next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
     if (step.start || step.unreported) told++;
-    if (next == IDRS_WHOLE_UPDATE) {
-      const IDRSWholeUpdate update = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, scalars, &limits, promised, &c, &goeson);
-
-      if (threadIdx.x == 0 && blockIdx.x == 0) {
-        steps.result->squares[told] = promised;
-        if (update.goeson) steps.result->updated[updates] = {told + 1, limits.anchornorm};
-      }
-      told++;
-      step.start      = PETSC_FALSE;
-      step.unreported = PETSC_FALSE;
-      if (!update.goeson) {
-        step.k = IDRS_RESIDUAL;
-        lost   = update.lost;
-        completed++;
-        break;
-      }
-      step.k = 0;
-      rr     = update.rr;
-      updates++;
-      blocks.u.number++;
-      continue;
+    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, limits, promised, c, goeson, &lost);
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+      steps.result->squares[told] = promised;
+      if (goeson) steps.result->updated[updates] = {told + 1, limits.anchornorm};
     }
-    rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, c, blocks.u);
-    step.unreported = PETSC_TRUE;
-    if (step.k == s) step.start = PETSC_FALSE;
-    step.k = step.k < s ? step.k + 1 : 0;
-    if (step.start && step.k == s) {
-      __syncthreads();
-      for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &c);
-      __syncthreads();
-      IDRSWholeEndStart<S, typename Blocks::Rows>(steps, c, blocks.u);
-    }
+    told++;
+    completed++;
+    step = {goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
+    if (!goeson) break;
+    updates++;
   }
   if (blockIdx.x) return step;
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) steps.result->storage[i] = storage[i];

@@ -112,40 +112,29 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
   *rr = dots.square[0];
 }
 
-/* What an update leaves to a thread: its part of r^H r, and to the first warp whether a message has not come */
-typedef struct {
-  PetscReal rr;
-  bool      goeson, lost;
-} IDRSWholeUpdate;
-
 /*
-   The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for the direction. scalars, limits and c are in shared memory. By value, and
-   no part of the loop of steps, so that nothing of that leaves its registers for it
+   The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for the direction. scalars, limits, c and goeson are in shared memory.
+   Returns the part of r^H r of this thread; goeson tells whether the kernel goes on, and *lost, to the first warp, whether a message has not come
 */
 template <int S, bool HASHED, typename Blocks>
-static __device__ __noinline__ IDRSWholeUpdate IDRSWholeMakeUpdate(const IDRSWholeSteps steps, const IDRSShadow<S> P, Blocks blocks, IDRSScalars scalars, IDRSLimits *limits, PetscReal promised, IDRSCoefficients<S> *c, bool *goeson)
+static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, IDRSScalars *scalars, IDRSLimits &limits, PetscReal promised, IDRSCoefficients<S> &c, bool &goeson, bool *lost)
 {
-  const int                               s    = steps.panels.s;
   const IDRSDirection                     none = {false, false, steps.diagonal, steps.v}, direction = {true, true, steps.diagonal, steps.v};
-  const IDRSTellOther<decltype(blocks.u)> tellz    = {blocks.u, steps.z, steps.panels.n};
-  IDRSBoundedPatience                     patience = {IDRS_WHOLE_POLLS};
-  IDRSWholeUpdate                         update;
+  const IDRSTellOther<decltype(blocks.u)> tellz = {blocks.u, steps.z, steps.panels.n};
   IDRSDots<S, false, true>                dots;
+  PetscReal                               rr;
 
-  blocks.u.patience = &patience;
-  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, *c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
   blocks.Meet();
-  IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &update.rr);
-  update.lost = blocks.template Sums<S, false, HASHED>(dots, P, scalars.sums);
+  IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
+  *lost = blocks.template Sums<S, false, HASHED>(dots, P, scalars->sums);
   if (threadIdx.x < IDRS_WARP) {
-    const bool goes = IDRSWholeTakeUpdate<S>(&scalars, *limits, promised, c) && !update.lost;
+    const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*lost;
 
-    if (threadIdx.x == 0) *goeson = goes;
+    if (threadIdx.x == 0) goeson = goes;
   }
   __syncthreads();
-  update.goeson = *goeson;
-  if (!update.goeson) return update;
   blocks.u.number++;
-  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, *c, direction, 0, s, steps.r, blocks.u);
-  return update;
+  if (goeson) IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, 0, steps.panels.s, steps.r, blocks.u);
+  return rr;
 }

@@ -7,6 +7,7 @@ MatMult() and with the product that idrs takes by itself, beside KSPMatSolve() w
   -matvecs m   matvecs for each in a timed run (default 90)\n\
   -rtol tol    solve until the norms have fallen by this factor instead, with verification, or -matvecs have been made ten times; the time is divided by the iterations\n\
   -repeat r    timed runs; the median is shown (default 5)\n\
+  -ways w1,w2,..  only these of together, mat, alone, block, idr, in the order of the columns of the table (default all)\n\
   -recirculation n  instead the time to a solution, with a recurrence each and with block recurrences, of 2-D recirculating convection on an n x n grid, with ILU(0)\n\n";
 
 #include <petscksp.h>
@@ -16,7 +17,7 @@ MatMult() and with the product that idrs takes by itself, beside KSPMatSolve() w
 #define MAX_LIST   16
 #define MAX_REPEAT 64
 
-/* What is timed: solver, how it takes the right-hand sides, and what computes its products */
+/* What is timed: solver, how it takes the right-hand sides, and what computes its products; and its name in -ways */
 static const struct {
   const char *type, *product, *block;
   PetscBool   together;
@@ -27,6 +28,31 @@ static const struct {
   {"idrs", "auto", "true",  PETSC_TRUE },
   {"idr",  NULL,   "false", PETSC_TRUE }
 };
+#define WAYS PETSC_STATIC_ARRAY_LENGTH(ways)
+static const char *const names[WAYS] = {"together", "mat", "alone", "block", "idr"};
+
+/* Which of them are asked for, and are there */
+static PetscErrorCode GetWays(PetscBool asked[])
+{
+  PetscErrorCode (*idr)(KSP);
+  char     *given[WAYS];
+  PetscInt  count = WAYS, way;
+  PetscBool set, found;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-ways", given, &count, &set));
+  for (size_t i = 0; i < WAYS; i++) asked[i] = set ? PETSC_FALSE : PETSC_TRUE;
+  for (PetscInt i = 0; set && i < count; i++) {
+    PetscCall(PetscEListFind(WAYS, names, given[i], &way, &found));
+    PetscCheck(found, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-ways %s: none of together, mat, alone, block, idr", given[i]);
+    asked[way] = PETSC_TRUE;
+    PetscCall(PetscFree(given[i]));
+  }
+  PetscCall(PetscFunctionListFind(KSPList, "idr", &idr));
+  if (asked[WAYS - 1] && !idr) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "No comparison with idr: KSPIDR needs PETSc 3.26\n"));
+  if (!idr) asked[WAYS - 1] = PETSC_FALSE;
+  PetscFunctionReturn(0);
+}
 
 /* One run, from x = 0 */
 static PetscErrorCode Solve(KSP ksp, Mat B, Mat X, PetscBool together)
@@ -192,8 +218,7 @@ int main(int argc, char **argv)
 {
   PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, layers = 1, matvecs = 90, repeat = 5, recirculation = 0;
   PetscReal rtol = 0.0;
-  PetscBool set, idr;
-  PetscErrorCode (*create)(KSP);
+  PetscBool set, asked[WAYS];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -214,8 +239,7 @@ int main(int argc, char **argv)
     PetscCall(PetscFinalize());
     return 0;
   }
-  PetscCall(PetscFunctionListFind(KSPList, "idr", &create));
-  idr = create ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(GetWays(asked));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " right-hand sides, us per matvec and right-hand side\n", columns));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10s %3s %12s %12s %8s %12s %8s %12s %8s %12s %8s\n", "rows", "s", "KSPMatSolve", "KSPSolve mat", "ratio", "KSPSolve", "ratio", "block", "ratio", "idr", "ratio"));
   for (PetscInt i = 0; i < nsizes; i++) {
@@ -231,14 +255,16 @@ int main(int argc, char **argv)
     PetscCall(MatSetRandom(B, random));
     PetscCall(PetscRandomDestroy(&random));
     for (PetscInt j = 0; j < nspaces; j++) {
-      PetscReal seconds[PETSC_STATIC_ARRAY_LENGTH(ways)];
+      PetscReal seconds[WAYS];
 
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10" PetscInt_FMT " %3" PetscInt_FMT, rows, spaces[j]));
-      for (size_t way = 0; way < PETSC_STATIC_ARRAY_LENGTH(ways); way++) {
-        if (way == 4 && !idr) continue;
-        PetscCall(Time(A, B, X, way, spaces[j], rtol, matvecs, repeat, &seconds[way]));
-        PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12.2f", (double)(1e6 * seconds[way])));
-        if (way) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %8.3f", (double)(seconds[0] / seconds[way])));
+      for (size_t way = 0; way < WAYS; way++) {
+        if (asked[way]) {
+          PetscCall(Time(A, B, X, way, spaces[j], rtol, matvecs, repeat, &seconds[way]));
+          PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12.2f", (double)(1e6 * seconds[way])));
+        } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12s", "-"));
+        if (way && asked[0] && asked[way]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %8.3f", (double)(seconds[0] / seconds[way])));
+        else if (way) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %8s", "-"));
       }
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
     }
@@ -246,7 +272,6 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&A));
   }
-  if (!idr) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "No comparison with idr: KSPIDR needs PETSc 3.26\n"));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -27,6 +27,16 @@ static const Kind kinds[] = {
 };
 #define KINDS PETSC_STATIC_ARRAY_LENGTH(kinds)
 
+/* With an ordering that mixes the blocks of a matrix, and leaves the rows of each together */
+#define MIXED_BLOCKS "blocks"
+
+static const Kind mixed[] = {
+  {MAT_FACTOR_ILU, 0, MIXED_BLOCKS},
+  {MAT_FACTOR_ILU, 1, MIXED_BLOCKS},
+  {MAT_FACTOR_LU,  0, MIXED_BLOCKS}
+};
+#define MIXED PETSC_STATIC_ARRAY_LENGTH(mixed)
+
 /* A number of the unit square, or the interval from -1 to 1 */
 static PetscScalar Random(uint64_t seed, uint64_t i)
 {
@@ -82,6 +92,31 @@ static PetscErrorCode ToMemory(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An ordering of PETSc, or MIXED_BLOCKS: the number of blocks must have no factor 7 */
+static PetscErrorCode GetOrdering(Mat A, MatOrderingType ordering, IS *row, IS *col)
+{
+  PetscInt  n, bs, *blocks;
+  PetscBool mix;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(ordering, MIXED_BLOCKS, &mix));
+  if (!mix) {
+    PetscCall(MatGetOrdering(A, ordering, row, col));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetBlockSize(A, &bs));
+  n /= bs;
+  PetscCheck(n % 7, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " blocks", n);
+  PetscCall(PetscMalloc1(n * bs, &blocks));
+  for (PetscInt i = 0; i < n * bs; i++) blocks[i] = (7 * (i / bs) + 3) % n * bs + i % bs;
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n * bs, blocks, PETSC_OWN_POINTER, row));
+  PetscCall(ISSetPermutation(*row));
+  PetscCall(PetscObjectReference((PetscObject)*row));
+  *col = *row;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
 {
   IS             row, col;
@@ -90,7 +125,7 @@ static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, Ma
   PetscFunctionBeginUser;
   info->levels = kind->levels;
   PetscCall(MatGetFactor(A, solver, kind->type, F));
-  PetscCall(MatGetOrdering(A, kind->ordering, &row, &col));
+  PetscCall(GetOrdering(A, kind->ordering, &row, &col));
   if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
   else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(ISDestroy(&row));
@@ -165,7 +200,7 @@ static PetscErrorCode Difference(Mat X, Mat Y, PetscReal *difference)
 /* Solves with some columns of B, one by one, too, are those that PETSc's factor gives; O: of the matrix that is rounded otherwise */
 static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat O)
 {
-  const PetscInt  columns[] = {1, 2, 5, COLUMNS};
+  const PetscInt  columns[] = {1, 2, 5, 16, COLUMNS};
   const MatSolver solvers[] = {MatMatSolve, MatMatSolveTranspose};
   PetscInt        n;
   Mat             B, X, Y, Z;
@@ -357,17 +392,17 @@ static PetscErrorCode TestBlocks(void)
   PetscCall(InfoCreate(&info));
   for (PetscInt bs = 1; bs <= 18; bs++) {
     for (PetscInt gaps = 0; gaps < (bs > 1 && bs < 4 ? 2 : 1); gaps++) {
-      for (size_t ik = 0; ik < KINDS; ik++) {
+      for (size_t ik = 0; ik < KINDS + MIXED; ik++) {
+        const Kind    *kind     = ik < KINDS ? &kinds[ik] : &mixed[ik - KINDS];
         const PetscInt expected = gaps ? 1 : (bs == 17 ? 1 : (bs == 18 ? 9 : bs));
         char           what[64];
         Mat            A;
 
         /* an ordering of PETSc keeps blocks together where it finds equal rows, up to 5 of them */
-        if (bs > 5 && kinds[ik].ordering[0] != 'n') continue;
-        if (bs > 5 && kinds[ik].ordering[1] != 'a') continue;
+        if (bs > 5 && ik < KINDS && strcmp(kind->ordering, MATORDERINGNATURAL)) continue;
         PetscCall(BlockGridCreate(bs < 5 ? 9 : 5, bs, (PetscBool)gaps, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" PetscInt_FMT "%s", bs, gaps ? " with gaps" : ""));
-        PetscCall(Compare(what, A, &kinds[ik], &info, expected));
+        PetscCall(Compare(what, A, kind, &info, expected));
         PetscCall(MatDestroy(&A));
       }
     }

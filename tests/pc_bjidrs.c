@@ -409,6 +409,7 @@ static PetscErrorCode TestBad(void)
     const KSPConvergedReason *reasons;
     const PetscScalar        *xarray, *yarray;
     const PetscBool           mine = (PetscBool)(bad >= blocks.first && bad < blocks.first + blocks.n);
+    PetscErrorCode            ierr;
     char                      what[64];
 
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s block", kinds[i] == SINGULAR ? "singular" : "NaN"));
@@ -434,6 +435,21 @@ static PetscErrorCode TestBad(void)
     }
     PetscCall(VecRestoreArrayRead(y, &yarray));
     PetscCall(VecRestoreArrayRead(x, &xarray));
+    PetscCall(PCSetErrorIfFailure(pc, PETSC_TRUE));
+    PetscCall(Listen());
+    ierr = PCApply(pc, b, y);
+    PetscCall(Heard());
+    if (mine) {
+      char number[32], rows[64];
+
+      PetscCall(PetscSNPrintf(number, sizeof(number), "Block %" PetscInt_FMT " ", bad - blocks.first));
+      PetscCall(PetscSNPrintf(rows, sizeof(rows), "rows %" PetscInt_FMT " to %" PetscInt_FMT " ", blocks.starts[bad - blocks.first], blocks.starts[bad - blocks.first + 1] - 1));
+      PetscCall(CheckError(ierr, what, number, rows));
+      PetscCall(CheckError(ierr, what, "Block", KSPConvergedReasons[reasons[bad - blocks.first]]));
+    } else PetscCall(ComplainIf(ierr, "%s on another process: error code %d", what, (int)ierr));
+    PetscCall(Unlock(b));
+    PetscCall(Unlock(y));
+    PetscCall(PCSetErrorIfFailure(pc, PETSC_FALSE));
     PetscCall(VecSet(c, 0.0));
     PetscCall(PCApply(pc, c, y));
     PetscCall(PCGetFailedReason(pc, &failed));

@@ -6,6 +6,7 @@ static char help[] = "Counts of KSPIDRS: matvecs and reductions, after and durin
 static PetscErrorCode TestCounts(void)
 {
   const PetscInt sizes[] = {1, 2, 4, 8}, limits[] = {1, 4, 5, 6, 9, 20, 37};
+  PetscBool      device;
   PetscMPIInt    size;
   Mat            A;
   Vec            b, x;
@@ -13,6 +14,7 @@ static PetscErrorCode TestCounts(void)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.8, LAYOUT_EVEN, &A, &b));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(VecDuplicate(b, &x));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
@@ -36,8 +38,8 @@ static PetscErrorCode TestCounts(void)
         PetscCall(ComplainIf(products != N + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " products", sizes[is], N, updates, products));
         /* the first projection, one after each update, and on several processes that of the last norm */
         PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0), "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " reductions", sizes[is], N, updates, reductions));
-        /* PETSc with debugging makes many more, to see that all processes say the same */
-        PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) && calls > N + 3 + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, updates, calls));
+        /* On GPUs several processes agree where the solution is, and once on how they communicate. PETSc with debugging makes many more calls, to see that all processes say the same */
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) && calls > N + 3 + updates + (size > 1 && device ? (solve ? 1 : 3) : 0), "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, updates, calls));
         PetscCall(ComplainIf(PetscDefined(USE_LOG) && size > 1 && calls < reductions, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, reductions, calls));
       }
       PetscCall(KSPDestroy(&ksp));

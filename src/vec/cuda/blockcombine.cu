@@ -124,10 +124,10 @@ static PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, c
     memory->operandbytes = 0;
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, memory->operands));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bytes, &memory->operands));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (bytes + sizeof(*memory->operands) - 1) / sizeof(*memory->operands), &memory->operands));
     memory->operandbytes = bytes;
   }
-  *operands = memory->operands;
+  *operands = (char *)memory->operands;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

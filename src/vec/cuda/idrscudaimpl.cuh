@@ -27,10 +27,10 @@ typedef struct {
 
 /* Memory for the operations of block IDR(s), which grows with them */
 typedef struct {
-  char   *operands; /* on the device: pointers to columns, and coefficients */
-  double *partials; /* on the device: sums of thread blocks */
-  double *sums;     /* pinned */
-  size_t  operandbytes, partialcount, sumcount;
+  ulonglong2 *operands; /* on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc() goes by the type */
+  double     *partials; /* on the device: sums of thread blocks */
+  double     *sums;     /* pinned */
+  size_t      operandbytes, partialcount, sumcount;
 } IDRSBlockMemory;
 
 typedef struct {

@@ -166,9 +166,10 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(B
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
-$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: $(PLUGIN)
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger $(BUILD)/benchmarks/tasks: $(PLUGIN)
 $(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+$(BUILD)/benchmarks/tasks: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
 -include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

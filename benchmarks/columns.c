@@ -160,7 +160,7 @@ typedef struct {
 static PetscErrorCode Operate(Operation *operation)
 {
   PetscFunctionBeginUser;
-  if (operation->axpy.ny) PetscCall(IDRSBlockCombine(operation->work, &operation->axpy));
+  if (operation->axpy.ny) PetscCall(IDRSBlockCombine(operation->work, 1, &operation->axpy));
   else PetscCall(IDRSBlockProject(operation->work, &operation->dots, PETSC_FALSE, operation->sums));
   PetscFunctionReturn(0);
 }

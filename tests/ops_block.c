@@ -110,7 +110,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
   axpy = (IDRSBlockAxpy){.nx = nx, .ny = ny, .scaled = scaled, .x = problem->x, .y = inplace ? problem->x + nx - ny : problem->y, .C = C, .ld = ld, .add = add};
   for (PetscInt j = 0; !inplace && j < ny; j++) PetscCall(Fill(problem->Y[j], 200 + j, NULL));
   PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
-  PetscCall(IDRSBlockCombine(problem->work, &axpy));
+  PetscCall(IDRSBlockCombine(problem->work, 1, &axpy));
   for (PetscInt j = 0; j < ny; j++) {
     const PetscScalar *y;
     PetscReal          worst = 0.0;
@@ -127,6 +127,45 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
     PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT "%s%s, column %" PetscInt_FMT ": off by %g", problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
   }
   PetscCall(PetscFree(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One sum after another in one call, each of which takes what the one before it has written, against a call for each; more of them than a launch has */
+static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal, Check *check)
+{
+  const PetscInt count = 19, nx = 3 * m;
+  IDRSBlockAxpy  sums[19];
+  PetscScalar   *C, *apart;
+  PetscReal      worst = 0.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(nx * m, &C, (count + 1) * m * problem->n, &apart));
+  for (PetscInt i = 0; i < nx * m; i++) C[i] = Value(i, 55) / (PetscReal)nx;
+  for (PetscInt i = 0; i < count; i++) { /* blocks take turns: those from i m on are written, and read by the next sum */
+    const PetscInt first = i % 4;
+
+    sums[i] = (IDRSBlockAxpy){.nx = i % 3 ? nx : m, .ny = i % 5 ? m : (m + 1) / 2, .scaled = i % 2 ? m : 0, .x = problem->x + (first ? first - 1 : 4) * m, .y = problem->x + first * m, .C = C, .ld = nx, .add = (PetscBool)(i % 2)};
+  }
+  PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
+  for (PetscInt together = 0; together < 2; together++) {
+    PetscCall(Refill(problem, 7 * m));
+    if (together) PetscCall(IDRSBlockCombine(problem->work, count, sums));
+    else {
+      for (PetscInt i = 0; i < count; i++) PetscCall(IDRSBlockCombine(problem->work, 1, &sums[i]));
+    }
+    for (PetscInt j = 0; j < 4 * m; j++) {
+      const PetscScalar *x;
+
+      PetscCall(VecGetArrayRead(problem->X[j], &x));
+      for (PetscInt l = 0; l < problem->n; l++) {
+        if (!together) apart[j * problem->n + l] = x[l];
+        else worst = PetscAbsScalar(apart[j * problem->n + l] - x[l]) <= worst ? worst : PetscAbsScalar(apart[j * problem->n + l] - x[l]);
+      }
+      PetscCall(VecRestoreArrayRead(problem->X[j], &x));
+    }
+  }
+  PetscCall(Expect(check, (PetscBool)(worst <= 100 * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", blocks of %" PetscInt_FMT "%s: %" PetscInt_FMT " sums together are off by %g", problem->n, m, diagonal ? ", diagonal" : "", count, (double)worst));
+  PetscCall(PetscFree2(C, apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,6 +221,7 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
       PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE, combine));
       PetscCall(TestCombine(&problem, 2 * m[i] + 1, m[i], m[i], PETSC_FALSE, (PetscBool)diagonal, PETSC_TRUE, combine));
       PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal, (PetscBool)diagonal, combine));
+      PetscCall(TestChain(&problem, m[i], (PetscBool)diagonal, combine));
     }
     PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
     PetscCall(TestCombine(&problem, MAX_NX, 67, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));

@@ -51,7 +51,9 @@
    Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and coefficients are m x m matrices, which the solver computes on the
    host. Two operations make all of it; D is diagonal, and may be missing.
 
-   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X
+   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X.
+                   One such sum after another, each with its own Y, X and C, which finds what those before it have written. All are made on some rows before the next rows, so that memory is
+                   read and written once for a vector of several sums
    block project   P^H X  and  Y^H Y                                                      block DOT, of the first columns of the hashed shadow space, as many as asked for, in one reduction
 */
 #pragma once
@@ -213,7 +215,7 @@ typedef struct {
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
   /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
-  PetscErrorCode (*blockcombine)(IDRSWork, const IDRSBlockAxpy *);
+  PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   PetscErrorCode (*blockproject)(IDRSWork, const IDRSBlockDots *, PetscScalar sums[]); /* sums of this process */
 } IDRSPassOps;
 
@@ -257,7 +259,7 @@ PETSC_EXTERN PetscErrorCode IDRSNorm(const IDRSGroup *, PetscReal[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
-PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, const IDRSBlockAxpy *);
+PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, const IDRSBlockDots *, PetscBool, PetscScalar[]);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);

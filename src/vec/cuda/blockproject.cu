@@ -1,6 +1,8 @@
 /*
    block project:  P^H X and Y^H Y. Reads X and Y, some of it more than once where there are many columns.
 
+   One kernel makes both: the blocks (x, y) of threads with the same y share rows, and x says which tiles they have, so that they run at the same time and find in the cache what others have read.
+
    A warp takes 16 rows at a time, and multiplies tiles of 8 columns on the left by tiles of 8 on the right with the matrix units, in double precision whatever the scalars are: see
    IDRSMatrixMultiplyAdd(). A lane has 4 rows of one column of each tile. Its entries of P follow from the hash where they are used. Sums of warps are added up in a fixed order, and those of blocks by a second kernel.
 */
@@ -103,13 +105,13 @@ static __device__ __forceinline__ void IDRSTilesFinish(const double c[A][B][IDRS
   for (int i = threadIdx.x; i < WIDTH * HEIGHT; i += IDRS_THREADS) {
     const int row = firstrow + i % HEIGHT, column = firstcolumn + i / HEIGHT;
 
-    for (int part = 0; part < IDRS_PARTS_OF && row < rows && column < columns; part++) out.partials[((size_t)(out.offset + row + column * out.ld) * IDRS_PARTS_OF + part) * out.blocks + blockIdx.x] = total[i * IDRS_PARTS_OF + part];
+    for (int part = 0; part < IDRS_PARTS_OF && row < rows && column < columns; part++) out.partials[((size_t)(out.offset + row + column * out.ld) * IDRS_PARTS_OF + part) * out.blocks + blockIdx.y] = total[i * IDRS_PARTS_OF + part];
   }
 }
 
-/* P^H X. Blocks (x, y, z): y has A tiles of P, z has B tiles of X */
+/* P^H X for A tiles of P, from this one on, and B tiles of X */
 template <int A, int B>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uint64_t key, uint64_t rstart, int rows, const __grid_constant__ IDRSBlockColumns X, IDRSBlockSums out)
+static __device__ __forceinline__ void IDRSShadowTiles(int firsta, int firstb, uint64_t key, uint64_t rstart, int rows, const IDRSBlockColumns &X, const IDRSBlockSums &out)
 {
   const int          lane = threadIdx.x % IDRS_WARP;
   const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
@@ -118,11 +120,11 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uin
   double             c[A][B][IDRS_PARTS_OF][2] = {};
 
 #pragma unroll
-  for (int b = 0; b < B; b++) x[b] = IDRSTileColumn(X, blockIdx.z * B + b);
+  for (int b = 0; b < B; b++) x[b] = IDRSTileColumn(X, firstb + b);
 #pragma unroll
-  for (int a = 0; a < A; a++) multiplier[a] = IDRSShadowMultiplier((uint32_t)((blockIdx.y * A + a) * IDRS_TILE + lane / 4) / 2);
+  for (int a = 0; a < A; a++) multiplier[a] = IDRSShadowMultiplier((uint32_t)((firsta + a) * IDRS_TILE + lane / 4) / 2);
   /* all lanes of a warp make the same turns */
-  for (size_t base = ((size_t)blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < X.n; base += step) {
+  for (size_t base = ((size_t)blockIdx.y * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < X.n; base += step) {
     const size_t             i = base + (size_t)(lane % 4 * IDRS_TILE_ROWS);
     IDRSPack<IDRS_TILE_ROWS> right[B];
 
@@ -141,31 +143,30 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockShadowKernel(uin
       }
     }
   }
-  IDRSTilesFinish<A, B>(c, out, blockIdx.y * A * IDRS_TILE, blockIdx.z * B * IDRS_TILE, rows, X.count);
+  IDRSTilesFinish<A, B>(c, out, firsta * IDRS_TILE, firstb * IDRS_TILE, rows, X.count);
 }
 
-/* Y^H Y on and above its diagonal: blocks (x, y, z) have B tiles on the left from y B on, on the right from z B on */
+/* Y^H Y for B tiles on the left and on the right, from these on */
 template <int B>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockGramKernel(const __grid_constant__ IDRSBlockColumns Y, IDRSBlockSums out)
+static __device__ __forceinline__ void IDRSGramTiles(int firsta, int firstb, const IDRSBlockColumns &Y, const IDRSBlockSums &out)
 {
   const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
   const PetscScalar *x[B], *y[B];
   double             c[B][B][IDRS_PARTS_OF][2] = {};
 
-  if (blockIdx.y > blockIdx.z) return;
 #pragma unroll
   for (int b = 0; b < B; b++) {
-    x[b] = IDRSTileColumn(Y, blockIdx.y * B + b);
-    y[b] = IDRSTileColumn(Y, blockIdx.z * B + b);
+    x[b] = IDRSTileColumn(Y, firsta + b);
+    y[b] = IDRSTileColumn(Y, firstb + b);
   }
-  for (size_t base = ((size_t)blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < Y.n; base += step) {
+  for (size_t base = ((size_t)blockIdx.y * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < Y.n; base += step) {
     const size_t             i = base + (size_t)(threadIdx.x % 4 * IDRS_TILE_ROWS);
     IDRSPack<IDRS_TILE_ROWS> left[B], right[B];
 
 #pragma unroll
     for (int b = 0; b < B; b++) {
       right[b] = IDRSTileLoad(Y, y[b], i);
-      left[b]  = blockIdx.y == blockIdx.z ? right[b] : IDRSTileLoad(Y, x[b], i);
+      left[b]  = firsta == firstb ? right[b] : IDRSTileLoad(Y, x[b], i);
     }
 #pragma unroll
     for (int l = 0; l < IDRS_TILE_ROWS; l++) {
@@ -176,20 +177,40 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockGramKernel(const
       }
     }
   }
-  IDRSTilesFinish<B, B>(c, out, blockIdx.y * B * IDRS_TILE, blockIdx.z * B * IDRS_TILE, Y.count, Y.count);
+  IDRSTilesFinish<B, B>(c, out, firsta * IDRS_TILE, firstb * IDRS_TILE, Y.count, Y.count);
 }
 
-/* A warp for each sum, which the host reads */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(int count, unsigned int blocks, const double *partials, double *sums)
+/* How many x there are: A tiles of P and B of X for each of the first ones; for the others C tiles of Y on the left and on the right, of which those below the diagonal do nothing */
+typedef struct {
+  int shadow, left, gram; /* of P^H X; of these with the same tiles of X; on either side of Y^H Y */
+} IDRSBlockShares;
+
+template <int A, int B, int C>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockProjectKernel(uint64_t key, uint64_t rstart, int rows, IDRSBlockShares shares, const __grid_constant__ IDRSBlockColumns X, const __grid_constant__ IDRSBlockColumns Y, IDRSBlockSums shadow, IDRSBlockSums gram)
+{
+  const int share = (int)blockIdx.x, other = share - shares.shadow;
+
+  if (share < shares.shadow) IDRSShadowTiles<A, B>(share % shares.left * A, share / shares.left * B, key, rstart, rows, X, shadow);
+  else if (other % shares.gram <= other / shares.gram) IDRSGramTiles<C>(other % shares.gram * C, other / shares.gram * C, Y, gram);
+}
+
+/* A warp for each sum, which the host reads; the last block tells that all have come */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(int count, unsigned int blocks, const double *partials, double *sums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
   const int i    = (int)(blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP);
   double    part = 0.0;
 
-  if (i >= count) return;
-  for (unsigned int b = threadIdx.x % IDRS_WARP; b < blocks; b += IDRS_WARP) part += partials[(size_t)i * blocks + b];
+  for (unsigned int b = threadIdx.x % IDRS_WARP; i < count && b < blocks; b += IDRS_WARP) part += partials[(size_t)i * blocks + b];
 #pragma unroll
   for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) part += __shfl_down_sync(IDRS_ALL_LANES, part, offset);
-  if (threadIdx.x % IDRS_WARP == 0) sums[i] = part;
+  if (i < count && threadIdx.x % IDRS_WARP == 0) sums[i] = part;
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0 && atomicAdd(done, 1u) + 1 == gridDim.x) {
+    *done = 0;
+    __threadfence_system();
+    *(volatile uint64_t *)arrived = sequence;
+  }
 }
 
 /* Blocks of threads that share the rows, and memory for their sums */
@@ -214,6 +235,10 @@ static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, count, &memory->sums));
     memory->sumcount = count;
   }
+  if (!memory->arrived) {
+    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &memory->done));
+    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &memory->arrived));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,20 +257,24 @@ static PetscErrorCode IDRSBlockGetColumns_CUDA(PetscInt n, PetscInt count, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static unsigned int IDRSTiles(PetscInt columns, int tiles)
+static int IDRSTiles(PetscInt columns, int tiles)
 {
-  return (unsigned int)((columns + IDRS_TILE * tiles - 1) / (IDRS_TILE * tiles));
+  return (int)((columns + IDRS_TILE * tiles - 1) / (IDRS_TILE * tiles));
 }
 
 /* The kernel with the fewest tiles that there are */
-static PetscErrorCode IDRSBlockShadow_CUDA(IDRSWork work, PetscInt rows, const IDRSBlockColumns &X, const IDRSBlockSums &out, cudaStream_t stream)
+static PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt rows, const IDRSBlockColumns &X, const IDRSBlockColumns &Y, const IDRSBlockSums &shadow, const IDRSBlockSums &gram, cudaStream_t stream)
 {
   const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
 
-  auto launch = [&](auto A, auto B) { IDRSBlockShadowKernel<A, B><<<dim3(out.blocks, IDRSTiles(rows, A), IDRSTiles(X.count, B)), IDRS_THREADS, 0, stream>>>(key, rstart, (int)rows, X, out); };
-  auto right  = [&](auto A) {
-    if (X.count <= IDRS_TILE) launch(A, IDRSInt<1>());
-    else launch(A, IDRSInt<IDRS_TILE_RIGHT>());
+  auto launch = [&](auto A, auto B, auto C) {
+    const IDRSBlockShares shares = {IDRSTiles(rows, A) * IDRSTiles(X.count, B), IDRSTiles(rows, A), IDRSTiles(Y.count, C)};
+
+    IDRSBlockProjectKernel<A, B, C><<<dim3((unsigned int)(shares.shadow + shares.gram * shares.gram), shadow.blocks), IDRS_THREADS, 0, stream>>>(key, rstart, (int)rows, shares, X, Y, shadow, gram);
+  };
+  auto right = [&](auto A) {
+    if (X.count <= IDRS_TILE && Y.count <= IDRS_TILE) launch(A, IDRSInt<1>(), IDRSInt<1>());
+    else launch(A, IDRSInt<IDRS_TILE_RIGHT>(), IDRSInt<IDRS_TILE_RIGHT>());
   };
 
   PetscFunctionBegin;
@@ -279,10 +308,10 @@ static void IDRSBlockTakeSums(const IDRSBlockDots *dots, const double *from, Pet
 
 PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
 {
-  const PetscInt   shadow = dots->rows * dots->nx, count = (shadow + dots->ny * dots->ny) * IDRS_PARTS_OF;
+  const PetscInt   shadows = dots->rows * dots->nx, count = (shadows + dots->ny * dots->ny) * IDRS_PARTS_OF;
   IDRS_CUDA       *cuda = (IDRS_CUDA *)work->data;
   IDRSBlockColumns X, Y;
-  IDRSBlockSums    out = {};
+  IDRSBlockSums    shadow = {}, gram;
   cudaStream_t     stream;
 
   PetscFunctionBegin;
@@ -291,24 +320,19 @@ PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, const IDRSBlockDots *dots, P
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSBlockGetColumns_CUDA(work->n, dots->nx, dots->x, &X));
   PetscCall(IDRSBlockGetColumns_CUDA(work->n, dots->ny, dots->y, &Y));
-  PetscCall(IDRSBlockGetSums_CUDA(cuda, (size_t)work->n, (size_t)count, &out.blocks));
-  out.partials = cuda->block.partials;
+  PetscCall(IDRSBlockGetSums_CUDA(cuda, (size_t)work->n, (size_t)count, &shadow.blocks));
+  shadow.partials = cuda->block.partials;
+  shadow.ld       = (int)dots->rows;
+  gram            = shadow;
+  gram.offset     = (int)shadows;
+  gram.ld         = (int)dots->ny;
   PetscCall(PetscLogGpuTimeBegin());
-  if (shadow) {
-    out.ld = (int)dots->rows;
-    PetscCall(IDRSBlockShadow_CUDA(work, dots->rows, X, out, stream));
-  }
-  if (dots->ny) {
-    out.offset = (int)shadow;
-    out.ld     = (int)dots->ny;
-    if (dots->ny <= IDRS_TILE) IDRSBlockGramKernel<1><<<dim3(out.blocks, 1, 1), IDRS_THREADS, 0, stream>>>(Y, out);
-    else IDRSBlockGramKernel<IDRS_TILE_RIGHT><<<dim3(out.blocks, IDRSTiles(dots->ny, IDRS_TILE_RIGHT), IDRSTiles(dots->ny, IDRS_TILE_RIGHT)), IDRS_THREADS, 0, stream>>>(Y, out);
-    PetscCallCUDA(cudaGetLastError());
-  }
-  IDRSBlockTotalKernel<<<(unsigned int)(count + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>((int)count, out.blocks, out.partials, cuda->block.sums);
+  PetscCall(IDRSBlockProjectLaunch_CUDA(work, dots->rows, X, Y, shadow, gram, stream));
+  IDRSBlockTotalKernel<<<(unsigned int)(count + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>((int)count, shadow.blocks, shadow.partials, cuda->block.sums, cuda->block.done, cuda->block.arrived, ++cuda->block.sequence);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(IDRSWaitNumber_CUDA(work, cuda->block.arrived, cuda->block.sequence));
+  cuda->block.operandsused = 0; /* what came before the sums has been done */
   IDRSBlockTakeSums(dots, cuda->block.sums, sums);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

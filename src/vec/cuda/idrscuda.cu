@@ -276,25 +276,31 @@ PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSWait_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is known much later */
-PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
+/* IDRSWaitNumber_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is known much later */
+PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
 {
-  const IDRS_CUDA *cuda  = (const IDRS_CUDA *)work->data;
-  PetscLogDouble   began = 0;
-  PetscBool        idle;
-  cudaStream_t     stream;
+  PetscLogDouble began = 0;
+  PetscBool      idle;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
-  for (unsigned int polls = 1; *(volatile uint64_t *)cuda->arrived < sequence; polls++) {
+  for (unsigned int polls = 1; *(const volatile uint64_t *)arrived < sequence; polls++) {
     if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
       if (began == 0) began = MPI_Wtime();
       PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
       PetscCall(IDRSStream_CUDA(&stream));
       PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
-      PetscCheck(!idle || *(volatile uint64_t *)cuda->arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
+      PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
     }
   }
   std::atomic_thread_fence(std::memory_order_acquire);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSWaitNumber_CUDA(work, ((const IDRS_CUDA *)work->data)->arrived, sequence));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

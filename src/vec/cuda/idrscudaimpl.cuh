@@ -27,10 +27,14 @@ typedef struct {
 
 /* Memory for the operations of block IDR(s), which grows with them */
 typedef struct {
-  ulonglong2 *operands; /* on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc() goes by the type */
-  double     *partials; /* on the device: sums of thread blocks */
-  double     *sums;     /* pinned */
-  size_t      operandbytes, partialcount, sumcount;
+  ulonglong2   *operands;                                           /* on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc() goes by the type */
+  ulonglong2   *hostoperands;                                       /* pinned: these on their way */
+  double       *partials;                                           /* on the device: sums of thread blocks */
+  double       *sums;                                               /* pinned */
+  unsigned int *done;                                               /* on the device: thread blocks that have left their sums there, zero between projections */
+  uint64_t     *arrived;                                            /* pinned: the last projection whose sums have come */
+  uint64_t      sequence;                                           /* of the last projection launched */
+  size_t        operandbytes, operandsused, partialcount, sumcount; /* operandsused: since the host has waited for the stream */
 } IDRSBlockMemory;
 
 typedef struct {
@@ -66,17 +70,18 @@ PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *, const IDRSStep *)
 PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *);
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, const IDRSBlockAxpy *);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, const IDRSBlockDots *, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
 
 PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, PetscBool, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, Vec, Vec, IDRSStep *, IDRSWholeReport *);
+PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, IDRSStep *, PetscInt *, const PetscReal *[]);
 PETSC_INTERN PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *);
 PETSC_INTERN PetscErrorCode IDRSGetShared_CUDA(IDRSWork, IDRSShared **);
 PETSC_INTERN PetscErrorCode IDRSSharedDestroy_CUDA(IDRSShared **);
 PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
+PETSC_INTERN PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork, const uint64_t *, uint64_t);
 PETSC_INTERN PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);

@@ -64,44 +64,72 @@ IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *c
   }
 }
 
-IDRS_VECTORISED static void IDRSBlockCombineRows(const IDRSBlockAxpy *sum, PetscInt n, const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
+/* One sum, on m rows from row b on */
+IDRS_INLINE void IDRSBlockCombineTile(const IDRSBlockAxpy *sum, size_t b, PetscInt m, const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
 {
   PetscScalar y[IDRS_TILE_ROWS * IDRS_MAX_WIDTH];
 
-  for (size_t b = 0; b < (size_t)n; b += IDRS_TILE_ROWS) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_TILE_ROWS, (size_t)n - b);
+  for (PetscInt l = 0; l < sum->ny * IDRS_TILE_ROWS; l++) y[l] = 0.0;
+  IDRSBlockAddTile(sum, x, b, m, 0, sum->scaled, y);
+  for (PetscInt j = 0; diagonal && sum->scaled && j < sum->ny; j++) {
+    for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] *= diagonal[b + (size_t)l];
+  }
+  for (PetscInt j = 0; sum->add && j < sum->ny; j++) {
+    for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] += to[j][b + (size_t)l];
+  }
+  IDRSBlockAddTile(sum, x, b, m, sum->scaled, sum->nx, y);
+  for (PetscInt j = 0; j < sum->ny; j++) {
+    for (PetscInt l = 0; l < m; l++) to[j][b + (size_t)l] = y[j * IDRS_TILE_ROWS + l];
+  }
+}
 
-    for (PetscInt l = 0; l < sum->ny * IDRS_TILE_ROWS; l++) y[l] = 0.0;
-    IDRSBlockAddTile(sum, x, b, m, 0, sum->scaled, y);
-    for (PetscInt j = 0; diagonal && j < sum->ny; j++) {
-      for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] *= diagonal[b + (size_t)l];
-    }
-    for (PetscInt j = 0; sum->add && j < sum->ny; j++) {
-      for (PetscInt l = 0; l < m; l++) y[j * IDRS_TILE_ROWS + l] += to[j][b + (size_t)l];
-    }
-    IDRSBlockAddTile(sum, x, b, m, sum->scaled, sum->nx, y);
-    for (PetscInt j = 0; j < sum->ny; j++) {
-      for (PetscInt l = 0; l < m; l++) to[j][b + (size_t)l] = y[j * IDRS_TILE_ROWS + l];
+/* The arrays of the columns of X of all sums, and those of Y, come one sum after another */
+IDRS_VECTORISED static void IDRSBlockCombineRows(PetscInt count, const IDRSBlockAxpy sums[], PetscInt n, const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
+{
+  for (size_t b = 0; b < (size_t)n; b += IDRS_TILE_ROWS) {
+    const PetscInt            m  = (PetscInt)PetscMin(IDRS_TILE_ROWS, (size_t)n - b);
+    const PetscScalar *const *xi = x;
+    PetscScalar *const       *yi = to;
+
+    for (PetscInt i = 0; i < count; i++) {
+      IDRSBlockCombineTile(&sums[i], b, m, diagonal, xi, yi);
+      xi += sums[i].nx;
+      yi += sums[i].ny;
     }
   }
 }
 
-/* A column of Y that is one of X, too, is written to through the array that was got for writing */
-PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, const IDRSBlockAxpy *sum)
+/* Arrays of all sums are got before the first is made: a column may be in several of them, and in X and Y */
+PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   const PetscScalar **x, *diagonal = NULL;
-  PetscScalar        *y[IDRS_MAX_WIDTH];
+  PetscScalar       **y;
+  PetscInt            nx = 0, ny = 0, scaled = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(sum->nx, &x));
-  PetscCall(IDRSBlockGetArrays_Host(sum->nx, sum->x, x));
-  for (PetscInt j = 0; j < sum->ny; j++) PetscCall(VecGetArray(sum->y[j].vec, &y[j]));
-  if (sum->scaled && work->diagonal) PetscCall(VecGetArrayRead(work->diagonal, &diagonal));
-  IDRSBlockCombineRows(sum, work->n, diagonal, x, y);
+  for (PetscInt i = 0; i < count; i++) {
+    nx += sums[i].nx;
+    ny += sums[i].ny;
+    scaled += sums[i].scaled;
+  }
+  PetscCall(PetscMalloc2(nx, &x, ny, &y));
+  nx = ny = 0;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSBlockGetArrays_Host(sums[i].nx, sums[i].x, x + nx));
+    for (PetscInt j = 0; j < sums[i].ny; j++) PetscCall(VecGetArray(sums[i].y[j].vec, &y[ny + j]));
+    nx += sums[i].nx;
+    ny += sums[i].ny;
+  }
+  if (scaled && work->diagonal) PetscCall(VecGetArrayRead(work->diagonal, &diagonal));
+  IDRSBlockCombineRows(count, sums, work->n, diagonal, x, y);
   if (diagonal) PetscCall(VecRestoreArrayRead(work->diagonal, &diagonal));
-  for (PetscInt j = sum->ny - 1; j >= 0; j--) PetscCall(VecRestoreArray(sum->y[j].vec, &y[j]));
-  PetscCall(IDRSBlockRestoreArrays_Host(sum->nx, sum->x, x));
-  PetscCall(PetscFree(x));
+  for (PetscInt i = count - 1; i >= 0; i--) {
+    nx -= sums[i].nx;
+    ny -= sums[i].ny;
+    for (PetscInt j = sums[i].ny - 1; j >= 0; j--) PetscCall(VecRestoreArray(sums[i].y[j].vec, &y[ny + j]));
+    PetscCall(IDRSBlockRestoreArrays_Host(sums[i].nx, sums[i].x, x + nx));
+  }
+  PetscCall(PetscFree2(x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,5 +6,5 @@
 #include <petscidrs/private/idrsops.h>
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_Host(Vec, PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSBlockCombine_Host(IDRSWork, const IDRSBlockAxpy *);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_Host(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_Host(IDRSWork, const IDRSBlockDots *, PetscScalar[]);

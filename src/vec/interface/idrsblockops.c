@@ -13,16 +13,26 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockCombine - Block DAXPY */
-PetscErrorCode IDRSBlockCombine(IDRSWork work, const IDRSBlockAxpy *sum)
+/*
+   IDRSBlockCombine - Block DAXPY, for one sum after another: a sum finds what those before it have written. Back ends make all of them on some rows before they go on to the next rows, so that a
+   vector that several sums have is in a cache. It is counted once for each of these
+*/
+PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
-  const PetscInt diagonal = work->diagonal && sum->scaled ? 1 : 0;
+  PetscInt vectors = 0, flops = 0;
 
   PetscFunctionBegin;
-  PetscCheck(sum->ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sum->ny, IDRS_MAX_WIDTH);
+  for (PetscInt i = 0; i < count; i++) {
+    const IDRSBlockAxpy *sum      = &sums[i];
+    const PetscInt       diagonal = work->diagonal && sum->scaled ? 1 : 0;
+
+    PetscCheck(sum->ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sum->ny, IDRS_MAX_WIDTH);
+    vectors += sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal;
+    flops += (2 * sum->nx + diagonal) * sum->ny;
+  }
   PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
-  PetscCall((*work->passes->blockcombine)(work, sum));
-  PetscCall(IDRSPassCount(work, IDRS_COMBINE, sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal, (2 * sum->nx + diagonal) * sum->ny));
+  PetscCall((*work->passes->blockcombine)(work, count, sums));
+  PetscCall(IDRSPassCount(work, IDRS_COMBINE, vectors, flops));
   PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

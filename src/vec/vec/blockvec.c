@@ -37,7 +37,7 @@ static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
+static PetscErrorCode IDRSBlockCombineOne_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
 {
   PetscErrorCode made, ierr;
   Vec           *x, *y;
@@ -50,6 +50,13 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
   PetscCall(PetscFree(x));
   if (!made) PetscCall(VecDestroyVecs(sum->ny, &y));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSBlockCombineOne_Vec(work, &sums[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,5 +6,5 @@
 #include <petscidrs/private/idrsops.h>
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_Vec(Vec, PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSBlockCombine_Vec(IDRSWork, const IDRSBlockAxpy *);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_Vec(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_Vec(IDRSWork, const IDRSBlockDots *, PetscScalar[]);

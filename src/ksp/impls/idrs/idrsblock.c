@@ -2,7 +2,7 @@
    Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time, which search in the space of all of them. Vectors of the recurrence of one right-hand side
    are blocks of m columns, and coefficients m x m matrices; the columns of the blocks are the vectors of the slots.
 
-     Q S = B - A X, m columns     by Gram-Schmidt with pivoting: m is the rank, and r_j = R S_j belongs to right-hand side j; R = Q
+     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, and r_j = R S_j belongs to right-hand side j; R = Q
      step k of a cycle, k < s                                          omega step
        M(k:s,k:s) c = f(k:s),  T from f(k:s)                             P = B^{-1}R
        U_k = omega B^{-1}(R T - G(:,k:s) c T) + U(:,k:s) c T             T = A P
@@ -10,8 +10,8 @@
        P^H G_k, R^H R                          one reduction
        ||r_j||: the iteration before is reported                         ||r_j||, likewise
        alpha, M_k, beta_k, f                                             omega, f = P^H R - omega P^H T
-       G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha                     Z += omega P + U beta
-       R -= G_k beta_k                                                   R -= omega T
+       G_k -= G(:,0:k) alpha                                             U_k -= U(:,0:k) alpha of step k, k = 1 ... s - 1
+       R -= G_k beta_k                                                   Z += omega P + U beta,  R -= omega T
 
    T makes the columns of R T as good as orthogonal. On paper it changes nothing; without it the recurrence loses its digits where columns of R come near to each other, as they do when some converge first.
 
@@ -37,7 +37,8 @@ typedef struct {
   KSPIDRSFront        owners;                  /* the m slots whose vectors are the columns of blocks */
   KSPIDRSBlockAlgebra algebra;
   IDRSBlockVec       *vecs, *G, *U, *R, *Z, *V, *T; /* G and U: columns of step k from k m on */
-  IDRSBlockVec       *x;                            /* operands of a combine, and their coefficients */
+  IDRSBlockAxpy      *chain;                        /* sums that are made together */
+  IDRSBlockVec       *x;                            /* their operands and coefficients */
   PetscScalar        *C, *sums;
   PetscInt            ld;
   PetscInt            k, columns;                    /* step, and columns of U whose beta is not in Z yet */
@@ -46,22 +47,27 @@ typedef struct {
   PetscReal           rnorm, best, peak, anchornorm; /* Frobenius norms of R */
   PetscInt            waited;                        /* steps since the smallest one */
   PetscInt            misses;
-  PetscBool           lost; /* Z is not to be used */
-  const char         *why;  /* the right-hand sides that are not done go on by themselves, or NULL */
+  PetscBool           directed; /* what the direction of step k begins with has been made already */
+  PetscBool           lost;     /* Z is not to be used */
+  const char         *why;      /* the right-hand sides that are not done go on by themselves, or NULL */
 } KSPIDRSBlockRun;
 
-/* A sum that is built term by term */
-static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, PetscInt ny, const IDRSBlockVec *y)
+/* A sum that is built term by term, with its operands and coefficients behind those of the sum before it, if there is one that is made together with it */
+static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, PetscInt ny, const IDRSBlockVec *y)
 {
-  return (IDRSBlockAxpy){.ny = ny, .x = block->x, .y = y, .C = block->C, .ld = block->ld};
+  const PetscInt first = before ? (PetscInt)(before->x - block->x) + before->nx : 0;
+
+  return (IDRSBlockAxpy){.ny = ny, .x = block->x + first, .y = y, .C = block->C + first, .ld = block->ld};
 }
 
 /* Adds factor X C to a sum, for so many columns of X */
 static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscInt columns, const IDRSBlockVec *X, PetscScalar factor, const PetscScalar *C, PetscInt ldc)
 {
+  const PetscInt first = (PetscInt)(sum->x - block->x) + sum->nx;
+
   for (PetscInt i = 0; i < columns; i++) {
-    block->x[sum->nx + i] = X[i];
-    for (PetscInt j = 0; j < sum->ny; j++) block->C[sum->nx + i + j * block->ld] = factor * C[i + j * ldc];
+    block->x[first + i] = X[i];
+    for (PetscInt j = 0; j < sum->ny; j++) block->C[first + i + j * block->ld] = factor * C[i + j * ldc];
   }
   sum->nx += columns;
 }
@@ -72,7 +78,51 @@ static void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec *X, Vec list[])
   for (PetscInt i = 0; i < count; i++) list[i] = X[i].vec;
 }
 
-/* R = Q S by Gram-Schmidt with pivoting, in place: each time the column of which most is left, until no more is left of any than its tolerance or rounding allow to neglect */
+/*
+   Columns of a basis from the Gram matrix W of all columns, by Cholesky with pivoting: each time the column of which most is left. Those of which less is left than this part of their norms wait for
+   the Gram matrix of the next round, as rounding errors of this one are as large. Rows of S, and C, with which R C has the new columns of Q, and the others without their parts in these
+*/
+#define IDRS_BLOCK_LEFT 1e-2
+
+static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[], PetscScalar W[], PetscScalar C[])
+{
+  const PetscInt count = block->count;
+  PetscReal      begin[IDRS_MAX_WIDTH];
+
+  for (PetscInt j = 0; j < count; j++) {
+    begin[j] = PetscSqrtReal(PetscMax(PetscRealPart(W[j + j * count]), 0.0));
+    for (PetscInt i = 0; i < count; i++) C[i + j * count] = i == j ? 1.0 : 0.0;
+  }
+  for (;;) {
+    PetscScalar *S     = block->S + block->owners.count;
+    PetscInt     pivot = -1;
+    PetscReal    most = 0.0, root = 0.0;
+
+    for (PetscInt j = 0; j < count; j++) {
+      const PetscReal left = PetscSqrtReal(PetscMax(PetscRealPart(W[j + j * count]), 0.0));
+
+      if (taken[j] || !(left > small[j] && left > IDRS_BLOCK_LEFT * begin[j] && left / size[j] > most)) continue;
+      most  = left / size[j];
+      pivot = j;
+      root  = left;
+    }
+    if (pivot < 0) return;
+    for (PetscInt i = 0; i < count; i++) C[i + pivot * count] /= root;
+    for (PetscInt j = 0; j < count; j++) {
+      S[j * IDRS_MAX_WIDTH] = j == pivot ? root : 0.0;
+      if (taken[j] || j == pivot) continue;
+      S[j * IDRS_MAX_WIDTH] = W[pivot + j * count] / root;
+      for (PetscInt i = 0; i < count; i++) {
+        C[i + j * count] -= C[i + pivot * count] * S[j * IDRS_MAX_WIDTH];
+        if (!taken[i] && i != pivot) W[i + j * count] -= PetscConj(W[pivot + i * count] / root) * S[j * IDRS_MAX_WIDTH];
+      }
+    }
+    taken[pivot]                                = PETSC_TRUE;
+    block->owners.column[block->owners.count++] = block->column[pivot];
+  }
+}
+
+/* R = Q S in place, until no more is left of any column than its tolerance or rounding allow to neglect */
 static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
@@ -89,44 +139,21 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     PetscCall(IDRSBlockVecSet(idrs->slot[0].work, block->column[j]->r, &r[j]));
     small[j] = 0.1 * ttol;
   }
-  for (;;) {
-    const IDRSBlockDots dots  = {.ny = count, .y = r};
-    IDRSBlockAxpy       sum   = KSPIDRSBlockAxpy(block, count, r);
-    PetscInt            pivot = -1;
-    PetscReal           most  = 0.0, root;
-    PetscScalar        *S, C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH] = {0};
+  while (block->owners.count < count) {
+    const IDRSBlockDots dots   = {.ny = count, .y = r};
+    const PetscInt      before = block->owners.count;
+    IDRSBlockAxpy       sum    = KSPIDRSBlockAxpy(block, NULL, count, r);
+    PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
 
     PetscCall(IDRSBlockProject(idrs->slot[0].work, &dots, PETSC_FALSE, block->sums));
-    for (PetscInt j = 0; j < count; j++) {
-      const PetscReal left = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
-
-      if (!block->owners.count) {
-        size[j]         = left;
-        small[j]        = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * left);
-        block->norms[j] = left;
-      }
-      if (taken[j] || !(left > small[j])) continue;
-      if (left / size[j] > most) {
-        most  = left / size[j];
-        pivot = j;
-      }
+    for (PetscInt j = 0; !before && j < count; j++) {
+      size[j] = block->norms[j] = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
+      small[j]                  = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * size[j]);
     }
-    if (pivot < 0) break;
-    root = PetscSqrtReal(PetscRealPart(block->sums[pivot + pivot * count]));
-    S    = block->S + block->owners.count;
-    for (PetscInt j = 0; j < count; j++) {
-      C[j + j * count]      = 1.0;
-      S[j * IDRS_MAX_WIDTH] = 0.0;
-      if (taken[j] || j == pivot) continue;
-      S[j * IDRS_MAX_WIDTH] = block->sums[pivot + j * count] / root;
-      C[pivot + j * count]  = -S[j * IDRS_MAX_WIDTH] / root;
-    }
-    S[pivot * IDRS_MAX_WIDTH] = root;
-    C[pivot + pivot * count]  = 1 / root;
+    KSPIDRSBlockPivots(block, size, small, taken, block->sums, C);
+    if (block->owners.count == before) break;
     KSPIDRSBlockTerm(block, &sum, count, r, 1.0, C, count);
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
-    taken[pivot]                                = PETSC_TRUE;
-    block->owners.column[block->owners.count++] = block->column[pivot];
+    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -178,18 +205,33 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read once for all of them. Returns how many there are */
+static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
+{
+  const PetscInt m = block->algebra.m, q = block->algebra.q;
+
+  for (PetscInt k = 1; k < columns; k++) {
+    sums[k - 1]     = KSPIDRSBlockAxpy(block, k > 1 ? &sums[k - 2] : NULL, m, block->U + k * m);
+    sums[k - 1].add = PETSC_TRUE;
+    KSPIDRSBlockTerm(block, &sums[k - 1], k * m, block->U, -1.0, block->algebra.alpha + k * m * q, q);
+  }
+  return PetscMax(columns - 1, 0);
+}
+
 /* Z += U(:,0:columns) beta */
 static PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt m    = block->owners.count;
-  IDRSBlockAxpy  sum  = KSPIDRSBlockAxpy(block, m, block->Z);
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt m     = block->owners.count;
+  const PetscInt count = KSPIDRSBlockTermsU(block, block->columns, block->chain);
+  IDRSBlockAxpy *sum   = block->chain + count;
 
   PetscFunctionBegin;
   if (!block->columns) PetscFunctionReturn(PETSC_SUCCESS);
-  sum.add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, &sum, block->columns * m, block->U, 1.0, block->algebra.beta, block->algebra.q);
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
+  *sum     = KSPIDRSBlockAxpy(block, count ? sum - 1 : NULL, m, block->Z);
+  sum->add = PETSC_TRUE;
+  KSPIDRSBlockTerm(block, sum, block->columns * m, block->U, 1.0, block->algebra.beta, block->algebra.q);
+  PetscCall(IDRSBlockCombine(idrs->slot[0].work, count + 1, block->chain));
   block->columns = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -198,7 +240,7 @@ static PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *bl
 static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
   KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
-  IDRSBlockAxpy sum  = KSPIDRSBlockAxpy(block, 0, NULL);
+  IDRSBlockAxpy sum  = KSPIDRSBlockAxpy(block, NULL, 0, NULL);
   IDRSBlockVec  x[IDRS_MAX_WIDTH];
   PetscScalar   S[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
   PetscInt      ny = 0;
@@ -216,7 +258,7 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
   sum.y   = x;
   sum.add = PETSC_TRUE;
   KSPIDRSBlockTerm(block, &sum, block->owners.count, block->Z, 1.0, S, IDRS_MAX_WIDTH);
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
+  PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,46 +283,77 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The direction of step k, and G_k = A U_k, or T = A P */
-static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
+/* The sum that makes the direction of step k, or, with a preconditioner, what that is applied to */
+static PetscErrorCode KSPIDRSBlockDirectionSum_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, IDRSBlockAxpy *sum)
+{
+  const KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSBlockAlgebra *algebra = &block->algebra;
+  const PetscInt       k = block->k, m = algebra->m, q = algebra->q, columns = PetscMax(block->filled - k, 0) * m; /* of G(:,k:s) and U(:,k:s) */
+  const PetscScalar    factor = idrs->preconditioned ? (PetscScalar)1.0 : algebra->omega;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSBlockDirection_Private(algebra, k));
+  *sum = KSPIDRSBlockAxpy(block, before, m, idrs->preconditioned ? block->V : block->U + k * m);
+  if (!idrs->preconditioned && !idrs->diagonal) KSPIDRSBlockTerm(block, sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q); /* first, as it is in the cache at the end of a cycle */
+  KSPIDRSBlockTerm(block, sum, m, block->R, factor, algebra->T, m);
+  KSPIDRSBlockTerm(block, sum, columns, block->G + k * m, -factor, algebra->c + k * m, q);
+  if (!idrs->preconditioned && idrs->diagonal) {
+    sum->scaled = sum->nx;
+    KSPIDRSBlockTerm(block, sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q);
+  }
+  block->directed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* U_k, or P, and where it is */
+static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockVec **operand)
 {
   KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const PetscInt       k = block->k, m = algebra->m, q = algebra->q, columns = PetscMax(block->filled - k, 0) * m; /* of G(:,k:s) and U(:,k:s) */
-  const PetscBool      omega = (PetscBool)(k == algebra->s);
-  const IDRSBlockVec  *from  = omega ? block->R : block->U + k * m;
-  IDRSBlockAxpy        sum   = KSPIDRSBlockAxpy(block, m, idrs->preconditioned || omega ? block->V : from);
-  Vec                  x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
-  PetscScalar          factor = idrs->preconditioned ? (PetscScalar)1.0 : algebra->omega;
+  const PetscInt       k = block->k, m = algebra->m, columns = PetscMax(block->filled - k, 0) * m;
+  IDRSBlockAxpy        sum;
+  Vec                  x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  KSPIDRSBlockList(m, block->V, w);
-  if (omega) {
+  if (k == algebra->s) {
+    *operand = idrs->preconditioned || idrs->diagonal ? block->V : block->R;
     if (idrs->preconditioned) {
       KSPIDRSBlockList(m, block->R, x);
-      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, w));
-    } else if (idrs->diagonal) {
-      KSPIDRSBlockTerm(block, &sum, m, block->R, 1.0, algebra->identity, m);
-      sum.scaled = sum.nx;
-      PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
+      KSPIDRSBlockList(m, block->V, y);
+      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
     }
-    if (idrs->preconditioned || idrs->diagonal) from = block->V;
-  } else {
-    PetscCall(KSPIDRSBlockDirection_Private(algebra, k));
-    KSPIDRSBlockTerm(block, &sum, m, block->R, factor, algebra->T, m);
-    KSPIDRSBlockTerm(block, &sum, columns, block->G + k * m, -factor, algebra->c + k * m, q);
-    if (idrs->preconditioned) {
-      PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum)); /* without a diagonal */
-      KSPIDRSBlockList(m, block->T, y);
-      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, w, y));
-      sum = KSPIDRSBlockAxpy(block, m, from);
-      KSPIDRSBlockTerm(block, &sum, m, block->T, algebra->omega, algebra->identity, m);
-    } else sum.scaled = sum.nx;
-    KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q);
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, &sum));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  KSPIDRSBlockList(m, from, x);
-  KSPIDRSBlockList(m, omega ? block->T : block->G + k * m, y);
+  *operand = block->U + k * m;
+  if (!block->directed) {
+    PetscCall(KSPIDRSBlockDirectionSum_Private(ksp, block, NULL, &sum));
+    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
+  }
+  block->directed = PETSC_FALSE;
+  if (idrs->preconditioned) {
+    KSPIDRSBlockList(m, block->V, x);
+    KSPIDRSBlockList(m, block->T, y);
+    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+    sum = KSPIDRSBlockAxpy(block, NULL, m, *operand);
+    KSPIDRSBlockTerm(block, &sum, m, block->T, algebra->omega, algebra->identity, m);
+    KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1.0, algebra->c + k * m, algebra->q);
+    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* G_k = A U_k, or T = A P */
+static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  const PetscInt      k = block->k, m = block->algebra.m;
+  const IDRSBlockVec *operand;
+  Vec                 x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSBlockOperand_Private(ksp, block, &operand));
+  KSPIDRSBlockList(m, operand, x);
+  KSPIDRSBlockList(m, k == block->algebra.s ? block->T : block->G + k * m, y);
+  KSPIDRSBlockList(m, block->V, w);
   PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -457,44 +530,73 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What follows from the sums of step k: G_k, U_k and R, or Z and R in the omega step */
+/* Whether R is to be computed afresh, where a cycle ends */
+static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
+{
+  return (PetscBool)(block->owners.column[0]->anchor && block->rnorm < idrs->set.updatetol * block->peak && block->rnorm < block->anchornorm);
+}
+
+/* What follows from the sums of the omega step: R, U, Z, and, where R stays, the direction of the next step, which has U and R in common with them */
+static PetscErrorCode KSPIDRSBlockFinishOmega_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSBlockAlgebra *algebra = &block->algebra;
+  const PetscInt       m = algebra->m, q = algebra->q;
+  const IDRSBlockVec  *P   = idrs->preconditioned || idrs->diagonal ? block->V : block->R;
+  IDRSBlockAxpy       *sum = block->chain + KSPIDRSBlockTermsU(block, algebra->s, block->chain);
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSBlockOmega_Private(algebra, idrs->set.cosine, block->sums, &block->rnorm));
+  *sum     = KSPIDRSBlockAxpy(block, sum > block->chain ? sum - 1 : NULL, m, block->Z);
+  sum->add = PETSC_TRUE;
+  KSPIDRSBlockTerm(block, sum, m, P, algebra->omega, algebra->identity, m);
+  KSPIDRSBlockTerm(block, sum, q, block->U, 1.0, algebra->beta, q);
+  sum++;
+  *sum     = KSPIDRSBlockAxpy(block, sum - 1, m, block->R);
+  sum->add = PETSC_TRUE;
+  KSPIDRSBlockTerm(block, sum, m, block->T, -algebra->omega, algebra->identity, m);
+  sum++;
+  block->k = block->columns = 0;
+  if (!KSPIDRSBlockUpdateDue(idrs, block)) {
+    PetscCall(KSPIDRSBlockDirectionSum_Private(ksp, block, sum - 1, sum));
+    sum++;
+  }
+  PetscCall(IDRSBlockCombine(idrs->slot[0].work, (PetscInt)(sum - block->chain), block->chain));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What follows from the sums of step k < s: G_k and R, and P in the step before omega where a diagonal makes it */
 static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const IDRSWork       work    = idrs->slot[0].work;
   const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
-  const IDRSBlockVec  *P   = idrs->preconditioned || idrs->diagonal ? block->V : block->R;
-  IDRSBlockAxpy        sum = KSPIDRSBlockAxpy(block, m, block->Z);
+  IDRSBlockAxpy       *sum = block->chain;
 
   PetscFunctionBegin;
   block->its++;
   if (k == algebra->s) {
-    PetscCall(KSPIDRSBlockOmega_Private(algebra, idrs->set.cosine, block->sums, &block->rnorm));
-    sum.add = PETSC_TRUE;
-    KSPIDRSBlockTerm(block, &sum, m, P, algebra->omega, algebra->identity, m);
-    KSPIDRSBlockTerm(block, &sum, q, block->U, 1.0, algebra->beta, q);
-    PetscCall(IDRSBlockCombine(work, &sum));
-    sum     = KSPIDRSBlockAxpy(block, m, block->R);
-    sum.add = PETSC_TRUE;
-    KSPIDRSBlockTerm(block, &sum, m, block->T, -algebra->omega, algebra->identity, m);
-    PetscCall(IDRSBlockCombine(work, &sum));
-    block->k = block->columns = 0;
+    PetscCall(KSPIDRSBlockFinishOmega_Private(ksp, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSBlockColumn_Private(algebra, k, block->sums));
-  for (PetscInt i = 0; k && i < 2; i++) {
-    IDRSBlockVec *panel = i ? block->U : block->G;
-
-    sum     = KSPIDRSBlockAxpy(block, m, panel + k * m);
-    sum.add = PETSC_TRUE;
-    KSPIDRSBlockTerm(block, &sum, k * m, panel, -1.0, algebra->alpha, q);
-    PetscCall(IDRSBlockCombine(work, &sum));
+  if (k) {
+    *sum     = KSPIDRSBlockAxpy(block, NULL, m, block->G + k * m);
+    sum->add = PETSC_TRUE;
+    KSPIDRSBlockTerm(block, sum, k * m, block->G, -1.0, algebra->alpha + k * m * q, q);
+    sum++;
   }
-  sum     = KSPIDRSBlockAxpy(block, m, block->R);
-  sum.add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, &sum, m, block->G + k * m, -1.0, algebra->beta + k * m, q);
-  PetscCall(IDRSBlockCombine(work, &sum));
+  *sum     = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, m, block->R);
+  sum->add = PETSC_TRUE;
+  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1.0, algebra->beta + k * m, q);
+  sum++;
+  if (k == algebra->s - 1 && idrs->diagonal && !idrs->preconditioned) {
+    *sum = KSPIDRSBlockAxpy(block, sum - 1, m, block->V);
+    KSPIDRSBlockTerm(block, sum, m, block->R, 1.0, algebra->identity, m);
+    sum->scaled = sum->nx;
+    sum++;
+  }
+  PetscCall(IDRSBlockCombine(idrs->slot[0].work, (PetscInt)(sum - block->chain), block->chain));
   block->columns = ++block->k;
   block->filled  = PetscMax(block->filled, block->k);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -503,7 +605,6 @@ static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block
 /* One step; *ends once all right-hand sides are done, or go on by themselves */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *ends)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
   PetscBool          again = PETSC_FALSE, ended[IDRS_MAX_WIDTH];
   PetscInt           ld = 0, left = block->count, ending = 0;
   const PetscScalar *gram = NULL;
@@ -520,7 +621,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
   if (block->why) *ends = PETSC_TRUE;
   if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSBlockFinish_Private(ksp, block));
-  if (!block->k && block->owners.column[0]->anchor && block->rnorm < idrs->set.updatetol * block->peak && block->rnorm < block->anchornorm) {
+  if (!block->k && !block->directed) { /* R is to be computed afresh */
     PetscBool marked[IDRS_MAX_WIDTH];
 
     for (PetscInt j = 0; j < block->count; j++) marked[j] = block->done[j] ? PETSC_FALSE : PETSC_TRUE;
@@ -563,14 +664,14 @@ static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for right-hand sides whose basis has not been made yet: operands and coefficients of the largest combine, and the sums of the omega step */
+/* Memory for right-hand sides whose basis has not been made yet: operands and coefficients of the largest combine, which ends a cycle, and the sums of the omega step */
 static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   const PetscInt s = ((KSP_IDRS *)ksp->data)->set.s, most = block->count;
 
   PetscFunctionBegin;
-  block->ld = (2 * s + 2) * most;
-  PetscCall(PetscMalloc4(block->ld, &block->x, block->ld * most, &block->C, 2 * s * most * most + 4 * most * most, &block->sums, most * IDRS_MAX_WIDTH, &block->S));
+  block->ld = (s * (s - 1) / 2 + 3 * s + 3) * most;
+  PetscCall(PetscMalloc5(s + 2, &block->chain, block->ld, &block->x, block->ld * most, &block->C, 2 * s * most * most + 4 * most * most, &block->sums, most * IDRS_MAX_WIDTH, &block->S));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -628,7 +729,7 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
   ierr = KSPIDRSBlockIterate_Private(ksp, &block);
   PetscCall(KSPIDRSBlockAlgebraDestroy_Private(&block.algebra));
   PetscCall(PetscFree(block.vecs));
-  PetscCall(PetscFree4(block.x, block.C, block.sums, block.S));
+  PetscCall(PetscFree5(block.chain, block.x, block.C, block.sums, block.S));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

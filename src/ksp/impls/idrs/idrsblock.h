@@ -13,7 +13,7 @@ typedef struct {
   PetscScalar  *LU;       /* factors of its diagonal blocks, s of them */
   PetscScalar  *f;        /* P^H R, q x m */
   PetscScalar  *c;        /* M(k:s,k:s) c = f(k:s), times T: q x m, from row k m on */
-  PetscScalar  *alpha;    /* of this step, q x m */
+  PetscScalar  *alpha;    /* of the steps of this cycle: that of step k, q x m, in columns k m ... (k + 1) m - 1 */
   PetscScalar  *beta;     /* of the steps of this cycle, q x m */
   PetscScalar  *T;        /* directions are made from R T, m x m */
   PetscScalar  *identity; /* m x m */

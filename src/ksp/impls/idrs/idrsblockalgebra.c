@@ -70,14 +70,14 @@ PetscErrorCode KSPIDRSBlockAlgebraCreate_Private(PetscInt s, PetscInt m, KSPIDRS
   block->q      = q;
   block->omega  = 1.0;
   block->failed = PETSC_FALSE;
-  PetscCall(PetscCalloc3(q * q + s * m * m + 4 * q * m + 6 * m * m, &block->storage, q, &block->pivots, 4 * m, &block->eigenvalues));
+  PetscCall(PetscCalloc3(2 * q * q + s * m * m + 3 * q * m + 6 * m * m, &block->storage, q, &block->pivots, 4 * m, &block->eigenvalues));
   at              = block->storage;
   block->M        = at;
   block->LU       = (at += q * q);
   block->f        = (at += s * m * m);
   block->c        = (at += q * m);
   block->alpha    = (at += q * m);
-  block->beta     = (at += q * m);
+  block->beta     = (at += q * q);
   block->T        = (at += q * m);
   block->identity = (at += m * m);
   block->W        = (at += m * m);
@@ -168,14 +168,15 @@ PetscErrorCode KSPIDRSBlockDirection_Private(KSPIDRSBlockAlgebra *block, PetscIn
 PetscErrorCode KSPIDRSBlockColumn_Private(KSPIDRSBlockAlgebra *block, PetscInt k, PetscScalar d[])
 {
   const PetscInt m = block->m, q = block->q;
-  PetscReal      size = 0.0;
+  PetscScalar   *alpha = block->alpha + k * m * q;
+  PetscReal      size  = 0.0;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < q * m; i++) size = PetscMax(size, PetscAbsScalar(d[i]));
   for (PetscInt i = 0; i < k; i++) {
-    for (PetscInt j = 0; j < m; j++) PetscCall(PetscArraycpy(block->alpha + i * m + j * q, d + i * m + j * q, m));
-    PetscCall(KSPIDRSBlockSolveDiagonal_Private(block, i, block->alpha + i * m));
-    PetscCall(KSPIDRSBlockMultiply_Private(PETSC_FALSE, q - (i + 1) * m, m, m, -1.0, block->M + (i + 1) * m + i * m * q, q, block->alpha + i * m, q, d + (i + 1) * m, q));
+    for (PetscInt j = 0; j < m; j++) PetscCall(PetscArraycpy(alpha + i * m + j * q, d + i * m + j * q, m));
+    PetscCall(KSPIDRSBlockSolveDiagonal_Private(block, i, alpha + i * m));
+    PetscCall(KSPIDRSBlockMultiply_Private(PETSC_FALSE, q - (i + 1) * m, m, m, -1.0, block->M + (i + 1) * m + i * m * q, q, alpha + i * m, q, d + (i + 1) * m, q));
   }
   for (PetscInt j = 0; j < m; j++) {
     PetscCall(PetscArraycpy(block->M + k * m + (k * m + j) * q, d + k * m + j * q, q - k * m));

@@ -38,7 +38,7 @@ static void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, Petsc
 {
   for (PetscInt i = 0; i < count; i++) parts[team.member][i] = part[i];
   IDRSTeamSync(team);
-  for (PetscInt i = team.member; i < count; i += team.members) {
+  for (PetscInt i = 0; !team.member && i < count; i++) {
     sums[i] = 0.0;
     for (PetscInt j = 0; j < team.members; j++) sums[i] += parts[j][i];
   }

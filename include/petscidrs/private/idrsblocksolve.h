@@ -23,7 +23,7 @@
      IDRSTeamMember(team)                    number of this thread in it
      IDRSTeamMembers(team)                   how many there are
      IDRSTeamSync(team)                      all members meet
-     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for all of them, once they have met
+     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for the lanes of the first warp, once they have met, and for all once they have
 
    IDRSBlockSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for host and device.
 */
@@ -52,14 +52,7 @@ typedef struct {
   unsigned short *columns;
 } IDRSBlock;
 
-/* In the memory that the team shares */
-typedef struct {
-  PetscScalar storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
-  PetscScalar square;
-  PetscBool   continues;
-} IDRSBlockWork;
-
-/* Why a recurrence has ended, and where: in step k, with so many columns of U that belong to the iterate */
+/* Why a recurrence has ended; IDRS_BLOCK_LIMIT as long as it goes on */
 typedef enum {
   IDRS_BLOCK_TOLERANCE,
   IDRS_BLOCK_LIMIT,
@@ -68,6 +61,15 @@ typedef enum {
   IDRS_BLOCK_NOT_FINITE
 } IDRSBlockEnd;
 
+/* In the memory that the team shares */
+typedef struct {
+  PetscScalar  storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
+  PetscScalar  square;
+  PetscReal    norm;
+  IDRSBlockEnd why;
+} IDRSBlockWork;
+
+/* Where a recurrence has ended: with so many columns of U that belong to the iterate */
 typedef struct {
   IDRSBlockEnd why;
   PetscInt     columns;
@@ -249,20 +251,30 @@ IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt
   part[IDRS_SUM_RR(s)] = rr;
   part[IDRS_SUM_YY(s)] = yy;
   IDRSTeamSum(system->team, part, IDRS_SUMS(s, withr), system->scalars.sums);
-  IDRSTeamSync(system->team);
 }
 
-/* All that follows from the sums of a step. Returns whether the recurrence goes on */
-IDRS_TEAM_FUNCTION PetscBool IDRSBlockContinue(IDRSBlockSystem *system, PetscInt k, PetscBool start)
+/* All that follows from the sums of a step: ||r||, and whether the recurrence goes on, or why not. The first warp finds it, and the others meet it once */
+IDRS_TEAM_FUNCTION void IDRSBlockContinue(IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance, PetscReal limit, IDRSBlockOutcome *outcome)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
-    PetscReal       rr;
-    const PetscBool continues = IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr);
+    IDRSBlockEnd why = IDRS_BLOCK_LIMIT;
+    PetscReal    norm, rr;
 
-    if (IDRS_LANE == 0) system->work->continues = continues;
+    IDRS_SYNC_WARP();
+    /* r^H r, of an r that the omega step after the start has changed with its direction */
+    norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[start || k == s ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s)]));
+    if (!(norm <= PETSC_MAX_REAL)) why = IDRS_BLOCK_NOT_FINITE;
+    else if (norm <= tolerance) why = IDRS_BLOCK_TOLERANCE;
+    else if (norm > limit) why = IDRS_BLOCK_GROWTH;
+    else if (!IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr)) why = IDRS_BLOCK_BREAKDOWN;
+    if (IDRS_LANE == 0) {
+      system->work->norm = norm;
+      system->work->why  = why;
+    }
   }
   IDRSTeamSync(system->team);
-  return system->work->continues;
+  outcome->norm = system->work->norm;
+  outcome->why  = system->work->why;
 }
 
 /* G_k, U_k and r after a step of the start, or a later one: returns this member's part of r^H r */
@@ -345,22 +357,15 @@ IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system,
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
   while (result->its < system->limits->maxits) {
-    const PetscBool    omega = (PetscBool)(k == s), withr = (PetscBool)(start || omega);
-    PetscScalar       *u = omega ? system->v : system->U + k * n, *x = omega ? system->t : system->G + k * n;
-    const PetscScalar *square;
+    const PetscBool omega = (PetscBool)(k == s);
+    PetscScalar    *u = omega ? system->v : system->U + k * n, *x = omega ? system->t : system->G + k * n;
 
     IDRSBlockDirection(system, s, k, start, u);
     IDRSTeamSync(system->team);
-    IDRSBlockProject(system, s, withr, rr, u, x);
+    IDRSBlockProject(system, s, (PetscBool)(start || omega), rr, u, x);
     result->products++;
-    /* r^H r, of an r that the omega step after the start has changed with its direction */
-    square          = system->scalars.sums + (withr ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s));
-    outcome.norm    = PetscSqrtReal(PetscRealPart(*square));
+    IDRSBlockContinue(system, s, k, start, tolerance, limit, &outcome);
     outcome.columns = k;
-    if (!(outcome.norm <= PETSC_MAX_REAL)) outcome.why = IDRS_BLOCK_NOT_FINITE;
-    else if (outcome.norm <= tolerance) outcome.why = IDRS_BLOCK_TOLERANCE;
-    else if (outcome.norm > limit) outcome.why = IDRS_BLOCK_GROWTH;
-    else if (!IDRSBlockContinue(system, k, start)) outcome.why = IDRS_BLOCK_BREAKDOWN;
     if (outcome.why != IDRS_BLOCK_LIMIT) break;
     result->its++;
     rr = omega ? IDRSBlockAdvance(system, s) : IDRSBlockUpdate(system, s, k, start);

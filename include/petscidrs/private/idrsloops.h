@@ -85,6 +85,19 @@ IDRS_INLINE void IDRSLoopShadowRows(PetscInt m, uint64_t key, uint64_t row, uint
 }
 
 /*
+   The entry of P of a field, in units of 2^-16. A GPU adds numbers of double precision faster than it makes them of integers: there it is the lower half of 2^52 + 2 field, from which the
+   constant is subtracted, exactly
+*/
+IDRS_INLINE PetscReal IDRSShadowReal(uint32_t field)
+{
+#if defined(__CUDA_ARCH__) && !PetscDefined(USE_REAL_SINGLE)
+  return __hiloint2double(0x43300000, (int)(2 * field)) - (4503599627370496.0 + 65535.0);
+#else
+  return (PetscReal)IDRSShadowInteger(field);
+#endif
+}
+
+/*
    Adds P_j^H x on these rows for the columns j (even) and j+1 of the hashed space, P in units of 2^-16. Real and imaginary
    part of x take the same real entry of P.
 */
@@ -96,7 +109,7 @@ IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32
 #pragma omp simd reduction(+ : e0, o0, e1, o1)
   for (PetscInt i = 0; i < m; i++) {
     const IDRSShadowRow row = {z0[i], z1[i]};
-    const PetscReal     pe = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(row, multiplier)), po = (PetscReal)IDRSShadowInteger(IDRSShadowFieldOdd(row, multiplier));
+    const PetscReal     pe = IDRSShadowReal(IDRSShadowFieldEven(row, multiplier)), po = IDRSShadowReal(IDRSShadowFieldOdd(row, multiplier));
 
     e0 += pe * parts[IDRS_PARTS * i];
     o0 += po * parts[IDRS_PARTS * i];

@@ -65,14 +65,14 @@ IDRS_TEAM_FUNCTION void BJIDRSWarpSums(PetscScalar part[], PetscInt count, Petsc
   }
 }
 
-/* In the order of lanes and warps */
+/* In the order of lanes and warps. The first warp adds them up, and goes on with them by itself */
 IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
 {
   __shared__ PetscScalar partials[BJIDRS_WARPS * IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)];
 
   BJIDRSWarpSums<1, IDRS_SUMS(1, 0), IDRS_SUMS(1, 1), IDRS_SUMS(2, 0), IDRS_SUMS(2, 1), IDRS_SUMS(4, 0), IDRS_SUMS(4, 1), IDRS_SUMS(8, 0), IDRS_SUMS(8, 1)>(part, count, partials);
   IDRSTeamSync(team);
-  for (PetscInt i = threadIdx.x; i < count; i += team) {
+  for (PetscInt i = threadIdx.x; threadIdx.x < IDRS_WARP && i < count; i += IDRS_WARP) {
     PetscScalar sum = 0.0;
 
     for (int j = 0; j < team / IDRS_WARP; j++) sum += partials[j * count + i];

@@ -237,7 +237,8 @@ static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t
   }
   if (!memory->arrived) {
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &memory->done));
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &memory->arrived));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &memory->arrived));
+    *memory->arrived = 0; /* not by PetscDeviceCalloc(), which lets the stream do it: the host may find the number that another work has left */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -19,6 +19,7 @@
 #include <petscidrs/private/idrstrust.h>
 #include "dots.cuh"
 #include "passes.cuh"
+#include "wholesteps.cuh"
 
 /* What the host tests again ends the kernel too early rather than too late */
 #define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)

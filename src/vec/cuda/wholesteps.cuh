@@ -1,0 +1,64 @@
+/* Many steps in one kernel: what it takes and leaves, and how long it waits. See whole.cuh */
+#pragma once
+
+#include "lanes.cuh"
+#include "project.cuh"
+#include "../../mat/cuda/csr.h"
+#include "../../mat/cuda/rowsum.cuh"
+
+/* Steps of one kernel, so that it ends within some ten milliseconds */
+#define IDRS_WHOLE_STEPS 2048
+
+/* Entries of u that a lane asks for at once */
+#define IDRS_WHOLE_ATONCE 8
+
+/* How often a message is asked for: some ten seconds */
+#define IDRS_WHOLE_POLLS (1u << 24)
+
+/* What has become of the steps, on the host */
+typedef struct {
+  PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)]; /* of IDRSScalars, with the sums of the last step; also on its way to the device */
+  PetscReal        squares[IDRS_WHOLE_STEPS];                   /* r^H r, see IDRSWholeReport, which the host makes of it */
+  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS];                   /* with r^H r, too */
+  PetscInt         completed, count, updates;
+  int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
+  int              lost;                 /* a message has not come */
+} IDRSWholeResult;
+
+typedef struct {
+  IDRSPanels         panels;
+  IDRSCSR            A;
+  int                own; /* entries of a row that its lane takes */
+  IDRSBlockMessage  *entries;
+  IDRSPartials       partials; /* launch: number of the first step */
+  const PetscScalar *diagonal;
+  PetscScalar       *r, *z, *v, *t;
+  PetscScalar       *x, *anchor; /* for updates; x = NULL: the host makes them */
+  const PetscScalar *storage;
+  PetscReal          pivotscale;
+  IDRSStep           step;
+  IDRSLimits         limits;
+  IDRSWholeResult   *result;
+  uint64_t          *arrived, sequence;
+} IDRSWholeSteps;
+
+struct IDRSBoundedPatience {
+  unsigned int left;
+
+  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
+
+  __device__ __forceinline__ bool Ends()
+  {
+    if (left) left--;
+    return !left;
+  }
+};
+
+/* A scalar to whoever needs it, a message for each of its parts */
+static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
+{
+  const PetscReal part[2] = {PetscRealPart(x), PetscImaginaryPart(x)};
+
+#pragma unroll
+  for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
+}

@@ -6,8 +6,8 @@ and counts the runs that reported convergence, and among them those whose true r
   -solvers a,b:4,c     methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
   -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several processes)\n\
   -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
-  -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of six kinds: random solutions, points, sines, nearly equal ones, equal ones,\n\
-                       some of them zero; each column counts as a run\n\
+  -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of seven kinds: random solutions, points, sines, nearly equal ones, equal ones,\n\
+                       some of them zero, some of them with their solution as initial guess; each column counts as a run\n\
   -compare             print, for random right-hand sides instead, the median over the seeds of the matvecs a right-hand side, with a recurrence each and with -ksp_idrs_block\n\
   -wrong factor        a run is wrong if its true residual is above this factor times the tolerance (default 1.1)\n\
   -verbose             print a line for every run that did not converge or is wrong\n\
@@ -94,11 +94,13 @@ static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char wh
   PetscFunctionReturn(0);
 }
 
-/* Columns of a block: what Run() takes, nearly equal ones, equal ones, some of them zero */
-static const char *const blocks[] = {"solutions", "points", "sines", "nearly equal", "equal", "some zero"};
-#define BLOCKS 6
+/* Columns of a block: what Run() takes, nearly equal ones, equal ones, some of them zero, and random solutions, some of which are the initial guess */
+static const char *const blocks[] = {"solutions", "points", "sines", "nearly equal", "equal", "some zero", "some exact"};
+#define BLOCKS 7
+#define EXACT  6
 
-static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt columns, Vec b)
+/* x is the initial guess */
+static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt columns, Vec b, Vec x)
 {
   PetscInt begin, end, N;
 
@@ -106,7 +108,7 @@ static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt co
   PetscCall(VecGetOwnershipRange(b, &begin, &end));
   PetscCall(VecGetSize(b, &N));
   for (PetscInt i = begin; i < end; i++) {
-    PetscReal value = PetscSinReal(1.0 + (1.7 + (which == 0 || which == 2 || which == 5 ? 0.11 * (PetscReal)j : 0.0)) * (PetscReal)i);
+    PetscReal value = PetscSinReal(1.0 + (1.7 + (which == 0 || which == 2 || which == 5 || which == EXACT ? 0.11 * (PetscReal)j : 0.0)) * (PetscReal)i);
 
     if (which == 1) value = i == (N / columns) * j ? 1.0 : 0.0;
     if (which == 3) value += 1e-3 * PetscCosReal((PetscReal)(j + 1) * (PetscReal)i);
@@ -115,14 +117,11 @@ static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt co
   }
   PetscCall(VecAssemblyBegin(b));
   PetscCall(VecAssemblyEnd(b));
-  if (which == 0) {
-    Vec x;
-
-    PetscCall(VecDuplicate(b, &x));
+  if (which == 0 || which == EXACT) {
     PetscCall(VecCopy(b, x));
     PetscCall(MatMult(A, x, b));
-    PetscCall(VecDestroy(&x));
   }
+  if (which != EXACT || j % 3 != 1) PetscCall(VecSet(x, 0.0));
   PetscFunctionReturn(0);
 }
 
@@ -134,6 +133,19 @@ static PetscErrorCode MatCreateBlock(Mat A, PetscInt columns, Mat *B)
   PetscFunctionBeginUser;
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatCreateDense(PetscObjectComm((PetscObject)A), n, PETSC_DECIDE, PETSC_DETERMINE, columns, NULL, B));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode ColumnWrite(Mat B, PetscInt j, Vec b)
+{
+  Vec column;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+  PetscCall(VecCopy(b, column));
+  PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
   PetscFunctionReturn(0);
 }
 
@@ -154,17 +166,13 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(MatCreateBlock(A, columns, &B));
+  PetscCall(MatCreateBlock(A, columns, &X));
   for (PetscInt j = 0; j < columns; j++) {
-    Vec column;
-
-    PetscCall(BlockColumn(A, which, j, columns, b));
-    PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
-    PetscCall(VecCopy(b, column));
-    PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+    PetscCall(BlockColumn(A, which, j, columns, b, x));
+    PetscCall(ColumnWrite(B, j, b));
+    PetscCall(ColumnWrite(X, j, x));
   }
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(which == EXACT)));
   PetscCall(PetscTime(&start));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(PetscTime(&end));
@@ -176,7 +184,7 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
     PetscBool wrong;
     Vec       column;
 
-    PetscCall(BlockColumn(A, which, j, columns, b));
+    PetscCall(BlockColumn(A, which, j, columns, b, x));
     PetscCall(MatDenseGetColumnVecRead(X, j, &column));
     PetscCall(VecCopy(column, x));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));

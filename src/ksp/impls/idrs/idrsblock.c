@@ -205,6 +205,12 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* P of the omega step, which is R where nothing is applied to it */
+static const IDRSBlockVec *KSPIDRSBlockP(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
+{
+  return idrs->preconditioned || idrs->diagonal ? block->V : block->R;
+}
+
 /* The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read once for all of them. Returns how many there are */
 static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
 {
@@ -316,7 +322,7 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
 
   PetscFunctionBegin;
   if (k == algebra->s) {
-    *operand = idrs->preconditioned || idrs->diagonal ? block->V : block->R;
+    *operand = KSPIDRSBlockP(idrs, block);
     if (idrs->preconditioned) {
       KSPIDRSBlockList(m, block->R, x);
       KSPIDRSBlockList(m, block->V, y);
@@ -533,7 +539,7 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
 /* Whether R is to be computed afresh, where a cycle ends */
 static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
 {
-  return (PetscBool)(block->owners.column[0]->anchor && block->rnorm < idrs->set.updatetol * block->peak && block->rnorm < block->anchornorm);
+  return (PetscBool)(block->owners.column[0]->anchor && IDRSUpdateIsDue(block->rnorm, idrs->set.updatetol, block->peak, block->anchornorm));
 }
 
 /* What follows from the sums of the omega step: R, U, Z, and, where R stays, the direction of the next step, which has U and R in common with them */
@@ -542,7 +548,7 @@ static PetscErrorCode KSPIDRSBlockFinishOmega_Private(KSP ksp, KSPIDRSBlockRun *
   KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockAlgebra *algebra = &block->algebra;
   const PetscInt       m = algebra->m, q = algebra->q;
-  const IDRSBlockVec  *P   = idrs->preconditioned || idrs->diagonal ? block->V : block->R;
+  const IDRSBlockVec  *P   = KSPIDRSBlockP(idrs, block);
   IDRSBlockAxpy       *sum = block->chain + KSPIDRSBlockTermsU(block, algebra->s, block->chain);
 
   PetscFunctionBegin;

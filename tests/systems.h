@@ -43,11 +43,13 @@ static inline PetscErrorCode ColumnGet(Mat B, PetscInt j, Vec b)
 
 static inline PetscErrorCode ColumnSet(Mat B, PetscInt j, Vec b)
 {
-  Vec column;
+  PetscReal norm;
+  Vec       column;
 
   PetscFunctionBeginUser;
   PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
   PetscCall(VecCopy(b, column));
+  PetscCall(VecNorm(column, NORM_2, &norm)); /* waits: VecCopy() of PETSc 3.26 returns while a GPU still reads the array of b on the host, which callers write to again */
   PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -119,6 +119,8 @@ struct _n_BJIDRSDevice {
   size_t           ny, nmemory; /* entries of them */
   IDRSBlockResult *results;
   PetscInt         nresults;
+
+  BJIDRSSystems last; /* what the last application worked on */
 };
 
 /* MEMORY: the panels and vectors of the systems are in the memory of the GPU, a part of it for each block of threads */
@@ -370,6 +372,17 @@ static PetscErrorCode BJIDRSLaunch(PC pc, BJIDRSSystems *systems, cudaStream_t s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* BJIDRSRelaunch_CUDA - The function that is composed as IDRS_RELAUNCH */
+PetscErrorCode BJIDRSRelaunch_CUDA(PC pc, void *stream)
+{
+  BJIDRSDevice device = ((PC_BJIDRS *)pc->data)->device;
+
+  PetscFunctionBegin;
+  PetscCheck(device && device->last.nsystems, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER, "PCBJIDRS has not been applied on a GPU, so that there is nothing to launch again");
+  PetscCall(BJIDRSLaunch(pc, &device->last, (cudaStream_t)stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Fills in the results of all systems */
 static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
 {
@@ -423,6 +436,7 @@ static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, Pet
   PetscCall(BJIDRSLaunch(pc, &systems, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaStreamSynchronize(stream));
+  bjidrs->device->last = systems;
   if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &systems.inverse));
   PetscCall(BJIDRSTakeResults(pc, limits));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -10,6 +10,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsblocklimits.h>
+#include <petscidrs/private/idrsrelaunch.h>
 
 /* Back ends: an application, which fills in the results of all systems */
 typedef struct {
@@ -65,3 +66,4 @@ PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_Host;
 /* bjidrscuda.cu, where CUDA is compiled in */
 PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_CUDA;
 PETSC_INTERN PetscErrorCode  BJIDRSDeviceDestroy_CUDA(BJIDRSDevice *);
+PETSC_INTERN PetscErrorCode  BJIDRSRelaunch_CUDA(PC, void *);

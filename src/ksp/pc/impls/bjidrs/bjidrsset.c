@@ -178,6 +178,9 @@ PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
   BJIDRSCompose(PCBJIDRSGetLocalBlocks);
   BJIDRSCompose(PCBJIDRSGetKSP);
   BJIDRSCompose(PCBJIDRSGetResults);
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_RELAUNCH, compose ? BJIDRSRelaunch_CUDA : NULL));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

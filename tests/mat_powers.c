@@ -249,6 +249,52 @@ static PetscErrorCode TestSteps(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One process alone writes to its part of the diagonal and of x: their state is another one there then, and what others have of them is exchanged all the same */
+static PetscErrorCode TestOneProcess(void)
+{
+  const PetscInt k = 3;
+  Mat            A, S;
+  Vec            x, inverse, *v;
+  Device         device;
+  Sequence       sequence;
+  PetscMPIInt    rank, ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, LAYOUT_UNEVEN, &A, &x));
+  PetscCall(StreamedCreate(A, 90000, &device, &S));
+  PetscCall(VecDuplicate(x, &inverse));
+  PetscCall(VecDuplicateVecs(x, k, &v));
+  PetscCall(VecSetGeneral(x, 0.2));
+  PetscCall(VecSetGeneral(inverse, 0.4));
+  SequenceFill(k, &sequence);
+  for (PetscMPIInt writes = -1; writes < ranks; writes++) {
+    if (rank == writes) {
+      for (PetscInt i = 0; i < 2; i++) {
+        PetscScalar *array;
+        PetscInt     n;
+
+        PetscCall(VecGetLocalSize(x, &n));
+        PetscCall(VecGetArray(i ? inverse : x, &array));
+        for (PetscInt l = 0; l < n; l++) array[l] *= -1.5;
+        PetscCall(VecRestoreArray(i ? inverse : x, &array));
+      }
+    }
+    PetscCall(MatPowersMult(S, inverse, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
+    for (PetscInt j = 1; j <= k; j++) PetscCall(CheckStep("written by one process", A, inverse, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
+  }
+  PetscCall(VecDestroyVecs(k, &v));
+  PetscCall(VecDestroy(&inverse));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of a device are wrong", device.wrong));
+  PetscCall(DeviceDestroy(&device));
+  PetscCall(Verdict("vectors that one process has written to"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A diagonal matrix, whose powers are polynomials of numbers */
 static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, Mat *A, Vec *x, Vec *values)
 {
@@ -443,6 +489,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestSteps());
+  PetscCall(TestOneProcess());
   PetscCall(TestBases());
   PetscCall(TestUse());
   PetscCall(TestBadInput());

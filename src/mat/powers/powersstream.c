@@ -36,7 +36,7 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
 
   PetscFunctionBegin;
   if (!powers->k) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamReserve_Private(powers->A, powers->k, &most));
+  PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, powers->k, &most));
   for (PetscInt begin = 0; begin < powers->k; begin += sequence.levels) {
     sequence.begin  = begin;
     sequence.levels = PetscMin(most, powers->k - begin);
@@ -97,7 +97,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
     PetscCall(IDRSPowersSumByStep(powers, x, sum));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatStreamReserve_Private(powers->A, levels, &most));
+  PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
   if (levels > most) {
     PetscCall(PetscInfo(powers->A, "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and a pass has room for %" PetscInt_FMT "\n", (levels + most - 1) / most, levels, most));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));

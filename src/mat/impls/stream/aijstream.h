@@ -66,7 +66,7 @@ PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
 PETSC_INTERN PetscErrorCode MatStreamProduct_Private(Mat, const PetscScalar *, PetscScalar *);
 
 /* For both: how many levels a pass can have, and a pass */
-PETSC_INTERN PetscErrorCode MatStreamReserve_Private(Mat, PetscInt, PetscInt *);
+PETSC_INTERN PetscErrorCode MatStreamReserve_Private(Mat, Vec, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode MatStreamPass_Private(Mat, const MatStreamVecs *, IDRSStreamSequence *);
 PETSC_INTERN PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **);
 PETSC_INTERN PetscErrorCode MatStreamGhostsView_Private(Mat, PetscViewer);

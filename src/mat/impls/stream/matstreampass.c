@@ -20,7 +20,7 @@ struct _n_MatStreamGhosts {
   PetscInt         count, *global; /* the ghosts in the order of the stream */
   Vec              inverse, before, x, y;
   VecScatter       scatters[MOST_LEVELS + 1]; /* to those within this distance, or NULL */
-  PetscObjectId    inverseid;                 /* of the D^{-1} that is there, and its state */
+  PetscObjectId    inverseid;                 /* of the D^{-1} that is there, 0: none on all processes; and its state */
   PetscObjectState inversestate;
 };
 
@@ -261,11 +261,16 @@ static PetscErrorCode MakeGhosts(Mat A, Mat outside, const PetscInt columns[], I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether ghosts have other values, nonzeros or memory now, on any process, or there are none yet */
-static PetscErrorCode HasChanged(Mat A, Mat block, Mat outside, IDRSStream stream, PetscObjectState states[3], PetscObjectId *id, size_t *limit, PetscBool *changed)
+/*
+   Whether ghosts have other values, nonzeros or memory now, on any process, or there are none yet. Where some process has another D^{-1} than the one that ghosts are of, none has
+   it any more: an exchange takes all processes
+*/
+static PetscErrorCode HasChanged(Mat A, Mat block, Mat outside, IDRSStream stream, Vec inverse, PetscObjectState states[3], PetscObjectId *id, size_t *limit, PetscBool *changed)
 {
-  const MatStreamGhosts *ghosts = Data(A)->deep;
-  int                    any;
+  MatStreamGhosts *ghosts       = Data(A)->deep;
+  PetscObjectId    inverseid    = 0;
+  PetscObjectState inversestate = 0;
+  int              any[2];
 
   PetscFunctionBegin;
   states[2] = A->nonzerostate;
@@ -273,10 +278,16 @@ static PetscErrorCode HasChanged(Mat A, Mat block, Mat outside, IDRSStream strea
   PetscCall(PetscObjectStateGet((PetscObject)outside, &states[1]));
   PetscCall(PetscObjectGetId((PetscObject)block, id));
   PetscCall(IDRSStreamGetLimit(stream, limit));
-  any = !ghosts || ghosts->limit != *limit || ghosts->stream != stream || ghosts->id != *id || !stream->pattern->ghosts;
-  for (PetscInt s = 0; !any && s < 3; s++) any = ghosts->states[s] != states[s];
-  IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-  *changed = any ? PETSC_TRUE : PETSC_FALSE;
+  any[0] = !ghosts || ghosts->limit != *limit || ghosts->stream != stream || ghosts->id != *id || !stream->pattern->ghosts;
+  for (PetscInt s = 0; !any[0] && s < 3; s++) any[0] = ghosts->states[s] != states[s];
+  if (inverse) {
+    PetscCall(PetscObjectGetId((PetscObject)inverse, &inverseid));
+    PetscCall(PetscObjectStateGet((PetscObject)inverse, &inversestate));
+  }
+  any[1] = inverse && ghosts && (ghosts->inverseid != inverseid || ghosts->inversestate != inversestate);
+  IDRSCallAllreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
+  *changed = any[0] ? PETSC_TRUE : PETSC_FALSE;
+  if (ghosts && any[1]) ghosts->inverseid = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -298,13 +309,14 @@ static PetscErrorCode FitAll(Mat A, IDRSStream stream, PetscInt wanted, PetscInt
    MatStreamReserve_Private - Memory for passes of so many levels, or of as many as possible: the same number on all processes
 
    Input Parameters:
-+  A      - the matrix
--  wanted - levels, 1 or more
++  A       - the matrix
+.  inverse - D^{-1} of the passes, or NULL; its values are those of all passes until the next call
+-  wanted  - levels, 1 or more
 
    Output Parameter:
 .  levels - the most that a pass can have
 */
-PetscErrorCode MatStreamReserve_Private(Mat A, PetscInt wanted, PetscInt *levels)
+PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, PetscInt *levels)
 {
   const PetscInt   passes = (wanted + MOST_LEVELS - 1) / MOST_LEVELS, asked = (wanted + passes - 1) / passes; /* on several processes */
   const PetscInt  *columns;
@@ -325,7 +337,7 @@ PetscErrorCode MatStreamReserve_Private(Mat A, PetscInt wanted, PetscInt *levels
   }
   PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
   PetscCall(MatStreamGet_Private(block, &stream));
-  PetscCall(HasChanged(A, block, outside, stream, states, &id, &limit, &changed));
+  PetscCall(HasChanged(A, block, outside, stream, inverse, states, &id, &limit, &changed));
   *levels = 0;
   while (changed || (Data(A)->deep->wanted < asked && !Data(A)->deep->limited) || !*levels) {
     MatStreamGhosts *ghosts = Data(A)->deep;
@@ -405,15 +417,10 @@ static PetscErrorCode ExchangeAll(MatStreamGhosts *ghosts, const MatStreamVecs *
   if (vecs->x) PetscCall(Exchange(ghosts, order, L, vecs->x, &ghosts->x));
   if (sequence->begin && vecs->before) PetscCall(Exchange(ghosts, order, L, vecs->before, &ghosts->before));
   if (vecs->y && sequence->product) PetscCall(Exchange(ghosts, order, L, vecs->y, &ghosts->y));
-  if (vecs->inverse) {
-    PetscObjectId    id;
-    PetscObjectState state;
-
-    PetscCall(PetscObjectGetId((PetscObject)vecs->inverse, &id));
-    PetscCall(PetscObjectStateGet((PetscObject)vecs->inverse, &state));
-    if (ghosts->inverseid != id || ghosts->inversestate != state) PetscCall(Exchange(ghosts, order, ghosts->depth, vecs->inverse, &ghosts->inverse));
-    ghosts->inverseid    = id;
-    ghosts->inversestate = state;
+  if (vecs->inverse && !ghosts->inverseid) {
+    PetscCall(Exchange(ghosts, order, ghosts->depth, vecs->inverse, &ghosts->inverse));
+    PetscCall(PetscObjectGetId((PetscObject)vecs->inverse, &ghosts->inverseid));
+    PetscCall(PetscObjectStateGet((PetscObject)vecs->inverse, &ghosts->inversestate));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

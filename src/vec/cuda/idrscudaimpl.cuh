@@ -55,6 +55,12 @@ typedef struct {
   IDRSBlockMemory block;
 } IDRS_CUDA;
 
+/* The number of the next launch whose blocks post messages: never 0, which is what memory holds before any */
+static inline void IDRSCountLaunch(IDRSPartials *partials)
+{
+  if (++partials->launch == 0) partials->launch = 1;
+}
+
 /* The scalars for a pass; copies: it is the one that copies the result of the last projection to the host */
 static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
 {

@@ -130,7 +130,7 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
     for (PetscInt i = 0; i < group->count; i++) {
       IDRSPartials *partials = &((IDRS_CUDA *)group->work[i]->data)->partials;
 
-      if (++partials->launch == 0) partials->launch = 1; /* 0 is what memory holds before any launch */
+      IDRSCountLaunch(partials);
       projections[i].first        = first;
       projections[i].out.partials = *partials;
       projections[i].out.sequence = first + IDRS_COLUMNS_AT_ONCE < s ? 0 : sequence[i];

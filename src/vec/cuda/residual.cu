@@ -177,7 +177,7 @@ PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal 
   for (PetscInt i = 0; i < count; i++) {
     IDRS_CUDA *cuda = (IDRS_CUDA *)group->work[i]->data;
 
-    if (++cuda->partials.launch == 0) cuda->partials.launch = 1; /* 0 is what memory holds before any launch */
+    IDRSCountLaunch(&cuda->partials);
     columns[i] = {NULL, cuda->partials.messages, cuda->partials.launch, (PetscReal *)cuda->hostsums, cuda->arrived, ++cuda->sequence};
     PetscCall(IDRSGetArrayRead_CUDA(v[i], &columns[i].v));
     packed = packed && IDRSAligned(columns[i].v);

@@ -1000,12 +1000,12 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 
   Notes:
   In a block recurrence each right-hand side is solved for in the space that all of them have spanned, with coefficients that are m x m matrices, where m is the rank of the first residuals, at most the width of
-  `KSPIDRSSetWidth()`. Where convergence is slow it takes far fewer matvecs: on two-dimensional problems 0.2 to 0.35 of those without, with 8 or 16 right-hand sides. Where it is fast, as on three-dimensional
+  `KSPIDRSSetWidth()`. Where convergence is slow it takes far fewer matvecs: on two-dimensional problems 0.2 to 0.45 of those without, with 8 or 16 right-hand sides. Where it is fast, as on three-dimensional
   problems, it takes as many. Vector operations cost the same as long as they are bound by the memory. Right-hand sides that depend linearly on others cost nothing.
 
   Each right-hand side has its own tolerance, and has converged only once its b - A x meets it. What it takes depends on the others, and a right-hand side that is done makes no room for
-  the next one before all of its block are done. Where the block recurrence breaks down, or finds no smaller residual in 100 iterations, those that are not done go on by themselves from
-  where they are, as without this option. `-ksp_view` tells how many, and why.
+  the next one before all of its block are done. Where the block recurrence breaks down, its residuals grow too far, or it finds no smaller one in 100 iterations, those that are not done go on by
+  themselves from where they are, as without this option. `-ksp_view` tells how many, and why.
 
   The shadow space has s m hashed vectors, at most 1024; no memory is needed besides that of `KSPIDRSSetWidth()`. On a GPU the host does the algebra of the m x m coefficients, and waits for the device once
   in an iteration.

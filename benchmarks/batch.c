@@ -368,7 +368,7 @@ int main(int argc, char **argv)
     PetscCheck(edges[e] > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-edges %" PetscInt_FMT " must be positive", edges[e]);
     PetscCall(BatchCreate(edges[e], systems, &A, &b));
     PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQCUDA, &gpu));
-    PetscCheck(gpu || !streams, PETSC_COMM_WORLD, PETSC_ERR_ARG_INCOMP, "-streams needs systems on a GPU: -mat_type aijcusparse -vec_type cuda");
+    PetscCheck(gpu || !streams, PETSC_COMM_WORLD, PETSC_ERR_ARG_INCOMP, "-streams needs systems on a GPU: -mat_type aijcusparse");
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " systems of %" PetscInt_FMT " rows, %s\n", systems, n, gpu ? "on the GPU" : "in the memory of the host"));
     PetscCall(TimeSolve("bjidrs", "bjidrs", A, systems, b, repeat));
 #if PetscDefined(HAVE_CUDA) && !PetscDefined(USE_REAL_SINGLE)

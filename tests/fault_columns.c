@@ -1,6 +1,7 @@
 static char help[] = "KSPMatSolve() with KSPIDRS and bad input, errors in the midst of a solve, and matrices that change between solves.\n\n";
 
 #include "columns.h"
+#include <petsc/private/vecimpl.h>
 
 #define COLUMNS 5
 
@@ -56,6 +57,7 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscErrorCode            ierr;
   PetscInt                  n;
   Mat                       other, B, X, wrong, empty;
+  Vec                       column;
   KSP                       ksp;
 
   PetscFunctionBeginUser;
@@ -76,6 +78,15 @@ static PetscErrorCode TestBlocks(Mat A)
     PetscCall(ComplainIf(!ierr, "no error for a wrong block, case %" PetscInt_FMT, i));
     PetscCall(MatDestroy(&wrong));
   }
+  PetscCall(MatDenseGetColumnVec(X, 0, &column)); /* it cannot be had by others then */
+  for (PetscInt width = 1; width <= 16; width += 15) {
+    PetscCall(KSPIDRSSetWidth(ksp, width));
+    PetscCall(Listen());
+    ierr = KSPMatSolve(ksp, B, X);
+    PetscCall(Heard());
+    PetscCall(ComplainIf(!ierr, "no error for solutions of which a column is in use, width %" PetscInt_FMT, width));
+  }
+  PetscCall(MatDenseRestoreColumnVec(X, 0, &column));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(CheckBlock("after errors", ksp, A, B, X, PETSC_TRUE));
   PetscCall(BlockCreate(A, 0, &wrong));
@@ -187,6 +198,125 @@ static PetscErrorCode TestErrors(Mat A)
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&X));
   PetscCall(Verdict("errors in the midst of a solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies of vectors, of which one fails: the last of these, or 0 for none. Vectors that are made like one that copies in this way do so, too */
+static PetscInt copies = 0;
+static PetscErrorCode (*copy)(Vec, Vec);
+
+static PetscErrorCode FailingCopy(Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(!copies || --copies, PETSC_COMM_SELF, PETSC_ERR_USER, "This copy fails");
+  PetscCall((*copy)(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void VecSetFailingCopy(Vec x)
+{
+  if (x->ops->copy != FailingCopy) copy = x->ops->copy;
+  x->ops->copy = FailingCopy;
+}
+
+static PetscErrorCode BlockSetFailingCopy(Mat B)
+{
+  Vec column;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatDenseGetColumnVec(B, 0, &column));
+  VecSetFailingCopy(column);
+  PetscCall(MatDenseRestoreColumnVec(B, 0, &column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The vectors that come from the block of a preconditioner are copied in this way, too */
+static PetscErrorCode CopiedMatApply(PC pc, Mat X, Mat Y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCopy(X, Y, SAME_NONZERO_PATTERN));
+  PetscCall(BlockSetFailingCopy(Y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How a solver is used whose copies fail */
+typedef struct {
+  PetscBool block, preconditioner;
+} CopyKind;
+
+/* A solver whose vectors copy in this way. On one process, too, they are parallel ones, as that of its first solution: columns are not like them, and solutions are copied then */
+static PetscErrorCode CopySolverCreate(Mat A, const CopyKind *kind, KSP *ksp)
+{
+  Vec b, x;
+  PC  pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, 2, kind->preconditioner ? PCSHELL : PCNONE, ksp));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  if (kind->preconditioner) {
+    PetscCall(PCShellSetApply(pc, FailingApply));
+    PetscCall(PCShellSetMatApply(pc, CopiedMatApply));
+  }
+  PetscCall(KSPIDRSSetWidth(*ksp, 3));
+  PetscCall(KSPIDRSSetBlock(*ksp, kind->block));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetType(x, VECMPI));
+  PetscCall(VecSetGeneral(b, 1.0));
+  VecSetFailingCopy(x);
+  PetscCall(KSPSolve(*ksp, b, x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The n-th copy of a vector fails, if there is one. After that everything can be used again, or destroyed */
+static PetscErrorCode FailCopy(Mat A, Mat B, const CopyKind *kind, PetscInt n, PetscBool *happened)
+{
+  PetscErrorCode ierr;
+  char           what[128];
+  Mat            X;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "copy %" PetscInt_FMT "%s%s", n, kind->block ? ", block" : "", kind->preconditioner ? ", preconditioner" : ""));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(CopySolverCreate(A, kind, &ksp));
+  PetscCall(Listen());
+  copies    = n;
+  ierr      = KSPMatSolve(ksp, B, X);
+  *happened = copies ? PETSC_FALSE : PETSC_TRUE;
+  copies    = 0;
+  PetscCall(Heard());
+  PetscCall(ComplainIf(*happened ? ierr != PETSC_ERR_USER : ierr != PETSC_SUCCESS, "%s: error %d", what, (int)ierr));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestCopies(Mat A)
+{
+  Mat B;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  for (PetscInt i = 0; i < 4; i++) {
+    const CopyKind kind     = {i & 1 ? PETSC_TRUE : PETSC_FALSE, i & 2 ? PETSC_TRUE : PETSC_FALSE};
+    PetscBool      happened = PETSC_TRUE;
+    PetscInt       n        = 0;
+
+    while (happened) { /* all of the first ones, and some of the others */
+      n += 1 + n / 8;
+      PetscCall(FailCopy(A, B, &kind, n, &happened));
+    }
+    PetscCall(ComplainIf(n < 10, "only %" PetscInt_FMT " copies", n));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(Verdict("copies that fail"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,6 +492,7 @@ int main(int argc, char **argv)
   PetscCall(TestSettings(A));
   PetscCall(TestBlocks(A));
   PetscCall(TestErrors(A));
+  PetscCall(TestCopies(A));
   PetscCall(TestInner(A));
   PetscCall(TestOneFails(A));
   PetscCall(TestChanges(A));

@@ -119,29 +119,41 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One right-hand side after another, each by KSPSolve(), which prints and views what it is asked to; -ksp_view is left to KSPMatSolve() */
+/* The solution of one right-hand side, by KSPSolve(); -ksp_view is left to KSPMatSolve(). X gets its column back after an error, too */
+static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, Vec b, Mat X, PetscInt j)
+{
+  const PetscBool view = ksp->view;
+  PetscErrorCode  ierr;
+  Vec             x;
+
+  PetscFunctionBegin;
+  if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
+  else PetscCall(MatDenseGetColumnVec(X, j, &x));
+  ksp->view = PETSC_FALSE;
+  ierr      = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
+  ksp->view = view;
+  if (ksp->guess_zero) PetscCall(MatDenseRestoreColumnVecWrite(X, j, &x));
+  else PetscCall(MatDenseRestoreColumnVec(X, j, &x));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One right-hand side after another, each by KSPSolve(), which prints and views what it is asked to */
 PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
-  const PetscInt  count = ((KSP_IDRS *)ksp->data)->results.count;
-  const PetscBool view  = ksp->view;
-  PCFailedReason  failed;
+  const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
+  PCFailedReason failed;
 
   PetscFunctionBegin;
   PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may have left it to the first solve */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
     PetscErrorCode ierr;
-    Vec            b, x;
+    Vec            b;
 
-    PetscCall(MatDenseGetColumnVecRead(B, j, &b));
-    if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
-    else PetscCall(MatDenseGetColumnVec(X, j, &x));
     PetscCall(PCSetFailedReason(ksp->pc, failed)); /* an application that failed for the last one is none of this one's */
-    ksp->view = PETSC_FALSE;
-    ierr      = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
-    ksp->view = view;
-    if (ksp->guess_zero) PetscCall(MatDenseRestoreColumnVecWrite(X, j, &x));
-    else PetscCall(MatDenseRestoreColumnVec(X, j, &x));
+    PetscCall(MatDenseGetColumnVecRead(B, j, &b));
+    ierr = KSPIDRSSolveColumn_Private(ksp, transpose, b, X, j);
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
     PetscCall(ierr);
     KSPIDRSNoteResult(ksp, j);
@@ -225,6 +237,7 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
 {
   const PetscInt index = col->index;
   KSPIDRSOfKSP   none  = {0}, last;
+  PetscErrorCode ierr  = PETSC_SUCCESS;
   Vec            column;
 
   PetscFunctionBegin;
@@ -237,8 +250,9 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
     PetscCall(PetscArraycpy(block->histories[index], ksp->res_hist, block->lengths[index]));
   }
   PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
-  if (col->copied) PetscCall(VecCopy(ksp->vec_sol, column));
+  if (col->copied) ierr = VecCopy(ksp->vec_sol, column);
   PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
+  PetscCall(ierr);
   PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
   col->index = -1;
   PetscCall(PetscFree(last.history));

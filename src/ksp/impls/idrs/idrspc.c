@@ -35,22 +35,24 @@ PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors to a block of them, or back */
+/* Vectors to a block of them, or back. After an error, too, the block gets its column back: it could not be destroyed otherwise */
 static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec x[], PetscBool back)
 {
-  Vec column;
+  PetscErrorCode ierr;
+  Vec            column;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     if (back) {
       PetscCall(MatDenseGetColumnVecRead(block, i, &column));
-      PetscCall(VecCopy(column, x[i]));
+      ierr = VecCopy(column, x[i]);
       PetscCall(MatDenseRestoreColumnVecRead(block, i, &column));
     } else {
       PetscCall(MatDenseGetColumnVecWrite(block, i, &column));
-      PetscCall(VecCopy(x[i], column));
+      ierr = VecCopy(x[i], column);
       PetscCall(MatDenseRestoreColumnVecWrite(block, i, &column));
     }
+    PetscCall(ierr);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

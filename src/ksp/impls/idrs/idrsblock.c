@@ -500,7 +500,28 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, and v, t and the step have gone */
+/* Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again for the next cycle. Columns of U before it have no sums to wait for */
+static PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  KSPIDRSBlockAlgebra *algebra = &block->algebra;
+  const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
+  const PetscScalar   *alpha  = algebra->alpha + k * m * q;
+  const IDRSBlockVec  *both[] = {block->G, block->U};
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSBlockColumn_Private(algebra, k, block->sums));
+  block->filled = PetscMax(block->filled, k + 1);
+  if (!k) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < 2; i++) {
+    block->chain[i]     = KSPIDRSBlockAxpy(block, i ? &block->chain[0] : NULL, m, both[i] + k * m);
+    block->chain[i].add = PETSC_TRUE;
+    KSPIDRSBlockTerm(block, &block->chain[i], k * m, both[i], -1.0, alpha, q);
+  }
+  PetscCall(IDRSBlockCombine(((KSP_IDRS *)ksp->data)->slot[0].work, 2, block->chain));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v and t have gone */
 static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
 {
   PetscBool others[IDRS_MAX_WIDTH];
@@ -527,8 +548,10 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   *again = PETSC_TRUE;
-  if (block->owners.column[0]->anchor && ++block->misses < IDRS_BLOCK_MISSES) PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, others));
-  else {
+  if (block->owners.column[0]->anchor && ++block->misses < IDRS_BLOCK_MISSES) {
+    if (block->k < block->algebra.s && !block->why) PetscCall(KSPIDRSBlockFinishColumn_Private(ksp, block));
+    PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, others));
+  } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, others));
     for (PetscInt i = 0; i < block->owners.count; i++) PetscCall(VecSet(block->Z[i].vec, 0.0));
     block->why = "b - A x misses tolerances that it meets";

@@ -454,16 +454,32 @@ static PetscErrorCode TestInPlace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The stream of this process, or NULL */
+static PetscErrorCode GetStream(Mat A, IDRSStream *stream)
+{
+  Mat         block = A;
+  PetscMPIInt ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  if (ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  *stream = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Settings are copied, and views tell what was done */
 static PetscErrorCode TestSettings(void)
 {
-  Mat         A, B;
-  Device      device;
-  Vec         x, y, z;
-  PetscViewer viewer;
-  PetscReal   numbers[4], norm;
-  PetscInt    lines;
-  PetscMPIInt ranks;
+  Mat              A, B;
+  Device           device;
+  Vec              x, y, z;
+  PetscViewer      viewer;
+  PetscReal        numbers[4], norm;
+  PetscInt         lines;
+  PetscMPIInt      ranks;
+  IDRSStream       stream;
+  IDRSStreamCounts before, after;
+  PetscObjectId    scatters[2] = {0, 0};
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
@@ -485,6 +501,18 @@ static PetscErrorCode TestSettings(void)
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_aijstream.txt", "passes:", 4, numbers, &lines));
   PetscCall(ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
+  PetscCall(GetStream(A, &stream));
+  before = stream->counts;
+  if (ranks > 1) PetscCall(PetscObjectGetId((PetscObject)((Mat_AIJStream *)A->spptr)->scatter, &scatters[0]));
+  PetscCall(MatMult(A, x, y));
+  after = stream->counts;
+  PetscCall(MatSetFromOptions(A)); /* to what is set already */
+  PetscCall(MatMult(A, x, y));
+  PetscCall(GetStream(A, &stream));
+  PetscCall(ComplainIf(stream->counts.passes != after.passes + 1, "a matrix is packed again for options that it has already"));
+  PetscCall(ComplainIf(stream->counts.sends - after.sends != after.sends - before.sends, "chunks are sent again for options that the matrix has already"));
+  if (ranks > 1) PetscCall(PetscObjectGetId((PetscObject)((Mat_AIJStream *)A->spptr)->scatter, &scatters[1]));
+  PetscCall(ComplainIf(scatters[0] != scatters[1], "what other processes send is found again for options that the matrix has already"));
   if (ranks > 1 && !gpu) { /* products on the host, while the diagonal block still has its device */
     PetscCall(IDRSStreamMatSetDevice(A, NULL, NULL));
     PetscCall(MatMultAdd(A, x, y, y));
@@ -517,16 +545,57 @@ static PetscErrorCode TestSettings(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The stream of this process, or NULL */
-static PetscErrorCode GetStream(Mat A, IDRSStream *stream)
+/* Each operation of the device fails once, on all processes or on the last one, which alone has an error then. After that the product is right, and everything can be destroyed */
+static PetscErrorCode TestErrors(void)
 {
-  Mat         block = A;
-  PetscMPIInt ranks;
+  PetscMPIInt rank, ranks;
+  PetscInt    total = 0;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-  if (ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
-  *stream = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
+  for (PetscInt adds = 0; adds < 2; adds++) {
+    PetscInt happened = 1;
+
+    for (PetscInt failure = 0; happened && !gpu; failure++) {
+      PetscErrorCode ierr;
+      Mat            A, B;
+      Vec            x, y;
+      Device         device;
+      char           what[64];
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s after operation %" PetscInt_FMT " has failed", adds ? "MatMultAdd()" : "MatMult()", failure));
+      PetscCall(StreamCreate(&device, 5000.0, &A));
+      PetscCall(MatSetUp(A));
+      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+      PetscCall(Fill(A, 3));
+      PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+      PetscCall(MatCreateVecs(A, &x, &y));
+      PetscCall(VecSet(x, 1.0));
+      PetscCall(VecSet(y, 1.0));
+      device.failure = failure % 2 && rank < ranks - 1 ? -1 : failure / 2;
+      PetscCall(Listen());
+      ierr = adds ? MatMultAdd(A, x, y, y) : MatMult(A, x, y);
+      PetscCall(Heard());
+      happened = device.failure < 0 && (!(failure % 2) || rank == ranks - 1) ? 1 : 0;
+      PetscCall(ComplainIf(happened ? ierr != PETSC_ERR_GPU : ierr != PETSC_SUCCESS, "%s: error %d", what, (int)ierr));
+      device.failure = -1;
+      PetscCall(Unlock(x));
+      PetscCall(Unlock(y));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(CheckSame(what, A, B, &device));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+      PetscCall(MatDestroy(&A));
+      PetscCall(MatDestroy(&B));
+      PetscCall(DeviceDestroy(&device));
+      IDRSCallAllreduce(MPI_IN_PLACE, &happened, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD);
+      total += happened;
+    }
+  }
+  PetscCall(ComplainIf(!gpu && total < 40, "only %" PetscInt_FMT " failures", total));
+  PetscCall(Verdict("errors of the device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1113,6 +1182,7 @@ int main(int argc, char **argv)
   PetscCall(TestInPlace());
   PetscCall(TestChanges());
   PetscCall(TestSettings());
+  PetscCall(TestErrors());
   PetscCall(TestShare());
   PetscCall(TestBound());
   PetscCall(TestTogether());

@@ -229,33 +229,35 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
 {
   Mat_AIJStream    *data     = Data(A);
   MatStreamSettings settings = data->settings;
-  PetscBool         set[5];
+  PetscBool         limited, others;
   PetscEnum         ordering = (PetscEnum)settings.ordered;
 
   PetscFunctionBegin;
   if (data->parent.setfromoptions) PetscCall((*data->parent.setfromoptions)(A, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "Options of MATAIJSTREAM");
-  PetscCall(PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", settings.chunk, &settings.chunk, &set[0]));
+  PetscCall(PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", settings.chunk, &settings.chunk, NULL));
   PetscCheck(settings.chunk >= 1.0 && settings.chunk < 1e18, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_chunk %g: must be a positive number of bytes", (double)settings.chunk);
-  PetscCall(PetscOptionsReal("-mat_stream_memory", "Bytes of the GPU's memory; without it half of what is free, shared by processes", "MATAIJSTREAM", settings.memory, &settings.memory, &set[1]));
-  PetscCheck(!set[1] || (settings.memory >= 1.0 && settings.memory < 1e18), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
-  PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable, &settings.pageable, &set[2]));
-  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", settings.columns, &settings.columns, &set[3]));
+  PetscCall(PetscOptionsReal("-mat_stream_memory", "Bytes of the GPU's memory; without it half of what is free, shared by processes", "MATAIJSTREAM", settings.memory, &settings.memory, &limited));
+  PetscCheck(!limited || (settings.memory >= 1.0 && settings.memory < 1e18), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
+  PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable, &settings.pageable, NULL));
+  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", settings.columns, &settings.columns, NULL));
   PetscCheck(settings.columns == 8 || settings.columns == 16 || settings.columns == 32, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_columns %" PetscInt_FMT ": must be 8, 16 or 32", settings.columns);
-  PetscCall(PetscOptionsEnum("-mat_stream_ordering", "Order of the chunks", "MATAIJSTREAM", orderings, ordering, &ordering, &set[4]));
+  PetscCall(PetscOptionsEnum("-mat_stream_ordering", "Order of the chunks", "MATAIJSTREAM", orderings, ordering, &ordering, NULL));
   PetscOptionsHeadEnd();
   settings.ordered = ordering ? PETSC_TRUE : PETSC_FALSE;
+  others           = (PetscBool)(settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable || settings.columns != data->settings.columns || settings.ordered != data->settings.ordered);
   data->settings   = settings;
-  if (set[0] || set[2] || set[3] || set[4]) PetscCall(MatStreamReset_Private(A));
-  else if (set[1] && data->stream) PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
+  if (others) PetscCall(MatStreamReset_Private(A));
+  else if (limited && data->stream && data->stream->limit != MatStreamLimit_Private(A)) PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* z = y + A x. On several processes MatMult() sees to it that all of them communicate, wherever their vectors are */
 static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
 {
-  PetscBool parallel, takes;
-  Vec       product = z;
+  PetscBool      parallel, takes;
+  Vec            product = z;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
@@ -266,9 +268,10 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  PetscUseTypeMethod(A, mult, x, product); /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
-  PetscCall(VecAXPY(z, 1.0, y == z ? product : y));
+  ierr = (*A->ops->mult)(A, x, product); /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
+  if (!ierr) ierr = VecAXPY(z, 1.0, y == z ? product : y);
   if (y == z) PetscCall(VecDestroy(&product));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

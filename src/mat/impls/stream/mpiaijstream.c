@@ -133,6 +133,7 @@ static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
   const PetscInt *columns;
   PetscBool       type[2], takes[2];
   Mat             block, outside, off;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
@@ -147,8 +148,9 @@ static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
   PetscCall(MatStreamTakes_Private(block, y, &takes[1]));
   PetscCall(VecBindToCPU(data->ghosts, (PetscBool)(!takes[0] || !takes[1])));
   PetscCall(VecScatterBegin(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscUseTypeMethod(block, mult, x, y); /* the operations of blocks take vectors of several processes, as in MATMPIAIJ */
-  PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  ierr = (*block->ops->mult)(block, x, y);                                                  /* the operations of blocks take vectors of several processes, as in MATMPIAIJ */
+  PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD)); /* after an error, too: the next product could not begin it */
+  PetscCall(ierr);
   off = takes[0] && takes[1] ? data->off : outside;
   PetscUseTypeMethod(off, multadd, data->ghosts, y, y);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -66,12 +66,13 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (PetscInt i = 0; i < 6; i++) {
+  for (PetscInt i = 0; i < 8; i++) {
     if (i < 4) PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
-    else PetscCall(BlockMoveRow(B, &wrong)); /* on one process it has a row less */
+    else if (i < 6) PetscCall(BlockMoveRow(B, &wrong)); /* on one process it has a row less */
+    else PetscCall(MatConvert(B, MATAIJ, MAT_INITIAL_MATRIX, &wrong));
     PetscCall(Listen());
-    if (i == 0 || i == 4) ierr = KSPMatSolve(ksp, wrong, X);
-    else if (i == 1 || i == 5) ierr = KSPMatSolve(ksp, B, wrong);
+    if (i == 0 || i == 4 || i == 6) ierr = KSPMatSolve(ksp, wrong, X);
+    else if (i == 1 || i == 5 || i == 7) ierr = KSPMatSolve(ksp, B, wrong);
     else if (i == 2) ierr = KSPMatSolve(ksp, B, wrong);
     else ierr = KSPMatSolve(ksp, B, B);
     PetscCall(Heard());
@@ -182,16 +183,19 @@ static PetscErrorCode TestErrors(Mat A)
       PetscCall(PCShellSetApply(pc, FailingApply));
       PetscCall(PCShellSetMatApply(pc, FailingMatApply));
     }
-    failing.failat = failing.made + failure;
     PetscCall(KSPIDRSSetWidth(ksp, i % 2 ? 3 : 16));
-    PetscCall(Listen());
-    ierr = KSPMatSolve(ksp, B, X);
-    PetscCall(Heard());
-    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" PetscInt_FMT " failed: error %d", preconditioner ? "preconditioner" : "product", failure, (int)ierr));
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
-    PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(CheckBlock("after an error", ksp, A, B, X, PETSC_TRUE));
+    for (PetscInt block = 0; block < 2; block++) {
+      PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
+      failing.failat = failing.made + failure;
+      PetscCall(Listen());
+      ierr = KSPMatSolve(ksp, B, X);
+      PetscCall(Heard());
+      PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" PetscInt_FMT " failed%s: error %d", preconditioner ? "preconditioner" : "product", failure, block ? ", block" : "", (int)ierr));
+      PetscCall(KSPReset(ksp));
+      PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
+      PetscCall(KSPMatSolve(ksp, B, X));
+      PetscCall(CheckBlock("after an error", ksp, A, B, X, PETSC_TRUE));
+    }
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&S));
@@ -441,18 +445,35 @@ static PetscErrorCode TestOneFails(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An entry that the pattern did not have, in a row of each process */
+static PetscErrorCode AddEntry(Mat A, PetscInt number)
+{
+  PetscInt begin, end, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetSize(A, &N, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  if (begin < end) PetscCall(MatSetValue(A, begin + number, (begin + number + N / 2 + 3) % N, 0.3, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and shrinks */
-static PetscErrorCode TestChanges(Mat A)
+static PetscErrorCode TestChanges(Mat A, PetscBool block)
 {
   const PetscInt counts[] = {3, 17, 2, 8};
-  Mat            other, B, X;
+  Mat            other, small, B, X;
   Vec            b, x;
   KSP            ksp;
 
   PetscFunctionBeginUser;
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 8, 0.8, 0.4, &small));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &other));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(SolverCreate(other, 4, PCJACOBI, &ksp));
+  PetscCall(KSPIDRSSetBlock(ksp, block));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) {
     PetscCall(BlockCreate(A, counts[i], &B));
     PetscCall(BlockSet(A, (BlockKind)i, B));
@@ -462,22 +483,81 @@ static PetscErrorCode TestChanges(Mat A)
     PetscCall(MatShift(other, 0.5));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("other values", ksp, other, B, X, PETSC_TRUE));
+    PetscCall(AddEntry(other, (PetscInt)i));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("another pattern", ksp, other, B, X, PETSC_TRUE));
     PetscCall(ColumnGet(B, 0, b));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("KSPSolve()", ksp, other, b, x));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("another matrix", ksp, A, B, X, PETSC_TRUE));
-    PetscCall(KSPSetOperators(ksp, other, other));
-    PetscCall(KSPIDRSSetShadowSize(ksp, 2 + (PetscInt)i));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
+    PetscCall(BlockCreate(small, counts[i], &B));
+    PetscCall(BlockSet(small, (BlockKind)i, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(KSPReset(ksp)); /* which PETSc asks for, for a matrix of another size */
+    PetscCall(KSPSetOperators(ksp, small, small));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("a matrix of another size", ksp, small, B, X, PETSC_TRUE));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, other, other));
+    PetscCall(KSPIDRSSetShadowSize(ksp, 2 + (PetscInt)i));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&other));
-  PetscCall(Verdict("changes between solves"));
+  PetscCall(MatDestroy(&small));
+  PetscCall(Verdict(block ? "changes between solves with blocks" : "changes between solves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All entries, of which those on the diagonal are larger than the others of their rows */
+static PetscScalar Dominant(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? (PetscScalar)3.0 : (PetscScalar)(PetscSinReal((PetscReal)(3 * i + 5 * j)) / n);
+}
+
+/* More columns than rows, also where processes have no row */
+static PetscErrorCode TestFewRows(void)
+{
+  const PetscInt rows[] = {1, 2, 5, 30}, counts[] = {3, 17, 40};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) {
+    Mat A;
+
+    PetscCall(MatCreateEntries(Dominant, rows[i], PETSC_FALSE, &A));
+    for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(counts); ic++) {
+      Mat B, X;
+
+      PetscCall(BlockCreate(A, counts[ic], &B));
+      for (PetscInt kind = 0; kind < BLOCKS; kind++) {
+        const PetscBool block = (PetscBool)(kind % 2);
+        char            what[128];
+        KSP             ksp;
+
+        PetscCall(BlockSet(A, (BlockKind)kind, B));
+        PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+        for (PetscInt s = 1; s <= 4; s += 3) {
+          PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+          PetscCall(KSPIDRSSetBlock(ksp, block));
+          PetscCall(KSPMatSolve(ksp, B, X));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " columns of %" PetscInt_FMT " rows, %s, s = %" PetscInt_FMT "%s", counts[ic], rows[i], BlockKinds[kind], s, block ? ", block" : ""));
+          PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+          PetscCall(KSPDestroy(&ksp));
+        }
+        PetscCall(MatDestroy(&X));
+      }
+      PetscCall(MatDestroy(&B));
+    }
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("more columns than rows"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -495,7 +575,9 @@ int main(int argc, char **argv)
   PetscCall(TestCopies(A));
   PetscCall(TestInner(A));
   PetscCall(TestOneFails(A));
-  PetscCall(TestChanges(A));
+  PetscCall(TestChanges(A, PETSC_FALSE));
+  PetscCall(TestChanges(A, PETSC_TRUE));
+  PetscCall(TestFewRows());
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -211,11 +211,11 @@ static PetscErrorCode TestTolerances(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From one row on; rows of very different lengths, and a matrix that changes between solves in values and in pattern */
+/* From one row on; rows of very different lengths, and a matrix that changes between solves in values and in pattern, or for another one */
 static PetscErrorCode TestSizes(void)
 {
   const PetscInt rows[] = {1, 2, 31, 32, 33, 255, 256, 257, 1000, 5000};
-  Mat            A;
+  Mat            A, B;
   Vec            b, x;
 
   PetscFunctionBeginUser;
@@ -249,6 +249,14 @@ static PetscErrorCode TestSizes(void)
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("another pattern", ksp, A, b, x));
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(KSPSetOperators(ksp, B, B));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("another matrix", ksp, B, b, x));
+    PetscCall(MatDestroy(&B)); /* the solver keeps it */
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("the first matrix", ksp, A, b, x));
     PetscCall(VecSet(b, 0.0));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("nothing on the right", ksp, A, b, x));

@@ -138,6 +138,67 @@ static PetscErrorCode TestMisses(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Columns that differ by little more than rounding errors, and tolerances as small: what is left of them out of the space of the others is neglected in the block. No column is said to be
+   solved that is not, and none is left that KSPSolve() solves
+*/
+static PetscErrorCode TestNear(Mat A)
+{
+  const PetscReal differences[] = {1.0, 30.0, 300.0, 3e3, 3e4}, tolerances[] = {100.0, 500.0, 3e3}, usual = rtol;
+  PetscInt        solved = 0;
+  Mat             B, X;
+  Vec             b, w, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &w));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(differences); id++) {
+    for (PetscInt j = 0; j < COLUMNS; j++) {
+      PetscCall(BlockColumn(BLOCK_RANDOM, 0, b));
+      PetscCall(BlockColumn(BLOCK_RANDOM, 1 + j, w));
+      PetscCall(VecAXPBY(b, j ? differences[id] * PETSC_MACHINE_EPSILON : 0.0, 1.0 + j, w));
+      PetscCall(ColumnSet(B, j, b));
+    }
+    for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(tolerances); it++) {
+      for (PetscInt s = 1; s <= 4; s += 3) {
+        const KSPConvergedReason *reasons;
+        KSPConvergedReason        alone[COLUMNS];
+        char                      what[128];
+        KSP                       ksp;
+
+        rtol = tolerances[it] * PETSC_MACHINE_EPSILON;
+        PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+        for (PetscInt j = 0; j < COLUMNS; j++) {
+          PetscCall(ColumnGet(B, j, b));
+          PetscCall(KSPSolve(ksp, b, x));
+          PetscCall(KSPGetConvergedReason(ksp, &alone[j]));
+        }
+        PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
+        PetscCall(KSPMatSolve(ksp, B, X));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %g epsilon apart, to %g epsilon", s, (double)differences[id], (double)tolerances[it]));
+        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_FALSE));
+        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+        for (PetscInt j = 0; j < COLUMNS; j++) {
+          PetscCall(ComplainIf(alone[j] > 0 && reasons[j] < 0, "%s: column %" PetscInt_FMT " is %s, alone %s", what, j, KSPConvergedReasons[reasons[j]], KSPConvergedReasons[alone[j]]));
+          solved += alone[j] > 0 ? 1 : 0;
+        }
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  rtol = usual;
+  PetscCall(ComplainIf(!solved, "KSPSolve() solves none of them"));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&w));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("columns that nearly depend on each other"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Guesses, exact and other ones, batches, limits, a NaN, the transpose, histories */
 static PetscErrorCode TestOutcomes(Mat A, Mat At)
 {
@@ -340,6 +401,7 @@ int main(int argc, char **argv)
   PetscCall(TestSolved(A, PETSC_TRUE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestMatvecs(large));
   PetscCall(TestMisses(large));
+  PetscCall(TestNear(A));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestAlone());
   PetscCall(TestView(A));

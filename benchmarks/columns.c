@@ -152,7 +152,8 @@ static PetscErrorCode Measure(Benchmark *bench, PetscBool gpu, PetscBool matmatm
 typedef struct {
   IDRSWork      work;
   IDRSBlockAxpy axpy;
-  IDRSBlockDots dots;
+  IDRSBlockDots dots[2];
+  PetscInt      tasks; /* of a projection */
   PetscScalar  *sums;
   PetscInt      vectors; /* that it reads and writes */
 } Operation;
@@ -161,7 +162,7 @@ static PetscErrorCode Operate(Operation *operation)
 {
   PetscFunctionBeginUser;
   if (operation->axpy.ny) PetscCall(IDRSBlockCombine(operation->work, 1, &operation->axpy));
-  else PetscCall(IDRSBlockProject(operation->work, &operation->dots, PETSC_FALSE, operation->sums));
+  else PetscCall(IDRSBlockProject(operation->work, operation->tasks, operation->dots, PETSC_FALSE, operation->sums));
   PetscFunctionReturn(0);
 }
 
@@ -228,10 +229,13 @@ static PetscErrorCode MeasureBlock(Vec like, Mat A, PetscInt m, PetscInt s, Pets
   operation.vectors = (s + 3) * m;
   PetscCall(TimeOperation(&operation, "update of Z", m, A, n, repeat));
   operation.axpy.ny = 0;
-  operation.dots    = (IDRSBlockDots){.rows = s * m, .nx = m, .ny = m, .x = x, .y = x + m};
+  operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nx = m, .x = x};
+  operation.dots[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = x + m, .x = x + m};
+  operation.tasks   = 2;
   operation.vectors = 2 * m;
   PetscCall(TimeOperation(&operation, "projection", m, A, n, repeat));
-  operation.dots = (IDRSBlockDots){.rows = s * m, .nx = 2 * m, .ny = 2 * m, .x = x, .y = x};
+  operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nw = 2 * m, .nx = 2 * m, .w = x, .x = x};
+  operation.tasks   = 1;
   PetscCall(TimeOperation(&operation, "projection, omega step", m, A, n, repeat));
   PetscCall(IDRSWorkDestroy(1, &work));
   PetscCall(VecDestroyVecs(nx + m, &X));

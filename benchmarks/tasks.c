@@ -1,6 +1,6 @@
 static char help[] = "Times block DAXPY, Y += X C, and block DOT, many tasks of few rows, by the operations of block IDR(s) and, in double precision on a GPU, by cublasDgemmStridedBatched().\n\
   -rows 100000     rows of a task\n\
-  -tasks 30        tasks, which are one call each for DAXPY; of DOT ours has one task a call\n\
+  -tasks 30        tasks, which are one call\n\
   -columns 4,8,16  columns of X and Y\n\
   -repeat 9        runs, of which the median is taken\n\n";
 
@@ -36,7 +36,7 @@ static PetscErrorCode OurAxpy(Tasks *tasks)
 static PetscErrorCode OurDots(Tasks *tasks)
 {
   PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < tasks->tasks; i++) PetscCall(IDRSBlockProject(tasks->work, &tasks->dots[i], PETSC_FALSE, tasks->results));
+  PetscCall(IDRSBlockProject(tasks->work, tasks->tasks, tasks->dots, PETSC_FALSE, tasks->results));
   PetscFunctionReturn(0);
 }
 
@@ -135,7 +135,7 @@ static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, 
   PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &tasks.work));
   PetscCall(VecDuplicateVecs(like, columns, &X));
   PetscCall(IDRSWorkSetVecs(tasks.work, X[0], X[0], X[0], X[0]));
-  PetscCall(PetscMalloc5(columns, &x, m * m, &C, 2 * m * m, &tasks.results, count, &tasks.sums, count, &tasks.dots));
+  PetscCall(PetscMalloc5(columns, &x, m * m, &C, m * m * count, &tasks.results, count, &tasks.sums, count, &tasks.dots));
   for (PetscInt i = 0; i < columns; i++) {
     PetscCall(VecSet(X[i], 1.0));
     PetscCall(IDRSBlockVecSet(tasks.work, X[i], &x[i]));
@@ -145,10 +145,10 @@ static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, 
     const IDRSBlockVec *of = x + 2 * m * i;
 
     tasks.sums[i] = (IDRSBlockAxpy){.nx = m, .ny = m, .x = of, .y = of + m, .C = C, .ld = m, .add = PETSC_TRUE};
-    tasks.dots[i] = (IDRSBlockDots){.rows = m, .nx = m, .ny = m, .x = of, .y = of + m};
+    tasks.dots[i] = (IDRSBlockDots){.nw = m, .nx = m, .w = of, .x = of + m};
   }
   PetscCall(Time(&tasks, OurAxpy, "Y += X C", 3 * m * count, repeat));
-  PetscCall(Time(&tasks, OurDots, "P^H X and Y^H Y, a task a call", 2 * m * count, repeat));
+  PetscCall(Time(&tasks, OurDots, "X^H Y", 2 * m * count, repeat));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &gpu));
 #if PetscDefined(HAVE_CUDA) && PetscDefined(USE_REAL_DOUBLE) && !PetscDefined(USE_COMPLEX)
   if (gpu) PetscCall(TimeTheirs(&tasks, repeat));

@@ -7,9 +7,10 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
 #include "harness.h"
 #include "hash.h"
 
-#define MAX_LIST 16
-#define MAX_NX   140
-#define SEED     12345
+#define MAX_LIST  16
+#define MAX_NX    140
+#define MAX_TASKS 70
+#define SEED      12345
 
 /* Columns of the operations, and their entries as they were at the begin, for the dense algebra */
 typedef struct {
@@ -169,49 +170,97 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* P^H X and Y^H Y: X the first columns, Y those from offset on. fails: the first process cannot go on */
-static PetscErrorCode TestProject(Problem *problem, PetscInt rows, PetscInt nx, PetscInt ny, PetscInt offset, PetscBool fails, Check *check)
+/* A task: X has the columns from x on, W those from w on */
+typedef struct {
+  PetscInt rows, nw, nx, w, x;
+} Task;
+
+/* P^H X and W^H X by dense algebra, sums of this process */
+static void DenseDots(const Problem *problem, const Task *task, PetscScalar dense[])
 {
-  const IDRSBlockDots dots  = {.rows = rows, .nx = nx, .ny = ny, .x = problem->x, .y = problem->x + offset};
-  const PetscInt      count = rows * nx + ny * ny;
-  PetscScalar        *sums, *dense;
-  PetscMPIInt         rank;
-  PetscInt            N;
-  PetscReal           worst = 0.0;
+  PetscScalar *products = dense + task->rows * task->nx;
+
+  for (PetscInt j = 0; j < task->nx; j++) {
+    const PetscScalar *x = problem->before[task->x + j];
+
+    for (PetscInt i = 0; i < task->rows; i++) {
+      for (PetscInt l = 0; l < problem->n; l++) dense[i + j * task->rows] += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * x[l];
+    }
+    for (PetscInt i = 0; i < task->nw; i++) {
+      for (PetscInt l = 0; l < problem->n; l++) products[i + j * task->nw] += PetscConj(problem->before[task->w + i][l]) * x[l];
+    }
+  }
+}
+
+/* Many tasks in one call. fails: the first process cannot go on */
+static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task tasks[], PetscBool fails, Check *check)
+{
+  IDRSBlockDots dots[MAX_TASKS];
+  PetscScalar  *sums, *dense;
+  PetscMPIInt   rank;
+  PetscInt      N, count = 0, columns = 0, at = 0;
 
   PetscFunctionBeginUser;
-  PetscCall(Refill(problem, PetscMax(nx, offset + ny)));
+  for (PetscInt i = 0; i < ntasks; i++) {
+    dots[i] = (IDRSBlockDots){.rows = tasks[i].rows, .nw = tasks[i].nw, .nx = tasks[i].nx, .w = problem->x + tasks[i].w, .x = problem->x + tasks[i].x};
+    columns = PetscMax(columns, PetscMax(tasks[i].x + tasks[i].nx, tasks[i].w + tasks[i].nw));
+    count += IDRSBlockDotsCount(&dots[i]);
+  }
+  PetscCall(Refill(problem, columns));
   PetscCall(VecGetSize(problem->like, &N));
   PetscCall(PetscMalloc1(count, &sums));
   PetscCall(PetscCalloc1(count, &dense));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(IDRSBlockProject(problem->work, &dots, (PetscBool)(fails && !rank), sums));
-  for (PetscInt j = 0; j < nx; j++) {
-    for (PetscInt i = 0; i < rows; i++) {
-      for (PetscInt l = 0; l < problem->n; l++) dense[i + j * rows] += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * problem->before[j][l];
-    }
-  }
-  for (PetscInt j = 0; j < ny; j++) {
-    for (PetscInt i = 0; i < ny; i++) {
-      for (PetscInt l = 0; l < problem->n; l++) dense[rows * nx + i + j * ny] += PetscConj(problem->before[offset + i][l]) * problem->before[offset + j][l];
-    }
+  PetscCall(IDRSBlockProject(problem->work, ntasks, dots, (PetscBool)(fails && !rank), sums));
+  for (PetscInt i = 0; i < ntasks; i++) {
+    DenseDots(problem, &tasks[i], dense + at);
+    at += IDRSBlockDotsCount(&dots[i]);
   }
   IDRSCallAllreduce(MPI_IN_PLACE, dense, (PetscMPIInt)count, MPIU_SCALAR, MPIU_SUM, PETSC_COMM_WORLD);
-  for (PetscInt i = 0; i < count; i++) {
-    if (fails) PetscCall(Expect(check, PetscIsInfOrNanScalar(sums[i]), "project: sum %" PetscInt_FMT " is a number after a failure", i));
-    worst = PetscAbsScalar(sums[i] - dense[i]) <= worst ? worst : PetscAbsScalar(sums[i] - dense[i]);
-  }
-  if (!fails) {
-    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON), "project, n = %" PetscInt_FMT ", %" PetscInt_FMT " shadow vectors, nx = %" PetscInt_FMT ", ny = %" PetscInt_FMT ": off by %g",
-                     problem->n, rows, nx, ny, (double)worst));
+  for (PetscInt i = 0; fails && i < count; i++) PetscCall(Expect(check, PetscIsInfOrNanScalar(sums[i]), "project: sum %" PetscInt_FMT " is a number after a failure", i));
+  at = 0;
+  for (PetscInt i = 0; !fails && i < ntasks; i++) {
+    PetscReal worst = 0.0;
+
+    for (PetscInt l = 0; l < IDRSBlockDotsCount(&dots[i]); l++, at++) worst = PetscAbsScalar(sums[at] - dense[at]) <= worst ? worst : PetscAbsScalar(sums[at] - dense[at]);
+    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON), "project, n = %" PetscInt_FMT ", task %" PetscInt_FMT " of %" PetscInt_FMT ", %" PetscInt_FMT " shadow vectors, nw = %" PetscInt_FMT ", nx = %" PetscInt_FMT "%s: off by %g",
+                     problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx, IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
   }
   PetscCall(PetscFree(dense));
   PetscCall(PetscFree(sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the solver asks for with blocks of m columns, in a step and in the omega step, a block with itself and with another one, and all of that with more tasks than are taken at a time */
+static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check)
+{
+  const Task step[] = {
+    {.rows = 4 * m, .nx = m},
+    {.nw = m, .nx = m, .w = m, .x = m}
+  };
+  const Task omega = {.rows = 2 * m + 1, .nw = 2 * m, .nx = 2 * m}, itself = {.nw = m, .nx = m}, other = {.nw = m, .nx = (m + 1) / 2, .w = m, .x = 1}, all = {.rows = 3, .nw = 1, .nx = m, .w = 2 * m, .x = m};
+  Task       tasks[MAX_TASKS];
+
+  PetscFunctionBeginUser;
+  PetscCall(TestProject(problem, 2, step, PETSC_FALSE, check));
+  PetscCall(TestProject(problem, 1, &omega, PETSC_FALSE, check));
+  PetscCall(TestProject(problem, 1, &itself, PETSC_FALSE, check));
+  PetscCall(TestProject(problem, 1, &other, PETSC_FALSE, check));
+  for (PetscInt i = 0; i < MAX_TASKS; i++) {
+    tasks[i] = i % 3 ? (i % 2 ? other : all) : itself;
+    tasks[i].x += i % 4;
+  }
+  PetscCall(TestProject(problem, MAX_TASKS, tasks, PETSC_FALSE, check));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back, Check *combine, Check *project)
 {
+  const Task many    = {.rows = 131, .nx = 17};
+  const Task fails[] = {
+    {.rows = 4, .nx = 2},
+    {.nw = 2, .nx = 2, .w = 1, .x = 1}
+  };
   Problem problem;
 
   PetscFunctionBeginUser;
@@ -225,12 +274,10 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
     }
     PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
     PetscCall(TestCombine(&problem, MAX_NX, 67, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));
-    PetscCall(TestProject(&problem, 4 * m[i], m[i], m[i], m[i], PETSC_FALSE, project));
-    PetscCall(TestProject(&problem, 2 * m[i] + 1, 2 * m[i], 2 * m[i], 0, PETSC_FALSE, project));
-    PetscCall(TestProject(&problem, 0, 0, m[i], 0, PETSC_FALSE, project));
+    PetscCall(TestProjections(&problem, m[i], project));
   }
-  PetscCall(TestProject(&problem, 131, 17, 0, 0, PETSC_FALSE, project));
-  PetscCall(TestProject(&problem, 4, 2, 2, 1, PETSC_TRUE, project));
+  PetscCall(TestProject(&problem, 1, &many, PETSC_FALSE, project));
+  PetscCall(TestProject(&problem, 2, fails, PETSC_TRUE, project));
   PetscCall(ProblemDestroy(&problem));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

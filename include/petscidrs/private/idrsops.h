@@ -54,7 +54,8 @@
    block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X.
                    One such sum after another, each with its own Y, X and C, which finds what those before it have written. All are made on some rows before the next rows, so that memory is
                    read and written once for a vector of several sums
-   block project   P^H X  and  Y^H Y                                                      block DOT, of the first columns of the hashed shadow space, as many as asked for, in one reduction
+   block project   P^H X  and  W^H X                                                      block DOT, where P has the first columns of the hashed shadow space, as many as asked for; reads W and X.
+                   Many such tasks, each with its own W and X, in one reduction. W may be X
 */
 #pragma once
 
@@ -193,11 +194,22 @@ typedef struct {
   PetscBool           add;
 } IDRSBlockAxpy;
 
-/* P^H X, rows x nx, then Y^H Y, ny x ny, both by columns; rows: columns of the hashed shadow space */
+/* P^H X, rows x nx, then W^H X, nw x nx, both by columns; rows: columns of the hashed shadow space. The product is taken as Hermitian where w is x, the same list */
 typedef struct {
-  PetscInt            rows, nx, ny;
-  const IDRSBlockVec *x, *y;
+  PetscInt            rows, nw, nx;
+  const IDRSBlockVec *w, *x;
 } IDRSBlockDots;
+
+static inline PetscBool IDRSBlockDotsHermitian(const IDRSBlockDots *dots)
+{
+  return (PetscBool)(dots->w == dots->x && dots->nw == dots->nx);
+}
+
+/* The sums of a task */
+static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
+{
+  return (dots->rows + dots->nw) * dots->nx;
+}
 
 /* Back ends of the passes */
 typedef struct {
@@ -216,7 +228,7 @@ typedef struct {
   /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-  PetscErrorCode (*blockproject)(IDRSWork, const IDRSBlockDots *, PetscScalar sums[]); /* sums of this process */
+  PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]); /* sums of this process, those of one task after those of another */
 } IDRSPassOps;
 
 /* What is chosen, and why nothing faster; for -ksp_view */
@@ -260,7 +272,7 @@ PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
 PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, const IDRSBlockDots *, PetscBool, PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscBool, PetscScalar[]);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);

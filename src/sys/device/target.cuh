@@ -145,7 +145,7 @@ static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar
 /*
    C += A B by a warp, A 8 x 4, B 4 x 8, in double precision: a lane has A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane / 4, 2 (lane % 4)) with the entry beside it
 */
-static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[2], double a, double b)
+static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], double a, double b)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
@@ -158,6 +158,24 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[2], double
 
     c[0] += ak * __shfl_sync(IDRS_ALL_LANES, b, 8 * (lane & 3) + k);
     c[1] += ak * __shfl_sync(IDRS_ALL_LANES, b, 8 * (lane & 3) + 4 + k);
+  }
+#endif
+}
+
+/*
+   The same where A is 16 x 16, B 16 x 8: a lane has a[2 l + h] = A(lane / 4 + 8 h, lane % 4 + 4 l), b[l] = B(lane % 4 + 4 l, lane / 4), and c[2 h + i] = C(lane / 4 + 8 h, 2 (lane % 4) + i)
+*/
+static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const double a[8], const double b[4])
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+  #pragma unroll
+  for (int l = 0; l < 4; l++) {
+    IDRSMatrixMultiplyAddSmall(c, a[2 * l], b[l]);
+    IDRSMatrixMultiplyAddSmall(c + 2, a[2 * l + 1], b[l]);
   }
 #endif
 }

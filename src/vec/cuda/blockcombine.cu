@@ -132,13 +132,14 @@ PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *memory)
   PetscCall(PetscDeviceFree(dctx, memory->hostoperands));
   PetscCall(PetscDeviceFree(dctx, memory->partials));
   PetscCall(PetscDeviceFree(dctx, memory->sums));
+  PetscCall(PetscDeviceFree(dctx, memory->hostsums));
   PetscCall(PetscDeviceFree(dctx, memory->done));
   PetscCall(PetscDeviceFree(dctx, memory->arrived));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for so many bytes of operands, a multiple of 16, on the device, and for these in pinned memory, from which they go there. What earlier launches have got stays until the stream has been waited for */
-static PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStream_t stream, char **host, char **device)
+/* IDRSBlockGetOperands_CUDA - Room for so many bytes of operands, a multiple of 16, on the device, and for these in pinned memory, from which they go there. What earlier launches have got stays until the stream has been waited for */
+PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStream_t stream, char **host, char **device)
 {
   IDRSBlockMemory   *memory = &cuda->block;
   PetscDeviceContext dctx;

@@ -1,239 +1,424 @@
 /*
-   block project:  P^H X and Y^H Y. Reads X and Y, some of it more than once where there are many columns.
+   block project:  P^H X and W^H X for many tasks. Reads W and X once each, where a task has up to 192 columns on the left.
 
-   One kernel makes both: the blocks (x, y) of threads with the same y share rows, and x says which tiles they have, so that they run at the same time and find in the cache what others have read.
+   The blocks (x, y, z) of threads with the same y work for a task and share its rows, and z says which strips of 16 columns on its left they have. Rows come through shared memory, slab after slab: while one
+   is multiplied others are on their way. A warp has one strip, of P or of W, and multiplies it by all columns of X, 16 rows at a time, with the matrix units, in double precision whatever the scalars
+   are: see IDRSMatrixMultiplyAdd(). Where there are few strips, warps with the same strip take turns at the rows. Entries of P follow from the hash where they are used, once each.
 
-   A warp takes 16 rows at a time, and multiplies tiles of 8 columns on the left by tiles of 8 on the right with the matrix units, in double precision whatever the scalars are: see
-   IDRSMatrixMultiplyAdd(). A lane has 4 rows of one column of each tile. Its entries of P follow from the hash where they are used. Sums of warps are added up in a fixed order, and those of blocks by a second kernel.
+   Sums of warps are added up in a fixed order, and those of blocks of threads by a second kernel, which leaves them on the device, for what follows in the stream, and in the memory of the host.
 */
+#include <cuda_pipeline.h>
 #include <petscidrs/private/idrsshadow.h>
 #include "launch.cuh"
 
-#define IDRS_TILE       8
-#define IDRS_TILE_ROWS  4                                   /* of a lane, at a time */
-#define IDRS_TILE_LEFT  8                                   /* tiles of P that a block of threads takes */
-#define IDRS_TILE_RIGHT 2                                   /* tiles of X, or of Y on either side */
-#define IDRS_PARTS_OF   (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
-#define IDRS_PARTIALS   (1 << 21)                           /* sums of blocks of threads, at most */
+#define IDRS_STRIP         16
+#define IDRS_TILE          8 /* columns of X that are multiplied at a time */
+#define IDRS_DOTS_ROWS     16
+#define IDRS_DOTS_STAGES   3     /* slabs in shared memory */
+#define IDRS_DOTS_BYTES    16384 /* of a slab, at most, where it has more than IDRS_DOTS_FEWEST rows */
+#define IDRS_DOTS_FEWEST   64
+#define IDRS_DOTS_MOST     512
+#define IDRS_DOTS_WARPS    12                                  /* of a block of threads, at most */
+#define IDRS_DOTS_RESIDENT 2                                   /* blocks of threads on a multiprocessor */
+#define IDRS_DOTS_TASKS    64                                  /* of a launch, at most, as arguments of the kernel */
+#define IDRS_DOTS_COLUMNS  128                                 /* of these, whose pointers are arguments, too; more are in the memory of the device */
+#define IDRS_PARTS_OF      (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
+#define IDRS_PARTIALS      (1 << 22)                           /* sums of blocks of threads, at most */
 
-/* Columns of X or Y, an argument of the kernel */
 typedef struct {
-  const PetscScalar *x[2 * IDRS_MAX_WIDTH];
-  size_t             n;
-  int                count;
-  bool               packed;
-} IDRSBlockColumns;
+  int  rows, nw, nx;
+  int  column, columns; /* the first of its columns, and how many: those of W, then those of X, or the latter alone where W is X */
+  int  sum;             /* the first of its sums */
+  bool hermitian;
+} IDRSDotsTask;
 
-/* Where sums go: that of row i and column j to (offset + i + j ld), with those of other blocks of threads beside it */
 typedef struct {
-  double      *partials;
-  unsigned int blocks;
-  int          offset, ld;
-} IDRSBlockSums;
+  size_t                    n;
+  uint64_t                  key, rstart;
+  const PetscScalar *const *columns; /* of all tasks; NULL: they are in column[] */
+  double                   *partials;
+  int                       sums, slab; /* of all tasks; rows of a slab */
+  const PetscScalar        *column[IDRS_DOTS_COLUMNS];
+  IDRSDotsTask              task[IDRS_DOTS_TASKS];
+} IDRSDotsArguments;
 
-/* Rows [i, i + 4) of a column, zeros where there is none */
-static __device__ __forceinline__ IDRSPack<IDRS_TILE_ROWS> IDRSTileLoad(const IDRSBlockColumns &columns, const PetscScalar *x, size_t i)
+static_assert(sizeof(IDRSDotsArguments) <= 3584, "all arguments of a kernel fit into 4096 bytes, as CUDA before 12.1 wants it");
+
+/* Strips of a task, those of P first */
+static __host__ __device__ inline int IDRSDotsStrips(int columns)
 {
-  IDRSPack<IDRS_TILE_ROWS> rows = IDRSZero<IDRS_TILE_ROWS>();
+  return (columns + IDRS_STRIP - 1) / IDRS_STRIP;
+}
 
-  if (!x) return rows;
-  if (columns.packed) return IDRSLoad<IDRS_TILE_ROWS>(x, i, columns.n);
+static __host__ __device__ inline int IDRSDotsShare(const IDRSDotsTask *task, int shares)
+{
+  return (IDRSDotsStrips(task->rows) + IDRSDotsStrips(task->nw) + shares - 1) / shares;
+}
+
+/* Warps that take turns at the rows, for each of so many strips; so many warps and steps of IDRS_DOTS_ROWS rows are there */
+static __host__ __device__ inline int IDRSDotsTurns(int strips, int warps, int steps)
+{
+  int turns = 1;
+
+  while (2 * turns * strips <= warps && 2 * turns <= steps) turns *= 2;
+  return turns;
+}
+
+/* Bytes from a column of a slab to the next one: the lanes of a warp then find their rows in different banks */
+static __host__ __device__ inline size_t IDRSDotsColumnBytes(int rows)
+{
+  return (size_t)rows * sizeof(PetscScalar) + 64;
+}
+
+/* Rows of a slab, as the multiplications take them: 4 of each 16 for a lane, which are in packs of 16 bytes */
+static __device__ __forceinline__ int IDRSDotsRow(int l)
+{
+  return l / IDRS_PACK * 4 * IDRS_PACK + (int)threadIdx.x % 4 * IDRS_PACK + l % IDRS_PACK;
+}
+
+static __device__ __forceinline__ void IDRSDotsLoad(const PetscScalar *rows, PetscScalar to[4])
+{
 #pragma unroll
-  for (int l = 0; l < IDRS_TILE_ROWS; l++) {
-    if (i + l < columns.n) rows.v[l] = x[i + l];
+  for (int l = 0; l < 4; l += IDRS_PACK) {
+    const IDRSPack<IDRS_PACK> pack = *reinterpret_cast<const IDRSPack<IDRS_PACK> *>(rows + IDRSDotsRow(l));
+
+#pragma unroll
+    for (int i = 0; i < IDRS_PACK; i++) to[l + i] = pack.v[i];
   }
-  return rows;
 }
 
-/* The column of this lane in a tile, or NULL */
-static __device__ __forceinline__ const PetscScalar *IDRSTileColumn(const IDRSBlockColumns &columns, int tile)
+/* Starts to copy a slab, from row `first` on; zeros where there are no rows. By all threads of a block */
+template <int W>
+static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dots, const PetscScalar *const *columns, int count, size_t first, char *to)
 {
-  const int column = tile * IDRS_TILE + threadIdx.x % IDRS_WARP / 4;
+  const int warps = (int)blockDim.x / IDRS_WARP;
 
-  return column < columns.count ? columns.x[column] : nullptr;
+  for (int c = (int)threadIdx.x / IDRS_WARP; c < count; c += warps) {
+    const PetscScalar *x = columns[c];
+
+    for (int l = (int)threadIdx.x % IDRS_WARP * W; l < dots.slab; l += IDRS_WARP * W) {
+      const size_t i = first + (size_t)l, rows = i < dots.n ? (dots.n - i < W ? dots.n - i : W) : 0;
+
+      __pipeline_memcpy_async(to + (size_t)c * IDRSDotsColumnBytes(dots.slab) + (size_t)l * sizeof(PetscScalar), rows ? x + i : x, sizeof(IDRSPack<W>), (W - rows) * sizeof(PetscScalar));
+    }
+  }
 }
 
-/* The entry of P in a row and a column, from the multiplier of its pair, over 32; odd is 0xffff in the second column of a pair, else 0 */
-static __device__ __forceinline__ double IDRSTileShadow(const IDRSShadowRow &row, uint32_t multiplier, uint32_t odd)
+/* The entries of P of a lane, over 32: in its 4 rows, and in two columns, which follow from one multiplier */
+static __device__ __forceinline__ void IDRSDotsShadow(const uint2 *states, uint32_t multiplier, double a[8])
 {
-  const uint32_t w = row.z0 * multiplier + row.z1;
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    const uint2    state = states[IDRSDotsRow(l)];
+    const uint32_t w = state.x * multiplier + state.y, even = 0x3ff00000u | (w >> 16);
 
-  return __hiloint2double((int)((0x3ff00000u | (w >> 16)) ^ (w & odd)), 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
+    a[2 * l]     = __hiloint2double((int)even, 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
+    a[2 * l + 1] = __hiloint2double((int)(even ^ (w & 0xffffu)), 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
+  }
 }
 
-/* c += a^H b of two entries, where a is real, or of scalars */
-static __device__ __forceinline__ void IDRSTileMultiply(double (*c)[2], double a, PetscScalar b)
+/* c += a^T b, where a is real, a real and an imaginary part being apart */
+static __device__ __forceinline__ void IDRSDotsMultiply(double (*c)[4], const double a[8], const PetscScalar b[4])
 {
-  IDRSMatrixMultiplyAdd(c[0], a, (double)PetscRealPart(b));
-  if (IDRS_PARTS_OF == 2) IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, (double)PetscImaginaryPart(b));
-}
+  double part[4];
 
-static __device__ __forceinline__ void IDRSTileMultiplyConjugate(double (*c)[2], PetscScalar a, PetscScalar b)
-{
-  IDRSTileMultiply(c, (double)PetscRealPart(a), b);
+#pragma unroll
+  for (int l = 0; l < 4; l++) part[l] = (double)PetscRealPart(b[l]);
+  IDRSMatrixMultiplyAdd(c[0], a, part);
   if (IDRS_PARTS_OF == 2) {
-    IDRSMatrixMultiplyAdd(c[0], (double)PetscImaginaryPart(a), (double)PetscImaginaryPart(b));
-    IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], -(double)PetscImaginaryPart(a), (double)PetscRealPart(b));
+#pragma unroll
+    for (int l = 0; l < 4; l++) part[l] = (double)PetscImaginaryPart(b[l]);
+    IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, part);
   }
 }
 
-/* By all threads of a block: sums of its warps, one after another, to the sums of blocks. firstrow and firstcolumn are those of the first tiles, rows and columns those of all */
-template <int A, int B>
-static __device__ __forceinline__ void IDRSTilesFinish(const double c[A][B][IDRS_PARTS_OF][2], const IDRSBlockSums &out, int firstrow, int firstcolumn, int rows, int columns)
+/* c += (-i a)^T b, where a is real: what the imaginary part a of the left side adds */
+static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4], const double a[8], const PetscScalar b[4])
 {
-  constexpr int     HEIGHT = A * IDRS_TILE, WIDTH = B * IDRS_TILE;
-  __shared__ double total[WIDTH * HEIGHT * IDRS_PARTS_OF];
-  const int         lane = threadIdx.x % IDRS_WARP;
+  double part[4];
 
-  for (int i = threadIdx.x; i < WIDTH * HEIGHT * IDRS_PARTS_OF; i += IDRS_THREADS) total[i] = 0.0;
-  for (int warp = 0; warp < IDRS_WARPS; warp++) {
+#pragma unroll
+  for (int l = 0; l < 4; l++) part[l] = (double)PetscImaginaryPart(b[l]);
+  IDRSMatrixMultiplyAdd(c[0], a, part);
+#pragma unroll
+  for (int l = 0; l < 4; l++) part[l] = -(double)PetscRealPart(b[l]);
+  IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, part);
+}
+
+/* What a warp does: its strip of the left side, or none, and its turn at the rows */
+typedef struct {
+  int  strip, slot, turn, turns; /* slot: counted from the first strip of this block of threads */
+  bool works, shadow;
+} IDRSDotsWarp;
+
+static __device__ __forceinline__ IDRSDotsWarp IDRSDotsGetWarp(const IDRSDotsTask &task, int strips, int steps)
+{
+  const int    warp = (int)threadIdx.x / IDRS_WARP, shadows = IDRSDotsStrips(task.rows);
+  IDRSDotsWarp mine;
+
+  mine.turns  = IDRSDotsTurns(strips, (int)blockDim.x / IDRS_WARP, steps);
+  mine.slot   = warp % strips;
+  mine.turn   = warp / strips;
+  mine.works  = mine.turn < mine.turns;
+  mine.strip  = (int)blockIdx.z * IDRSDotsShare(&task, (int)gridDim.z) + mine.slot;
+  mine.shadow = mine.strip < shadows;
+  if (!mine.shadow) mine.strip -= shadows;
+  return mine;
+}
+
+/* The products of a strip with all tiles of X, on the steps of a slab whose turn it is */
+template <int B>
+static __device__ __forceinline__ void IDRSDotsSlab(const IDRSDotsTask &task, const IDRSDotsWarp &mine, int slab, int steps, const char *rows, const uint2 *states, double c[B][IDRS_PARTS_OF][4])
+{
+  const int      lane = (int)threadIdx.x % IDRS_WARP / 4, firstx = task.hermitian ? 0 : task.nw, firsttile = task.hermitian && !mine.shadow ? mine.strip * IDRS_STRIP / IDRS_TILE : 0;
+  const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(mine.strip * (IDRS_STRIP / 2) + lane));
+  auto           column     = [&](int i) { return (const PetscScalar *)(rows + (size_t)i * IDRSDotsColumnBytes(slab)); };
+
+  for (int step = mine.turn; step < steps; step += mine.turns) {
+    const int   row = step * IDRS_DOTS_ROWS;
+    double      a[8], imaginary[8];
+    PetscScalar left[2][4], right[4];
+
+    if (mine.shadow) IDRSDotsShadow(states + row, multiplier, a);
+    else {
+      /* what a column that is not there would give is not used */
+      IDRSDotsLoad(column(min(mine.strip * IDRS_STRIP + lane, task.nw - 1)) + row, left[0]);
+      IDRSDotsLoad(column(min(mine.strip * IDRS_STRIP + lane + IDRS_STRIP / 2, task.nw - 1)) + row, left[1]);
+#pragma unroll
+      for (int l = 0; l < 8; l++) {
+        a[l] = (double)PetscRealPart(left[l % 2][l / 2]);
+        if (IDRS_PARTS_OF == 2) imaginary[l] = (double)PetscImaginaryPart(left[l % 2][l / 2]);
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < B; b++) {
+      if (b < firsttile) continue; /* below the diagonal */
+      IDRSDotsLoad(column(firstx + min(b * IDRS_TILE + lane, task.nx - 1)) + row, right);
+      IDRSDotsMultiply(c[b], a, right);
+      if (IDRS_PARTS_OF == 2 && !mine.shadow) IDRSDotsMultiplyImaginary(c[b], imaginary, right);
+    }
+  }
+}
+
+/* Sums of the warps that take turns, one after another, to total: 16 of a strip for each column of X */
+template <int B>
+static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp &mine, const double c[B][IDRS_PARTS_OF][4], double *total)
+{
+  const int lane = (int)threadIdx.x % IDRS_WARP;
+
+  for (int turn = 0; turn < mine.turns; turn++) {
     __syncthreads();
-    if ((int)threadIdx.x / IDRS_WARP != warp) continue;
+    if (!mine.works || mine.turn != turn) continue;
 #pragma unroll
-    for (int a = 0; a < A; a++) {
+    for (int b = 0; b < B; b++) {
 #pragma unroll
-      for (int b = 0; b < B; b++) {
+      for (int part = 0; part < IDRS_PARTS_OF; part++) {
 #pragma unroll
-        for (int part = 0; part < IDRS_PARTS_OF; part++) {
-#pragma unroll
-          for (int l = 0; l < 2; l++) total[((b * IDRS_TILE + 2 * (lane % 4) + l) * HEIGHT + a * IDRS_TILE + lane / 4) * IDRS_PARTS_OF + part] += c[a][b][part][l];
+        for (int l = 0; l < 4; l++) {
+          const int row = mine.shadow ? lane / 4 * 2 + l / 2 : lane / 4 + l / 2 * (IDRS_STRIP / 2), column = b * IDRS_TILE + lane % 4 * 2 + l % 2;
+          double   *to = total + ((mine.slot * B * IDRS_TILE + column) * IDRS_STRIP + row) * IDRS_PARTS_OF + part;
+
+          *to = turn ? *to + c[b][part][l] : c[b][part][l];
         }
       }
     }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < WIDTH * HEIGHT; i += IDRS_THREADS) {
-    const int row = firstrow + i % HEIGHT, column = firstcolumn + i / HEIGHT;
-
-    for (int part = 0; part < IDRS_PARTS_OF && row < rows && column < columns; part++) out.partials[((size_t)(out.offset + row + column * out.ld) * IDRS_PARTS_OF + part) * out.blocks + blockIdx.y] = total[i * IDRS_PARTS_OF + part];
-  }
 }
 
-/* P^H X for A tiles of P, from this one on, and B tiles of X */
-template <int A, int B>
-static __device__ __forceinline__ void IDRSShadowTiles(int firsta, int firstb, uint64_t key, uint64_t rstart, int rows, const IDRSBlockColumns &X, const IDRSBlockSums &out)
-{
-  const int          lane = threadIdx.x % IDRS_WARP;
-  const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
-  const PetscScalar *x[B];
-  uint32_t           multiplier[A];
-  double             c[A][B][IDRS_PARTS_OF][2] = {};
-
-#pragma unroll
-  for (int b = 0; b < B; b++) x[b] = IDRSTileColumn(X, firstb + b);
-#pragma unroll
-  for (int a = 0; a < A; a++) multiplier[a] = IDRSShadowMultiplier((uint32_t)((firsta + a) * IDRS_TILE + lane / 4) / 2);
-  /* all lanes of a warp make the same turns */
-  for (size_t base = ((size_t)blockIdx.y * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < X.n; base += step) {
-    const size_t             i = base + (size_t)(lane % 4 * IDRS_TILE_ROWS);
-    IDRSPack<IDRS_TILE_ROWS> right[B];
-
-#pragma unroll
-    for (int b = 0; b < B; b++) right[b] = IDRSTileLoad(X, x[b], i);
-#pragma unroll
-    for (int l = 0; l < IDRS_TILE_ROWS; l++) {
-      const IDRSShadowRow row = IDRSShadowRowState(key, rstart + i + l);
-
-#pragma unroll
-      for (int a = 0; a < A; a++) {
-        const double p = IDRSTileShadow(row, multiplier[a], lane / 4 % 2 ? 0xffffu : 0u);
-
-#pragma unroll
-        for (int b = 0; b < B; b++) IDRSTileMultiply(c[a][b], p, right[b].v[l]);
-      }
-    }
-  }
-  IDRSTilesFinish<A, B>(c, out, firsta * IDRS_TILE, firstb * IDRS_TILE, rows, X.count);
-}
-
-/* Y^H Y for B tiles on the left and on the right, from these on */
+/* The sums of this block of threads to those of all, where they are what the contract has; those below the diagonal of a Hermitian product follow from those above it */
 template <int B>
-static __device__ __forceinline__ void IDRSGramTiles(int firsta, int firstb, const IDRSBlockColumns &Y, const IDRSBlockSums &out)
+static __device__ __forceinline__ void IDRSDotsLeave(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip, int strips, const double *total)
 {
-  const size_t       step = (size_t)out.blocks * IDRS_WARPS * 4 * IDRS_TILE_ROWS;
-  const PetscScalar *x[B], *y[B];
-  double             c[B][B][IDRS_PARTS_OF][2] = {};
+  double   *to      = dots.partials + ((size_t)blockIdx.x * (size_t)dots.sums + (size_t)task.sum) * IDRS_PARTS_OF;
+  const int shadows = IDRSDotsStrips(task.rows);
 
-#pragma unroll
-  for (int b = 0; b < B; b++) {
-    x[b] = IDRSTileColumn(Y, firsta + b);
-    y[b] = IDRSTileColumn(Y, firstb + b);
-  }
-  for (size_t base = ((size_t)blockIdx.y * IDRS_WARPS + threadIdx.x / IDRS_WARP) * 4 * IDRS_TILE_ROWS; base < Y.n; base += step) {
-    const size_t             i = base + (size_t)(threadIdx.x % 4 * IDRS_TILE_ROWS);
-    IDRSPack<IDRS_TILE_ROWS> left[B], right[B];
+  for (int i = (int)threadIdx.x; i < strips * B * IDRS_TILE * IDRS_STRIP; i += (int)blockDim.x) {
+    const int  strip = firststrip + i / (B * IDRS_TILE * IDRS_STRIP), column = i / IDRS_STRIP % (B * IDRS_TILE);
+    const bool shadow = strip < shadows;
+    const int  row    = (shadow ? strip : strip - shadows) * IDRS_STRIP + i % IDRS_STRIP;
+    double    *at     = to + (shadow ? 0 : task.rows * task.nx) * IDRS_PARTS_OF;
 
-#pragma unroll
-    for (int b = 0; b < B; b++) {
-      right[b] = IDRSTileLoad(Y, y[b], i);
-      left[b]  = firsta == firstb ? right[b] : IDRSTileLoad(Y, x[b], i);
-    }
-#pragma unroll
-    for (int l = 0; l < IDRS_TILE_ROWS; l++) {
-#pragma unroll
-      for (int a = 0; a < B; a++) {
-#pragma unroll
-        for (int b = 0; b < B; b++) IDRSTileMultiplyConjugate(c[a][b], left[a].v[l], right[b].v[l]);
+    if (column >= task.nx || row >= (shadow ? task.rows : task.nw) || (!shadow && task.hermitian && row > column)) continue;
+    for (int part = 0; part < IDRS_PARTS_OF; part++) {
+      const double sum = total[i * IDRS_PARTS_OF + part];
+
+      if (shadow) at[(row + column * task.rows) * IDRS_PARTS_OF + part] = 32.0 * sum;
+      else {
+        at[(row + column * task.nw) * IDRS_PARTS_OF + part] = part && task.hermitian && row == column ? 0.0 : sum;
+        if (task.hermitian && row < column) at[(column + row * task.nw) * IDRS_PARTS_OF + part] = part ? -sum : sum;
       }
     }
   }
-  IDRSTilesFinish<B, B>(c, out, firsta * IDRS_TILE, firstb * IDRS_TILE, Y.count, Y.count);
 }
 
-/* How many x there are: A tiles of P and B of X for each of the first ones; for the others C tiles of Y on the left and on the right, of which those below the diagonal do nothing */
-typedef struct {
-  int shadow, left, gram; /* of P^H X; of these with the same tiles of X; on either side of Y^H Y */
-} IDRSBlockShares;
-
-template <int A, int B, int C>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockProjectKernel(uint64_t key, uint64_t rstart, int rows, IDRSBlockShares shares, const __grid_constant__ IDRSBlockColumns X, const __grid_constant__ IDRSBlockColumns Y, IDRSBlockSums shadow, IDRSBlockSums gram)
+/* B: tiles of X, W: entries that are copied at a time */
+template <int B, int W>
+static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PARTS_OF <= 4 ? IDRS_DOTS_RESIDENT : 1) IDRSBlockProjectKernel(const __grid_constant__ IDRSDotsArguments dots)
 {
-  const int share = (int)blockIdx.x, other = share - shares.shadow;
+  extern __shared__ ulonglong2 memory[];
+  const IDRSDotsTask          &task  = dots.task[blockIdx.y];
+  const int                    share = IDRSDotsShare(&task, (int)gridDim.z), firststrip = (int)blockIdx.z * share, strips = min(share, IDRSDotsStrips(task.rows) + IDRSDotsStrips(task.nw) - firststrip);
+  const size_t                 stage = (size_t)task.columns * IDRSDotsColumnBytes(dots.slab), stride = (size_t)gridDim.x * (size_t)dots.slab;
+  uint2                       *states                 = (uint2 *)memory; /* of two slabs */
+  const PetscScalar          **columns                = (const PetscScalar **)(states + 2 * dots.slab);
+  char                        *slabs                  = (char *)memory + (2 * (size_t)dots.slab * sizeof(uint2) + (size_t)task.columns * sizeof(*columns) + 15) / 16 * 16;
+  double                       c[B][IDRS_PARTS_OF][4] = {};
+  size_t                       first = (size_t)blockIdx.x * (size_t)dots.slab, next = first;
+  IDRSDotsWarp                 mine;
 
-  if (share < shares.shadow) IDRSShadowTiles<A, B>(share % shares.left * A, share / shares.left * B, key, rstart, rows, X, shadow);
-  else if (other % shares.gram <= other / shares.gram) IDRSGramTiles<C>(other % shares.gram * C, other / shares.gram * C, Y, gram);
+  IDRSAdmitNext();
+  if (strips <= 0 || !task.nx) return;
+  mine = IDRSDotsGetWarp(task, strips, dots.slab / IDRS_DOTS_ROWS);
+  for (int i = (int)threadIdx.x; i < task.columns; i += (int)blockDim.x) columns[i] = dots.columns ? dots.columns[task.column + i] : dots.column[task.column + i];
+  __syncthreads();
+  for (int i = 0; i < IDRS_DOTS_STAGES - 1; i++, next += stride) {
+    if (next < dots.n) IDRSDotsCopy<W>(dots, columns, task.columns, next, slabs + (size_t)i * stage);
+    __pipeline_commit();
+  }
+  for (int turn = 0; first < dots.n; turn++, first += stride, next += stride) {
+    uint2 *here = states + turn % 2 * dots.slab;
+
+    for (int i = (int)threadIdx.x; task.rows && i < dots.slab; i += (int)blockDim.x) {
+      const IDRSShadowRow state = IDRSShadowRowState(dots.key, dots.rstart + first + (size_t)i);
+
+      here[i] = make_uint2(state.z0, state.z1);
+    }
+    __pipeline_wait_prior(IDRS_DOTS_STAGES - 2);
+    __syncthreads(); /* this slab is there, and the one before it has been used */
+    if (next < dots.n) IDRSDotsCopy<W>(dots, columns, task.columns, next, slabs + (size_t)((turn + IDRS_DOTS_STAGES - 1) % IDRS_DOTS_STAGES) * stage);
+    __pipeline_commit();
+    if (mine.works) {
+      const size_t left = dots.n - first;
+
+      IDRSDotsSlab<B>(task, mine, dots.slab, left < (size_t)dots.slab ? ((int)left + IDRS_DOTS_ROWS - 1) / IDRS_DOTS_ROWS : dots.slab / IDRS_DOTS_ROWS, slabs + (size_t)(turn % IDRS_DOTS_STAGES) * stage, here, c);
+    }
+  }
+  __pipeline_wait_prior(0);
+  IDRSDotsAddWarps<B>(mine, c, (double *)memory);
+  IDRSDotsLeave<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
-/* A warp for each sum, which the host reads; the last block tells that all have come */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(int count, unsigned int blocks, const double *partials, double *sums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
+/* Adds up the sums of blocks of threads, 32 of them in a block; the last block hands all on to the host */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRSOverlap<true, false> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums, PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
-  const int i    = (int)(blockIdx.x * IDRS_WARPS + threadIdx.x / IDRS_WARP);
-  double    part = 0.0;
+  __shared__ double part[IDRS_WARPS][IDRS_WARP];
+  __shared__ bool   last;
+  const int         warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP, i = (int)blockIdx.x * IDRS_WARP + lane;
+  double            sum = 0.0;
 
-  for (unsigned int b = threadIdx.x % IDRS_WARP; i < count && b < blocks; b += IDRS_WARP) part += partials[(size_t)i * blocks + b];
-#pragma unroll
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) part += __shfl_down_sync(IDRS_ALL_LANES, part, offset);
-  if (i < count && threadIdx.x % IDRS_WARP == 0) sums[i] = part;
+  overlap.Begin();
+#pragma unroll 8
+  for (unsigned int b = (unsigned int)warp; b < blocks; b += IDRS_WARPS) sum += i < count ? partials[(size_t)b * (size_t)count + (size_t)i] : 0.0;
+  part[warp][lane] = sum;
+  __syncthreads();
+  if (!warp && i < count) {
+    for (int l = 1; l < IDRS_WARPS; l++) sum += part[l][lane];
+    sums[i] = (PetscReal)sum;
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(done, 1u) + 1 == gridDim.x;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  for (int l = (int)threadIdx.x; l < count; l += IDRS_THREADS) hostsums[l] = *(volatile PetscReal *)(sums + l);
   __threadfence_system();
   __syncthreads();
-  if (threadIdx.x == 0 && atomicAdd(done, 1u) + 1 == gridDim.x) {
+  if (threadIdx.x == 0) {
     *done = 0;
     __threadfence_system();
     *(volatile uint64_t *)arrived = sequence;
   }
 }
 
-/* Blocks of threads that share the rows, and memory for their sums */
-static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t count, unsigned int *blocks)
+/* How a call is launched: the same way for all of its tasks */
+typedef struct {
+  PetscInt     columns, tasks; /* columns of all tasks; tasks of a launch */
+  int          sums, tiles, slab, warps, shares;
+  unsigned int blocks; /* that share the rows of a task */
+  size_t       shared; /* bytes of shared memory */
+  bool         packed;
+} IDRSDotsPlan;
+
+static IDRSDotsTask IDRSDotsGetTask(const IDRSBlockDots *from)
 {
-  const size_t       turn = IDRS_WARPS * 4 * IDRS_TILE_ROWS, enough = PetscMax((rows + turn - 1) / turn, (size_t)1);
-  IDRSBlockMemory   *memory = &cuda->block;
+  IDRSDotsTask task = {};
+
+  task.rows      = (int)from->rows;
+  task.nw        = (int)from->nw;
+  task.nx        = (int)from->nx;
+  task.hermitian = IDRSBlockDotsHermitian(from);
+  task.columns   = task.nx + (task.hermitian ? 0 : task.nw);
+  return task;
+}
+
+static size_t IDRSDotsShared(int slab, int columns)
+{
+  return (2 * (size_t)slab * sizeof(uint2) + (size_t)columns * sizeof(PetscScalar *) + 15) / 16 * 16 + (size_t)IDRS_DOTS_STAGES * (size_t)columns * IDRSDotsColumnBytes(slab);
+}
+
+static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, PetscInt count, const IDRSBlockDots tasks[], IDRSDotsPlan *plan)
+{
+  int    device, limit, all, strips = 0, nx = 0, columns = 0, most = 0;
+  size_t slabs, resident;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  *plan = {};
+  for (PetscInt i = 0; i < count; i++) {
+    const IDRSDotsTask task = IDRSDotsGetTask(&tasks[i]);
+
+    strips  = PetscMax(strips, IDRSDotsShare(&task, 1));
+    nx      = PetscMax(nx, task.nx);
+    columns = PetscMax(columns, task.columns);
+    plan->columns += task.columns;
+    plan->sums += (int)IDRSBlockDotsCount(&tasks[i]);
+  }
+  plan->tasks  = PetscMin(count, IDRS_DOTS_TASKS);
+  plan->tiles  = nx <= IDRS_TILE ? 1 : nx <= 2 * IDRS_TILE ? 2 : 4;
+  plan->shares = PetscMax((strips + IDRS_DOTS_WARPS - 1) / IDRS_DOTS_WARPS, 1);
+  plan->slab   = IDRS_DOTS_MOST;
+  while (plan->slab > IDRS_DOTS_FEWEST && ((size_t)plan->slab * (size_t)columns * sizeof(PetscScalar) > IDRS_DOTS_BYTES || (n + (size_t)plan->slab - 1) / (size_t)plan->slab * (size_t)(plan->tasks * plan->shares) < (size_t)cuda->multiprocessors))
+    plan->slab /= 2;
+  while (plan->slab > IDRS_DOTS_ROWS && IDRSDotsShared(plan->slab, columns) > (size_t)limit) plan->slab /= 2;
+  for (PetscInt i = 0; i < count; i++) {
+    const IDRSDotsTask task  = IDRSDotsGetTask(&tasks[i]);
+    const int          share = IDRSDotsShare(&task, plan->shares);
+
+    plan->warps = PetscMax(plan->warps, share * IDRSDotsTurns(PetscMax(share, 1), IDRS_DOTS_WARPS, plan->slab / IDRS_DOTS_ROWS));
+    most        = PetscMax(most, share);
+  }
+  plan->shared = PetscMax(IDRSDotsShared(plan->slab, columns), (size_t)(most * plan->tiles * IDRS_TILE * IDRS_STRIP * IDRS_PARTS_OF) * sizeof(double));
+  resident     = plan->tiles * IDRS_PARTS_OF <= 4 ? PetscMin((size_t)all / (plan->shared + 1024), (size_t)IDRS_DOTS_RESIDENT) : 1;
+  slabs        = (n + (size_t)plan->slab - 1) / (size_t)plan->slab;
+  plan->blocks = (unsigned int)PetscMax(PetscMin(PetscMin(resident * (size_t)cuda->multiprocessors / (size_t)(plan->tasks * plan->shares), slabs), IDRS_PARTIALS / (size_t)(plan->sums * IDRS_PARTS_OF)), (size_t)1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for the sums of blocks of threads, and for all */
+static PetscErrorCode IDRSDotsGetMemory_CUDA(IDRSBlockMemory *memory, const IDRSDotsPlan *plan)
+{
+  const size_t       partials = (size_t)plan->sums * IDRS_PARTS_OF * plan->blocks, sums = (size_t)plan->sums;
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
-  *blocks = (unsigned int)PetscMax(PetscMin(PetscMin(enough, (size_t)(4 * cuda->multiprocessors)), IDRS_PARTIALS / count), (size_t)1);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  if (count * *blocks > memory->partialcount) {
+  if (partials > memory->partialcount) {
     memory->partialcount = 0;
     PetscCall(PetscDeviceFree(dctx, memory->partials));
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, count * *blocks, &memory->partials));
-    memory->partialcount = count * *blocks;
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, partials, &memory->partials));
+    memory->partialcount = partials;
   }
-  if (count > memory->sumcount) {
+  if (sums > memory->sumcount) {
     memory->sumcount = 0;
     PetscCall(PetscDeviceFree(dctx, memory->sums));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, count, &memory->sums));
-    memory->sumcount = count;
+    PetscCall(PetscDeviceFree(dctx, memory->hostsums));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, sums, &memory->sums));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, sums, &memory->hostsums));
+    memory->sumcount = sums;
   }
   if (!memory->arrived) {
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &memory->done));
@@ -243,97 +428,131 @@ static PetscErrorCode IDRSBlockGetSums_CUDA(IDRS_CUDA *cuda, size_t rows, size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockGetColumns_CUDA(PetscInt n, PetscInt count, const IDRSBlockVec vecs[], IDRSBlockColumns *columns)
+/* The columns of tasks; tells whether all can be copied in packs */
+static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDots tasks[], const PetscScalar *columns[], bool *packed)
 {
   PetscFunctionBegin;
-  *columns        = {};
-  columns->n      = (size_t)n;
-  columns->count  = (int)count;
-  columns->packed = true;
   for (PetscInt i = 0; i < count; i++) {
-    PetscCall(IDRSColumnRead_CUDA(vecs[i].vec));
-    columns->x[i]   = vecs[i].array;
-    columns->packed = columns->packed && IDRSAligned(vecs[i].array);
+    const PetscInt nw = IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw;
+
+    for (PetscInt l = 0; l < nw + tasks[i].nx; l++) {
+      const IDRSBlockVec *column = l < nw ? &tasks[i].w[l] : &tasks[i].x[l - nw];
+
+      PetscCall(IDRSColumnRead_CUDA(column->vec));
+      *packed    = *packed && IDRSAligned(column->array);
+      *columns++ = column->array;
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static int IDRSTiles(PetscInt columns, int tiles)
+template <int B, int W>
+static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, const IDRSDotsArguments &dots, cudaStream_t stream)
 {
-  return (int)((columns + IDRS_TILE * tiles - 1) / (IDRS_TILE * tiles));
-}
-
-/* The kernel with the fewest tiles that there are */
-static PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt rows, const IDRSBlockColumns &X, const IDRSBlockColumns &Y, const IDRSBlockSums &shadow, const IDRSBlockSums &gram, cudaStream_t stream)
-{
-  const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
-
-  auto launch = [&](auto A, auto B, auto C) {
-    const IDRSBlockShares shares = {IDRSTiles(rows, A) * IDRSTiles(X.count, B), IDRSTiles(rows, A), IDRSTiles(Y.count, C)};
-
-    IDRSBlockProjectKernel<A, B, C><<<dim3((unsigned int)(shares.shadow + shares.gram * shares.gram), shadow.blocks), IDRS_THREADS, 0, stream>>>(key, rstart, (int)rows, shares, X, Y, shadow, gram);
-  };
-  auto right = [&](auto A) {
-    if (X.count <= IDRS_TILE && Y.count <= IDRS_TILE) launch(A, IDRSInt<1>(), IDRSInt<1>());
-    else launch(A, IDRSInt<IDRS_TILE_RIGHT>(), IDRSInt<IDRS_TILE_RIGHT>());
-  };
-
   PetscFunctionBegin;
-  if (rows <= IDRS_TILE) right(IDRSInt<1>());
-  else if (rows <= 2 * IDRS_TILE) right(IDRSInt<2>());
-  else if (rows <= 4 * IDRS_TILE) right(IDRSInt<4>());
-  else right(IDRSInt<IDRS_TILE_LEFT>());
+  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
+  IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)count, (unsigned int)plan->shares), (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(dots);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums as the contract has them, of those that the device has left */
-static void IDRSBlockTakeSums(const IDRSBlockDots *dots, const double *from, PetscScalar sums[])
+/* As many tasks at a time as the arguments of a kernel hold */
+static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const IDRSDotsPlan *plan, IDRSDotsArguments *dots, cudaStream_t stream)
 {
-  const PetscInt shadow = dots->rows * dots->nx, ny = dots->ny;
-  PetscScalar   *gram = sums + shadow;
-
-  for (PetscInt i = 0; i < shadow + ny * ny; i++) {
-    const double scale = i < shadow ? 32.0 : 1.0;
-
-#if PetscDefined(USE_COMPLEX)
-    sums[i] = PetscScalar((PetscReal)(scale * from[2 * i]), (PetscReal)(scale * from[2 * i + 1]));
-#else
-    sums[i] = (PetscReal)(scale * from[i]);
-#endif
-  }
-  for (PetscInt j = 0; j < ny; j++) {
-    for (PetscInt i = 0; i < j; i++) gram[j + i * ny] = PetscConj(gram[i + j * ny]);
-  }
-}
-
-PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
-{
-  const PetscInt   shadows = dots->rows * dots->nx, count = (shadows + dots->ny * dots->ny) * IDRS_PARTS_OF;
-  IDRS_CUDA       *cuda = (IDRS_CUDA *)work->data;
-  IDRSBlockColumns X, Y;
-  IDRSBlockSums    shadow = {}, gram;
-  cudaStream_t     stream;
+  int column = 0, sum = 0;
 
   PetscFunctionBegin;
-  if (!count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(dots->nx <= 2 * IDRS_MAX_WIDTH && dots->ny <= 2 * IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns", dots->nx, dots->ny);
+  for (PetscInt first = 0; first < count; first += plan->tasks) {
+    const PetscInt some = PetscMin(count - first, plan->tasks);
+
+    for (PetscInt i = 0; i < some; i++) {
+      IDRSDotsTask *task = &dots->task[i];
+
+      *task        = IDRSDotsGetTask(&tasks[first + i]);
+      task->column = column;
+      task->sum    = sum;
+      column += task->columns;
+      sum += (int)IDRSBlockDotsCount(&tasks[first + i]);
+    }
+    auto launch = [&](auto B) { return plan->packed ? IDRSDotsLaunch_CUDA<B, IDRS_PACK>(plan, (int)some, *dots, stream) : IDRSDotsLaunch_CUDA<B, 1>(plan, (int)some, *dots, stream); };
+
+    if (plan->tiles == 1) PetscCall(launch(IDRSInt<1>()));
+    else if (plan->tiles == 2) PetscCall(launch(IDRSInt<2>()));
+    else PetscCall(launch(IDRSInt<4>()));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSBlockProjectLaunch_CUDA - Launches the projections of tasks
+
+   Output Parameter:
+.  sums - where the sums of this process are on the device, for what follows in the stream, until the next projection; IDRSBlockProjectWait_CUDA() gets them to the host
+*/
+PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const PetscScalar **sums)
+{
+  const size_t        n      = (size_t)work->n;
+  IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;
+  IDRSBlockMemory    *memory = &cuda->block;
+  IDRSDotsArguments   dots   = {};
+  IDRSDotsPlan        plan;
+  const PetscScalar **columns = dots.column;
+  char               *host    = NULL, *device;
+  size_t              bytes;
+  int                 parts;
+  cudaStream_t        stream;
+
+  PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSBlockGetColumns_CUDA(work->n, dots->nx, dots->x, &X));
-  PetscCall(IDRSBlockGetColumns_CUDA(work->n, dots->ny, dots->y, &Y));
-  PetscCall(IDRSBlockGetSums_CUDA(cuda, (size_t)work->n, (size_t)count, &shadow.blocks));
-  shadow.partials = cuda->block.partials;
-  shadow.ld       = (int)dots->rows;
-  gram            = shadow;
-  gram.offset     = (int)shadows;
-  gram.ld         = (int)dots->ny;
+  PetscCall(IDRSDotsGetPlan_CUDA(cuda, n, count, tasks, &plan));
+  PetscCall(IDRSDotsGetMemory_CUDA(memory, &plan));
+  bytes = ((size_t)plan.columns * sizeof(*columns) + 15) / 16 * 16;
+  if (plan.columns > IDRS_DOTS_COLUMNS) {
+    PetscCall(IDRSBlockGetOperands_CUDA(cuda, bytes, stream, &host, &device));
+    columns      = (const PetscScalar **)host;
+    dots.columns = (const PetscScalar *const *)device;
+  }
+  plan.packed = true;
+  PetscCall(IDRSDotsGetColumns_CUDA(count, tasks, columns, &plan.packed));
+  if (host) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+  dots.n        = n;
+  dots.key      = IDRSShadowKey(work->seed);
+  dots.rstart   = (uint64_t)work->rstart;
+  dots.partials = memory->partials;
+  dots.sums     = plan.sums;
+  dots.slab     = plan.slab;
+  parts         = plan.sums * IDRS_PARTS_OF;
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSBlockProjectLaunch_CUDA(work, dots->rows, X, Y, shadow, gram, stream));
-  IDRSBlockTotalKernel<<<(unsigned int)(count + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>((int)count, shadow.blocks, shadow.partials, cuda->block.sums, cuda->block.done, cuda->block.arrived, ++cuda->block.sequence);
+  PetscCall(IDRSDotsLaunchAll_CUDA(work, count, tasks, &plan, &dots, stream));
+  IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks, (const double *)memory->partials, (PetscReal *)memory->sums, (PetscReal *)memory->hostsums, memory->done, memory->arrived,
+                                   ++memory->sequence);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSWaitNumber_CUDA(work, cuda->block.arrived, cuda->block.sequence));
-  cuda->block.operandsused = 0; /* what came before the sums has been done */
-  IDRSBlockTakeSums(dots, cuda->block.sums, sums);
+  *sums = memory->sums;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSBlockProjectWait_CUDA - The so many sums of the last projection launched */
+PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork work, PetscInt count, PetscScalar sums[])
+{
+  IDRSBlockMemory *memory = &((IDRS_CUDA *)work->data)->block;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWaitNumber_CUDA(work, memory->arrived, memory->sequence));
+  memory->operandsused = 0; /* what came before the sums has been done */
+  PetscCall(PetscArraycpy(sums, memory->hostsums, count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+{
+  PetscInt           nsums = 0;
+  const PetscScalar *ondevice;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) nsums += IDRSBlockDotsCount(&tasks[i]);
+  if (!nsums) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks, &ondevice));
+  PetscCall(IDRSBlockProjectWait_CUDA(work, nsums, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -30,7 +30,7 @@ typedef struct {
   ulonglong2   *operands;                                           /* on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc() goes by the type */
   ulonglong2   *hostoperands;                                       /* pinned: these on their way */
   double       *partials;                                           /* on the device: sums of thread blocks */
-  double       *sums;                                               /* pinned */
+  PetscScalar  *sums, *hostsums;                                    /* on the device; pinned */
   unsigned int *done;                                               /* on the device: thread blocks that have left their sums there, zero between projections */
   uint64_t     *arrived;                                            /* pinned: the last projection whose sums have come */
   uint64_t      sequence;                                           /* of the last projection launched */
@@ -77,7 +77,10 @@ PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, const IDRSBlockDots *, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
 
 PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);

@@ -190,11 +190,12 @@ IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal 
   sums[ld + 1] += IDRS_SCALAR(qy, qyi);
 }
 
-IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart, const PetscScalar *const *x, const PetscScalar *const *y, PetscScalar sums[])
+IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart, const PetscScalar *const *w, const PetscScalar *const *x, PetscScalar sums[])
 {
-  PetscScalar *gram = sums + dots->rows * dots->nx;
-  PetscReal    P[IDRS_TILE_ROWS * IDRS_TILE_COLUMNS];
-  uint32_t     z0[IDRS_TILE_ROWS], z1[IDRS_TILE_ROWS];
+  PetscScalar    *products  = sums + dots->rows * dots->nx;
+  const PetscBool hermitian = IDRSBlockDotsHermitian(dots);
+  PetscReal       P[IDRS_TILE_ROWS * IDRS_TILE_COLUMNS];
+  uint32_t        z0[IDRS_TILE_ROWS], z1[IDRS_TILE_ROWS];
 
   for (size_t b = 0; b < (size_t)n; b += IDRS_TILE_ROWS) {
     const PetscInt m = (PetscInt)PetscMin(IDRS_TILE_ROWS, (size_t)n - b);
@@ -213,30 +214,40 @@ IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, Pets
         for (; j < dots->nx; j++) IDRSBlockDots2(m, p, q, x[j] + b, to + j * dots->rows, i + 1 < columns ? to + j * dots->rows + 1 : &unused);
       }
     }
-    for (PetscInt j = 0; j < dots->ny; j++) {
-      for (PetscInt i = 0; i < j; i++) gram[i + j * dots->ny] += IDRSLoopDot(m, y[i] + b, y[j] + b);
-      gram[j + j * dots->ny] += IDRSLoopSquare(m, y[j] + b);
+    for (PetscInt j = 0; j < dots->nx; j++) {
+      for (PetscInt i = 0; i < (hermitian ? j : dots->nw); i++) products[i + j * dots->nw] += IDRSLoopDot(m, w[i] + b, x[j] + b);
+      if (hermitian) products[j + j * dots->nw] += IDRSLoopSquare(m, x[j] + b);
     }
   }
 }
 
-PetscErrorCode IDRSBlockProject_Host(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+static PetscErrorCode IDRSBlockProjectOne_Host(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
 {
   PetscScalar        *gram = sums + dots->rows * dots->nx;
-  const PetscScalar **x, **y;
+  const PetscScalar **w, **x;
 
   PetscFunctionBegin;
-  PetscCall(PetscArrayzero(sums, dots->rows * dots->nx + dots->ny * dots->ny));
-  PetscCall(PetscMalloc2(dots->nx, &x, dots->ny, &y));
+  PetscCall(PetscArrayzero(sums, IDRSBlockDotsCount(dots)));
+  PetscCall(PetscMalloc2(dots->nw, &w, dots->nx, &x));
+  PetscCall(IDRSBlockGetArrays_Host(dots->nw, dots->w, w));
   PetscCall(IDRSBlockGetArrays_Host(dots->nx, dots->x, x));
-  PetscCall(IDRSBlockGetArrays_Host(dots->ny, dots->y, y));
-  IDRSBlockProjectRows(dots, work->n, IDRSShadowKey(work->seed), (uint64_t)work->rstart, x, y, sums);
-  PetscCall(IDRSBlockRestoreArrays_Host(dots->ny, dots->y, y));
+  IDRSBlockProjectRows(dots, work->n, IDRSShadowKey(work->seed), (uint64_t)work->rstart, w, x, sums);
   PetscCall(IDRSBlockRestoreArrays_Host(dots->nx, dots->x, x));
-  PetscCall(PetscFree2(x, y));
+  PetscCall(IDRSBlockRestoreArrays_Host(dots->nw, dots->w, w));
+  PetscCall(PetscFree2(w, x));
   for (PetscInt i = 0; i < dots->rows * dots->nx; i++) sums[i] *= (PetscReal)IDRS_SHADOW_UNIT;
-  for (PetscInt j = 0; j < dots->ny; j++) {
-    for (PetscInt i = 0; i < j; i++) gram[j + i * dots->ny] = PetscConj(gram[i + j * dots->ny]);
+  for (PetscInt j = 0; IDRSBlockDotsHermitian(dots) && j < dots->nx; j++) {
+    for (PetscInt i = 0; i < j; i++) gram[j + i * dots->nw] = PetscConj(gram[i + j * dots->nw]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockProject_Host(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSBlockProjectOne_Host(work, &tasks[i], sums));
+    sums += IDRSBlockDotsCount(&tasks[i]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,4 +7,4 @@
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_Host(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_Host(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProject_Host(IDRSWork, const IDRSBlockDots *, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_Host(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);

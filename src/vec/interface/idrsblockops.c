@@ -38,28 +38,34 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
 }
 
 /*
-   IDRSBlockProject - Block DOT, over all processes
+   IDRSBlockProject - Block DOT, many tasks in one reduction over all processes
 
    Input Parameters:
 +  work   - the work, which gives the seed of the shadow space
-.  dots   - what is to be multiplied
+.  count  - the number of tasks
+.  tasks  - what is to be multiplied
 -  failed - this process cannot go on: all sums are NaN then, on all processes
 
    Output Parameter:
-.  sums - P^H X, then Y^H Y
+.  sums - P^H X, then W^H X, of one task after another
 */
-PetscErrorCode IDRSBlockProject(IDRSWork work, const IDRSBlockDots *dots, PetscBool failed, PetscScalar sums[])
+PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscBool failed, PetscScalar sums[])
 {
-  const PetscInt count = dots->rows * dots->nx + dots->ny * dots->ny;
+  PetscInt nsums = 0, vectors = 0;
 
   PetscFunctionBegin;
   PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
+    nsums += IDRSBlockDotsCount(&tasks[i]);
+    vectors += tasks[i].nx + (IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw);
+  }
   PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
-  PetscCall((*work->passes->blockproject)(work, dots, sums));
-  PetscCall(IDRSPassCount(work, IDRS_PROJECT, dots->nx + dots->ny, 2 * dots->rows * dots->nx + 2 * dots->ny * dots->ny));
+  PetscCall((*work->passes->blockproject)(work, count, tasks, sums));
+  PetscCall(IDRSPassCount(work, IDRS_PROJECT, vectors, 2 * nsums));
   PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
-  for (PetscInt i = 0; failed && i < count; i++) sums[i] = (PetscScalar)NAN;
-  PetscCall(IDRSSum(work->comm, count, sums));
+  for (PetscInt i = 0; failed && i < nsums; i++) sums[i] = (PetscScalar)NAN;
+  PetscCall(IDRSSum(work->comm, nsums, sums));
   work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

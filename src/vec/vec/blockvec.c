@@ -61,9 +61,9 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlo
 }
 
 /* Sums of Vec calls are over all processes: the first one alone hands them on to the reduction. p and row are overwritten */
-static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec x[], const Vec y[], Vec p, PetscScalar row[], PetscScalar sums[])
+static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p, PetscScalar row[], PetscScalar sums[])
 {
-  PetscScalar *gram = sums + dots->rows * dots->nx;
+  PetscScalar *products = sums + dots->rows * dots->nx;
   PetscMPIInt  rank;
 
   PetscFunctionBegin;
@@ -72,26 +72,36 @@ static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots
     PetscCall(VecMDot(p, dots->nx, x, row)); /* x^H p, and p is real */
     for (PetscInt j = 0; j < dots->nx; j++) sums[i + j * dots->rows] = PetscConj(row[j]);
   }
-  for (PetscInt j = 0; j < dots->ny; j++) PetscCall(VecMDot(y[j], dots->ny, y, gram + j * dots->ny));
+  for (PetscInt j = 0; j < dots->nx; j++) PetscCall(VecMDot(x[j], dots->nw, w, products + j * dots->nw));
   PetscCallMPI(MPI_Comm_rank(work->comm, &rank));
-  if (rank) PetscCall(PetscArrayzero(sums, dots->rows * dots->nx + dots->ny * dots->ny));
+  if (rank) PetscCall(PetscArrayzero(sums, IDRSBlockDotsCount(dots)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
 {
   PetscErrorCode made, ierr;
   PetscScalar   *row;
-  Vec           *x, *y, p;
+  Vec           *w, *x, p;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc3(dots->nx, &x, dots->ny, &y, dots->nx, &row));
+  PetscCall(PetscMalloc3(dots->nw, &w, dots->nx, &x, dots->nx, &row));
+  IDRSBlockList(dots->nw, dots->w, w);
   IDRSBlockList(dots->nx, dots->x, x);
-  IDRSBlockList(dots->ny, dots->y, y);
   made = VecDuplicate(work->r, &p);
-  ierr = made ? made : IDRSBlockDots_Vec(work, dots, x, y, p, row, sums);
-  PetscCall(PetscFree3(x, y, row));
+  ierr = made ? made : IDRSBlockDots_Vec(work, dots, w, x, p, row, sums);
+  PetscCall(PetscFree3(w, x, row));
   if (!made) PetscCall(VecDestroy(&p));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSBlockProjectOne_Vec(work, &tasks[i], sums));
+    sums += IDRSBlockDotsCount(&tasks[i]);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,4 +7,4 @@
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_Vec(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_Vec(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProject_Vec(IDRSWork, const IDRSBlockDots *, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_Vec(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);

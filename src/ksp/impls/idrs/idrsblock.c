@@ -140,12 +140,12 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     small[j] = 0.1 * ttol;
   }
   while (block->owners.count < count) {
-    const IDRSBlockDots dots   = {.ny = count, .y = r};
+    const IDRSBlockDots dots   = {.nw = count, .nx = count, .w = r, .x = r};
     const PetscInt      before = block->owners.count;
     IDRSBlockAxpy       sum    = KSPIDRSBlockAxpy(block, NULL, count, r);
     PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
 
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, &dots, PETSC_FALSE, block->sums));
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, PETSC_FALSE, block->sums));
     for (PetscInt j = 0; !before && j < count; j++) {
       size[j] = block->norms[j] = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
       small[j]                  = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * size[j]);
@@ -192,11 +192,11 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
 {
   KSP_IDRS           *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt      m = block->owners.count, q = block->algebra.q;
-  const IDRSBlockDots dots   = {.rows = q, .nx = m, .x = block->R, .ny = m, .y = block->R};
+  const IDRSBlockDots dots   = {.rows = q, .nw = m, .nx = m, .w = block->R, .x = block->R};
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(idrs->slot[0].work, &dots, PETSC_FALSE, block->sums));
+  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, PETSC_FALSE, block->sums));
   PetscCall(PetscArraycpy(block->algebra.f, block->sums, q * m));
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
   block->rnorm = block->anchornorm = block->peak = PetscSqrtReal(square);
@@ -370,18 +370,26 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *bloc
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt k = block->k, m = block->algebra.m, q = block->algebra.q;
   IDRSBlockVec   both[2 * IDRS_MAX_WIDTH];
-  IDRSBlockDots  dots = {.rows = q, .nx = m, .x = block->G + k * m, .ny = m, .y = block->R};
 
   PetscFunctionBegin;
-  if (k == block->algebra.s) {
+  if (k < block->algebra.s) {
+    const IDRSBlockDots tasks[] = {
+      {.rows = q, .nx = m, .x = block->G + k * m},
+      {.nw = m, .nx = m, .w = block->R, .x = block->R}
+    };
+
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 2, tasks, block->algebra.failed, block->sums));
+    *gram = block->sums + q * m;
+    *ld   = m;
+  } else {
+    const IDRSBlockDots task = {.rows = q, .nw = 2 * m, .nx = 2 * m, .w = both, .x = both};
+
     PetscCall(PetscArraycpy(both, block->T, m));
     PetscCall(PetscArraycpy(both + m, block->R, m));
-    dots.nx = dots.ny = 2 * m;
-    dots.x = dots.y = both;
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &task, block->algebra.failed, block->sums));
+    *gram = block->sums + q * 2 * m + m * 2 * m + m;
+    *ld   = 2 * m;
   }
-  PetscCall(IDRSBlockProject(idrs->slot[0].work, &dots, block->algebra.failed, block->sums));
-  *gram = block->sums + q * dots.nx + (k == block->algebra.s ? m * 2 * m + m : 0);
-  *ld   = dots.ny;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -449,8 +449,13 @@ static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDot
 template <int B, int W>
 static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, const IDRSDotsArguments &dots, cudaStream_t stream)
 {
+  static size_t allowed = 0;
+
   PetscFunctionBegin;
-  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
+  if (plan->shared > allowed) {
+    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
+    allowed = plan->shared;
+  }
   IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)count, (unsigned int)plan->shares), (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(dots);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);

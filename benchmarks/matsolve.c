@@ -17,34 +17,39 @@ MatMult() and with the product that idrs takes by itself, beside KSPMatSolve() w
 #define MAX_LIST   16
 #define MAX_REPEAT 64
 
-/* What is timed: solver, how it takes the right-hand sides, and what computes its products; and its name in -ways */
+/* What is timed: its name in -ways, the solver, what computes its products, and how it takes the right-hand sides */
 static const struct {
-  const char *type, *product, *block;
+  const char *name, *type, *product, *block;
   PetscBool   together;
 } ways[] = {
-  {"idrs", "auto", "false", PETSC_TRUE },
-  {"idrs", "mat",  "false", PETSC_FALSE},
-  {"idrs", "auto", "false", PETSC_FALSE},
-  {"idrs", "auto", "true",  PETSC_TRUE },
-  {"idr",  NULL,   "false", PETSC_TRUE }
+  {"together", "idrs", "auto", "false", PETSC_TRUE },
+  {"mat",      "idrs", "mat",  "false", PETSC_FALSE},
+  {"alone",    "idrs", "auto", "false", PETSC_FALSE},
+  {"block",    "idrs", "auto", "true",  PETSC_TRUE },
+  {"idr",      "idr",  NULL,   "false", PETSC_TRUE }
 };
 #define WAYS PETSC_STATIC_ARRAY_LENGTH(ways)
-static const char *const names[WAYS] = {"together", "mat", "alone", "block", "idr"};
 
 /* Which of them are asked for, and are there */
 static PetscErrorCode GetWays(PetscBool asked[])
 {
   PetscErrorCode (*idr)(KSP);
-  char     *given[WAYS];
-  PetscInt  count = WAYS, way;
-  PetscBool set, found;
+  const char *names[WAYS];
+  char       *given[WAYS], all[128] = "";
+  PetscInt    count = WAYS, way;
+  PetscBool   set, found;
 
   PetscFunctionBeginUser;
+  for (size_t i = 0; i < WAYS; i++) {
+    names[i] = ways[i].name;
+    if (i) PetscCall(PetscStrlcat(all, ", ", sizeof(all)));
+    PetscCall(PetscStrlcat(all, names[i], sizeof(all)));
+  }
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-ways", given, &count, &set));
   for (size_t i = 0; i < WAYS; i++) asked[i] = set ? PETSC_FALSE : PETSC_TRUE;
   for (PetscInt i = 0; set && i < count; i++) {
     PetscCall(PetscEListFind(WAYS, names, given[i], &way, &found));
-    PetscCheck(found, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-ways %s: none of together, mat, alone, block, idr", given[i]);
+    PetscCheck(found, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-ways %s: none of %s", given[i], all);
     asked[way] = PETSC_TRUE;
     PetscCall(PetscFree(given[i]));
   }

@@ -4,7 +4,8 @@ and counts the runs that reported convergence, and among them those whose true r
   -names a,b,c         names of matrices (default: ten of tutorials/matrices); wedge4 is assembled from three files; reaction, helmholtz, convection\n\
                        and rows are generated\n\
   -solvers a,b:4,c     methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
-  -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several processes)\n\
+  -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several processes); one that cannot be\n\
+                       set up for a matrix is told of, and left out\n\
   -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
   -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of seven kinds: random solutions, points, sines, nearly equal ones, equal ones,\n\
                        some of them zero, some of them with their solution as initial guess; each column counts as a run\n\
@@ -273,20 +274,24 @@ static PetscErrorCode CompareBlocks(KSP ksp, Mat A, const char what[], PetscInt 
   PetscFunctionReturn(0);
 }
 
-/* CanSetUp - Tells whether the preconditioner can be set up; runs where it cannot are left out */
+/* CanSetUp - Tells whether the preconditioner can be set up, on all processes: an error of one of them in its blocks is none of the others */
 static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
 {
   PetscErrorCode ierr;
   PC             pc;
   PCFailedReason failed = PC_NOERROR;
+  PetscMPIInt    cannot;
 
   PetscFunctionBeginUser;
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = KSPSetUp(ksp);
+  if (!ierr) ierr = KSPSetUpOnBlocks(ksp);
   PetscCall(PetscPopErrorHandler());
   PetscCall(KSPGetPC(ksp, &pc));
   if (!ierr) PetscCall(PCGetFailedReason(pc, &failed));
-  *can = (PetscBool)(!ierr && !failed);
+  cannot = ierr || failed ? 1 : 0;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &cannot, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  *can = cannot ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(0);
 }
 
@@ -311,6 +316,10 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
     PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-300, 1e30, 5000));
     PetscCall(KSPSetFromOptions(ksp));
     PetscCall(CanSetUp(ksp, &can));
+    if (!can) {
+      PetscCall(Progress(PETSC_COMM_WORLD, NULL));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s, %s, %s: no preconditioner\n", solver, name, pcs[ipc]));
+    }
     for (PetscInt i = 0; can && compare && i < ncolumns; i++) {
       char what[256];
 

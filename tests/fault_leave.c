@@ -1,8 +1,7 @@
-static char help[] = "A process that leaves a solve with an error, between GPUs that NCCL connects: the others end with an error within the time that is set, or they\n\
+static char help[] = "A process that leaves a solve with an error, with one right-hand side or several, between GPUs that NCCL connects: the others end with an error within the time that is set, or they\n\
 leave with one of their own in other products. Afterwards all of them solve again.\n\n";
 
-#include <petscidrs.h>
-#include "systems.h"
+#include "columns.h"
 
 typedef enum {
   LEAVE_LAST, /* the last process leaves */
@@ -36,9 +35,24 @@ static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last process leaves in this product, and the others, if they do, in the next one; then a solve by the same solver, and by a new one */
-static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt product, Leaves who)
+/* One right-hand side, or, with blocks, several at the same time */
+typedef struct {
+  Mat A, S, B, X;
+  Vec b, x;
+} System;
+
+static PetscErrorCode Solve(const System *system, KSP ksp)
 {
+  PetscFunctionBeginUser;
+  if (system->B) PetscCall(KSPMatSolve(ksp, system->B, system->X));
+  else PetscCall(KSPSolve(ksp, system->b, system->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The last process leaves in this product, and the others, if they do, in the next one; then a solve by the same solver, and by a new one */
+static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, Leaves who)
+{
+  const Mat      S = system->S;
   const char    *expected;
   char           what[80], *found;
   PetscBool      leaving, right, everywhere;
@@ -50,7 +64,7 @@ static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt pro
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT ", %s", s, product, leaves[who]));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT ", %s%s", s, product, leaves[who], system->B ? ", several right-hand sides" : ""));
   PetscCall(SolverCreate(S, s, PCNONE, &ksp));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
   leaving  = rank == size - 1 || who != LEAVE_LAST ? PETSC_TRUE : PETSC_FALSE;
@@ -59,7 +73,7 @@ static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt pro
   expected = leaving ? "leaves" : "-petscidrs_nccl_timeout";
   begin    = MPI_Wtime();
   PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
+  ierr = Solve(system, ksp);
   PetscCall(Heard());
   begin = MPI_Wtime() - begin;
   PetscCall(PetscStrstr(message, expected, &found));
@@ -67,13 +81,14 @@ static PetscErrorCode Leave(Mat A, Mat S, Vec b, Vec x, PetscInt s, PetscInt pro
   if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin, (int)ierr, message));
   PetscCall(Everywhere(right, &everywhere));
   PetscCall(ComplainIf(!everywhere, "%s", what));
-  PetscCall(Unlock(b));
-  PetscCall(Unlock(x));
+  PetscCall(Unlock(system->b));
+  PetscCall(Unlock(system->x));
   PetscCall(KSPReset(ksp));
   PetscCall(KSPSetOperators(ksp, S, S));
   for (PetscInt i = 0; i < 2; i++) {
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved(what, ksp, A, b, x));
+    PetscCall(Solve(system, ksp));
+    if (system->B) PetscCall(CheckBlock(what, ksp, system->A, system->B, system->X, PETSC_TRUE));
+    else PetscCall(CheckSolved(what, ksp, system->A, system->b, system->x));
     PetscCall(KSPDestroy(&ksp));
     if (!i) {
       PetscCall(SolverCreate(S, s, PCNONE, &ksp));
@@ -106,7 +121,7 @@ int main(int argc, char **argv)
   PetscInt       n;
   PetscBool      connected;
   VecType        type;
-  Mat            A, S;
+  Mat            A, S, B, X;
   Vec            b, x;
 
   PetscFunctionBeginUser;
@@ -122,16 +137,26 @@ int main(int argc, char **argv)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(Connected(S, b, x, &connected));
+  PetscCall(BlockCreate(A, 3, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   if (connected) {
+    const System one = {.A = A, .S = S, .b = b, .x = x}, several = {.A = A, .S = S, .B = B, .X = X, .b = b, .x = x};
+
     for (size_t is = 0; is < SIZES; is += 2) {
       for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(products); ip++) {
-        for (Leaves who = LEAVE_LAST; who < LEAVES; who++) PetscCall(Leave(A, S, b, x, sizes[is], products[ip], who));
+        for (Leaves who = LEAVE_LAST; who < LEAVES; who++) {
+          PetscCall(Leave(&one, sizes[is], products[ip], who));
+          PetscCall(Leave(&several, sizes[is], products[ip], who));
+        }
       }
     }
     PetscCall(Verdict("a process that leaves"));
   } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a process that leaves: left out, the processes have no GPU each that NCCL connects\n"));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
   PetscCall(PetscFinalize());

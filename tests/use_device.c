@@ -156,6 +156,97 @@ static PetscErrorCode TestPlaces(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A block for these vectors: with those of the options on a GPU, or on the host */
+static PetscErrorCode BlockCreate(Vec b, PetscInt columns, Mat *B)
+{
+  PetscBool cuda;
+  PetscInt  n;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPMatSolve(): each column is right for the host. The vectors have the place of their blocks */
+static PetscErrorCode SolveBlockAndCheck(const char what[], PetscInt N, PetscInt columns, KSP ksp, Vec b, Vec x)
+{
+  const KSPConvergedReason *reasons;
+  Vec                       column;
+  Mat                       B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(b, columns, &B));
+  PetscCall(BlockCreate(x, columns, &X));
+  for (PetscInt j = 0; j < columns; j++) {
+    PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+    PetscCall(VecCopy(b, column));
+    PetscCall(VecShift(column, 0.3 * j));
+    PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+  }
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+  for (PetscInt j = 0; j < columns; j++) {
+    PetscReal residual, bnorm;
+    Vec       right;
+
+    PetscCall(VecDuplicate(b, &right));
+    PetscCall(MatDenseGetColumnVecRead(B, j, &column));
+    PetscCall(VecCopy(column, right));
+    PetscCall(MatDenseRestoreColumnVecRead(B, j, &column));
+    PetscCall(MatDenseGetColumnVecRead(X, j, &column));
+    PetscCall(VecCopy(column, x));
+    PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
+    PetscCall(HostNorms(N, right, x, &residual, &bnorm));
+    PetscCall(ComplainIf(!(reasons[j] > 0) || !(residual <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", what, j, KSPConvergedReasons[reasons[j]], (double)residual, (double)bnorm));
+    PetscCall(VecDestroy(&right));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrix, right-hand sides and solutions in each memory: two solves by each solver, and one more with blocks in the other memories */
+static PetscErrorCode TestBlocks(void)
+{
+  const PetscInt    N = 300, counts[] = {5, 3};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+
+  PetscFunctionBeginUser;
+  for (PetscInt place = 0; place < 8; place++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      for (PetscInt block = 0; block < 2; block++) {
+        char what[128];
+        Mat  A, other;
+        Vec  b, x, unused[2];
+        KSP  ksp;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, right-hand sides %s, solutions %s, %s%s", place & 1 ? "on the host" : "of the options", place & 2 ? "on the host" : "of the options", place & 4 ? "on the host" : "of the options", pctypes[ipc], block ? ", block" : ""));
+        PetscCall(SystemCreate(N, place & 1 ? PETSC_FALSE : PETSC_TRUE, place & 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &unused[0]));
+        PetscCall(SystemCreate(N, PETSC_FALSE, place & 4 ? PETSC_FALSE : PETSC_TRUE, &other, &unused[1], &x));
+        PetscCall(SolverCreate(A, 4, pctypes[ipc], &ksp));
+        PetscCall(KSPIDRSSetWidth(ksp, 4));
+        PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
+        for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) PetscCall(SolveBlockAndCheck(what, N, counts[i], ksp, b, x));
+        PetscCall(SolveBlockAndCheck(what, N, 5, ksp, unused[1], unused[0]));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(VecDestroy(&unused[0]));
+        PetscCall(VecDestroy(&unused[1]));
+        PetscCall(MatDestroy(&other));
+        PetscCall(SystemDestroy(&A, &b, &x));
+      }
+    }
+  }
+  PetscCall(Verdict("places of blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values that the host writes between solves, and data that is bound to the host, before the solver is set up or after it has been used */
 static PetscErrorCode TestMoves(void)
 {
@@ -350,14 +441,88 @@ static PetscErrorCode TestMemory(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   On a device: with twice as many rows as before on the last process until the vectors for 16 right-hand sides at the same time do not fit. That is an error on all processes that says what was asked
+   for, what is free, and which width fits; with that one the same solver solves
+*/
+static PetscErrorCode TestWidth(void)
+{
+  const PetscInt columns = 16, s = 24;
+  PetscBool      cuda = PETSC_FALSE;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscMPIInt    rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt n = 1 << 22; !ierr && n < 1 << 28; n *= 2) {
+    const PetscInt here = rank == size - 1 ? n : 10;
+    Mat            A, B, X;
+    Vec            b;
+    KSP            ksp;
+
+    PetscCall(VecCreate(PETSC_COMM_WORLD, &b));
+    PetscCall(VecSetSizes(b, here, PETSC_DETERMINE));
+    PetscCall(VecSetFromOptions(b));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+    if (!cuda) {
+      PetscCall(VecDestroy(&b));
+      break;
+    }
+    PetscCall(MatCreateShell(PETSC_COMM_WORLD, here, here, PETSC_DETERMINE, PETSC_DETERMINE, NULL, &A));
+    PetscCall(MatShellSetOperation(A, MATOP_MULT, (void (*)(void))Identity));
+    PetscCall(MatShellSetVecType(A, VECCUDA));
+    PetscCall(BlockCreate(b, columns, &B));
+    PetscCall(BlockCreate(b, columns, &X));
+    for (PetscInt j = 0; j < columns; j++) {
+      Vec column;
+
+      PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
+      PetscCall(VecSet(column, 1.0 + j));
+      PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
+    }
+    PetscCall(VecDestroy(&b));
+    PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+    PetscCall(Listen());
+    ierr = KSPMatSolve(ksp, B, X);
+    PetscCall(Heard());
+    if (ierr) {
+      KSPConvergedReason reason;
+      char              *found;
+      int                asked = 0, width = 0;
+      long long          wanted = 0, available = 0;
+
+      PetscCall(PetscStrstr(message, "right-hand sides at the same time need", &found));
+      if (ierr != PETSC_ERR_MEM || !found || sscanf(message, "%d right-hand sides at the same time need %lld bytes more on the GPU, where %lld are free: take -ksp_idrs_width %d", &asked, &wanted, &available, &width) != 4) {
+        PetscCall(Complain("too little memory: error %d, \"%s\"", (int)ierr, message));
+        width = 1;
+      } else
+        PetscCall(ComplainIf(asked != columns || wanted < (long long)n * 2 * s * (columns - 1) * (long long)sizeof(PetscScalar) || available >= wanted || width < 1 || width >= columns, "too little memory: width %d instead of %d, %lld bytes of %lld", width, asked, wanted, available));
+      PetscCall(KSPIDRSSetWidth(ksp, width));
+      PetscCall(KSPMatSolve(ksp, B, X));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(ComplainIf(reason < 0, "width %d: %s", width, KSPConvergedReasons[reason]));
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&X));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(ComplainIf(cuda && !ierr, "there was always memory enough"));
+  PetscCall(Verdict("memory for right-hand sides"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestPlaces());
+  PetscCall(TestBlocks());
   PetscCall(TestMoves());
   PetscCall(TestMixed());
   PetscCall(TestMemory());
+  PetscCall(TestWidth());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -1,6 +1,9 @@
-static char help[] = "KSPIDRS on any number of processes, however they share the rows: the iterations are those of one process, and all processes know the same norms.\n\n";
+static char help[] = "KSPIDRS on any number of processes, however they share the rows: the iterations are those of one process, and all processes know the same norms. So\n\
+are those of each right-hand side of KSPMatSolve(), and a second solve has the same bits.\n\n";
 
-#include "systems.h"
+#include "columns.h"
+
+#define COLUMNS 6
 
 static const char *const layouts[] = {"even", "uneven", "first empty", "all on the last"};
 
@@ -69,12 +72,73 @@ static PetscErrorCode TestRanks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The iterations of each column of KSPMatSolve() on these processes, which a second solve and a new solver repeat to the bit */
+static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout layout, PetscInt s, const char pctype[], PetscBool block, PetscInt its[])
+{
+  const PetscInt *counts;
+  PetscBool       equal;
+  Mat             A, B, X, Y;
+  KSP             ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridCreate(comm, layout, 13, 0.5, 0.3, &A));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
+  for (PetscInt solver = 0; solver < 2; solver++) {
+    PetscCall(SolverCreate(A, s, pctype, &ksp));
+    PetscCall(KSPIDRSSetBlock(ksp, block));
+    for (PetscInt solve = 0; solve < 2; solve++) {
+      PetscCall(KSPMatSolve(ksp, B, solver || solve ? Y : X));
+      PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &counts, NULL));
+      if (!solver && !solve) {
+        PetscCall(PetscArraycpy(its, counts, COLUMNS));
+        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+        continue;
+      }
+      PetscCall(MatEqual(X, Y, &equal));
+      PetscCall(ComplainIf(!equal, "%s: the solutions of solve %" PetscInt_FMT " by solver %" PetscInt_FMT " have other bits", what, solve, solver));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&Y));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* So are those of each right-hand side that is solved for together with others, with a recurrence each or with one for all */
+static PetscErrorCode TestColumns(void)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI};
+
+  PetscFunctionBeginUser;
+  for (PetscInt s = 1; s <= 4; s *= 2) {
+    for (PetscInt i = 0; i < 4; i++) {
+      const PetscBool block = (PetscBool)(i / 2);
+      PetscInt        alone[COLUMNS], together[COLUMNS];
+
+      PetscCall(ColumnIterations("one process", PETSC_COMM_SELF, LAYOUT_EVEN, s, pctypes[i % 2], block, alone));
+      for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+        PetscCall(ColumnIterations(layouts[layout], PETSC_COMM_WORLD, (Layout)layout, s, pctypes[i % 2], block, together));
+        for (PetscInt j = 0; j < COLUMNS; j++)
+          PetscCall(ComplainIf(PetscAbsInt(together[j] - alone[j]) > 1, "s = %" PetscInt_FMT ", %s%s, %s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", s, pctypes[i % 2], block ? ", block" : "", layouts[layout], j, together[j], alone[j]));
+      }
+    }
+  }
+  PetscCall(Verdict("iterations of right-hand sides on any number of processes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
   PetscCall(TestRanks());
+  PetscCall(TestColumns());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -147,6 +147,7 @@ static PetscErrorCode CheckBackend(IDRSProduct product, KSPIDRSProduct kind, con
   if (!device) PetscCall(PetscStrcmp(name, "host", &same));
   else if (kind != KSP_IDRS_PRODUCT_AUTO) PetscCall(PetscStrcmp(name, KSPIDRSProducts[kind], &same));
   PetscCall(ComplainIf(!same, "%s: product %s instead, %s", what, name, used->bycolumn ? used->bycolumn : "unasked"));
+  PetscCall(ComplainIf(used->wide && used->bycolumn, "%s: product %s has a reason not to be one: %s", what, name, used->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -326,24 +327,59 @@ static PetscErrorCode TestOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector that is not on the side of the matrix is multiplied all the same (PETSc's MatMult() takes an x that is bound to the CPU, no y), and so is the same vector twice */
+/* One process alone writes to its diagonal block between two solves: the matrix has another state there then, and products have the new values all the same */
+static PetscErrorCode TestOneProcess(void)
+{
+  const PetscInt k = 5;
+  PetscMPIInt    rank, ranks;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  for (PetscInt transpose = 0; transpose < 2; transpose++) {
+    IDRSProduct product;
+    Blocks      blocks;
+    Mat         A, block;
+
+    PetscCall(PatternCreate(GRID, type, 300, &A));
+    PetscCall(BlocksCreate(A, &blocks));
+    PetscCall(IDRSProductCreate(&product));
+    for (PetscMPIInt writes = -1; writes < ranks; writes++) {
+      PetscCall(MatGetDiagonalBlock(A, &block));
+      if (rank == writes) PetscCall(MatScale(block, -1.5));
+      PetscCall(IDRSProductSetMat(product, A, (PetscBool)transpose, KSP_IDRS_PRODUCT_AUTO, NULL));
+      PetscCall(Apply(product, k, &blocks));
+      PetscCall(CheckColumns(product, k, &blocks, "written by one process"));
+    }
+    PetscCall(IDRSProductDestroy(&product));
+    PetscCall(BlocksDestroy(&blocks));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("a block that one process has written to"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A vector that is not on the side of the matrix, on some process or on all, is multiplied all the same (PETSc's MatMult() takes an x that is bound to the CPU, no y), and so is the same vector twice */
 static PetscErrorCode TestVecs(void)
 {
   Mat         A;
   Blocks      blocks;
   IDRSProduct product;
+  PetscMPIInt rank;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(PatternCreate(GRID, type, 300, &A));
   PetscCall(BlocksCreate(A, &blocks));
   PetscCall(IDRSProductCreate(&product));
   PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
-  PetscCall(VecBindToCPU(blocks.X[2], PETSC_TRUE));
-  PetscCall(Apply(product, 4, &blocks));
-  PetscCall(CheckColumns(product, 4, &blocks, "bound to the CPU"));
-  PetscCall(VecBindToCPU(blocks.X[2], PETSC_FALSE));
-  PetscCall(Apply(product, 4, &blocks));
-  PetscCall(CheckColumns(product, 4, &blocks, "bound no longer"));
+  for (PetscInt bound = 0; bound < 4; bound++) { /* nothing, on the first process, on all, nothing */
+    PetscCall(VecBindToCPU(blocks.X[2], (PetscBool)(bound == 2 || (bound == 1 && !rank))));
+    PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
+    PetscCall(Apply(product, 4, &blocks));
+    PetscCall(CheckColumns(product, 4, &blocks, bound % 3 ? "bound to the CPU" : "bound to nothing"));
+    PetscCall(ComplainIf(device && (product->wide != NULL) != (bound % 3 == 0), "bound to the CPU: product %s", product->wide ? product->wide->name : product->bycolumn));
+  }
   PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){blocks.X[1], blocks.X[1], blocks.X[0]}, blocks.Y));
   PetscCall(CheckRows(A, blocks.all[1], blocks.Y[0], "a vector twice"));
   PetscCall(CheckRows(A, blocks.all[1], blocks.Y[1], "a vector twice"));
@@ -398,6 +434,8 @@ int main(int argc, char **argv)
   }
   PetscCall(TestBlocks());
   PetscCall(TestOthers());
+  EndAfter(250);
+  PetscCall(TestOneProcess());
   PetscCall(TestVecs());
   PetscCall(PetscFinalize());
   return 0;

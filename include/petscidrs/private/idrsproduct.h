@@ -13,7 +13,9 @@
    always computed by MatMult(), so that what verifies a solution does not depend on the kernels that it came from. csr and sliced look for dense blocks of the block size of A: see src/mat/cuda/blockindex.h.
 
    Columns are vectors of their own, each with an array of its own. A back end that projections have is that of several columns, too; else the first of csr and host
-   that runs on all processes. A^T X takes A^T as a matrix, which is made at the first such product with these values of A.
+   that runs on all processes, with vectors that are on the device on all of them where it is csr. A^T X takes A^T as a matrix, which is made at the first such product with these values of A.
+   All processes agree on that once an operator has been set, at the first product of several columns; after that, those with A^T see new values that all processes have set, and not those that one of
+   them has written to its blocks alone.
 */
 #pragma once
 
@@ -35,10 +37,11 @@ typedef struct {
   PetscErrorCode (*reset)(IDRSProduct);                            /* frees what setup and columns have made */
 } IDRSProductOps;
 
-/* What has been seen of a matrix; states only grow */
+/* What a process has seen of a matrix; states only grow. One that writes to its blocks alone finds another state of the values than others do */
 typedef struct {
   PetscObjectId    id;
   PetscObjectState values, pattern;
+  PetscObjectState together; /* of values that all processes have changed */
 } IDRSMatState;
 
 struct _n_IDRSProduct {
@@ -54,7 +57,7 @@ struct _n_IDRSProduct {
   struct _n_IDRSColumns     *columns;        /* what several columns need on a device, from their first product on */
   IDRSProduct                transposed;     /* of A^T as a matrix, from the first product of several columns with A^T on */
   IDRSMatState               of;             /* of the matrix whose transpose A is, where this is such a product */
-  PetscBool                  widechosen;     /* wide is that of this operator */
+  PetscBool                  widechosen;     /* all processes have agreed on wide for this operator and its vectors, or on the transpose */
   PetscBool                  byrows;         /* several columns go through a block by rows */
   PetscInt                   blocksize;      /* of the blocks of A that have one column index then; 0 or 1: there are none */
   const char                *noblocks;       /* why the block size of A is not used, or NULL */

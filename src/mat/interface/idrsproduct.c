@@ -47,8 +47,9 @@ PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &state->id));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state->values));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state->together));
   PetscCall(MatGetNonzeroState(A, &state->pattern));
+  state->values = state->together;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &parallel, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (PetscInt i = 0; i < 2 && blocks[i]; i++) {

@@ -58,33 +58,67 @@ static PetscErrorCode IDRSProductTryColumns_Private(IDRSProduct product)
       product->wide = backend;
       PetscCall((*backend->setup)(product, PETSC_TRUE, &why));
     }
-    if (!why) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!why) {
+      product->bycolumn = NULL;
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
     if (!product->bycolumn) product->bycolumn = why;
   }
   PetscCall(IDRSProductReset(product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scatters of all columns at once and those of MatMult() do not meet: all processes have a back end of several columns, or none has */
-static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product)
+/* Whether a back end on a device can take these vectors */
+static PetscErrorCode IDRSVecsOnDevice_Private(PetscInt k, Vec X[], PetscBool *device)
 {
-  const MPI_Comm comm  = PetscObjectComm((PetscObject)product->A);
-  PetscMPIInt    alone = product->wide ? 0 : 1, any = alone, size;
+  PetscBool bound;
 
   PetscFunctionBegin;
-  IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
-  if (any && !alone) {
-    if (!product->backend) PetscCall(IDRSProductReset(product));
-    product->wide     = NULL;
-    product->bycolumn = "another process cannot read its rows once for all columns";
+  for (PetscInt j = 0; j < k && *device; j++) {
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)X[j], device, VECSEQCUDA, VECMPICUDA, ""));
+    PetscCall(VecBoundToCPU(X[j], &bound));
+    if (bound) *device = PETSC_FALSE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes Y = A X with this operator, which may be MatMult() of each column */
-static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product)
+/* Whether the back end of several columns can take them */
+static PetscErrorCode IDRSProductTakes_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[], PetscBool *takes)
+{
+  PetscFunctionBegin;
+  *takes = PETSC_TRUE;
+  if (!product->wide->project) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSVecsOnDevice_Private(k, X, takes));
+  PetscCall(IDRSVecsOnDevice_Private(k, Y, takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scatters of all columns at once and those of MatMult() do not meet: all processes have a back end of several columns, and vectors that it takes, or none has */
+static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  const MPI_Comm comm  = PetscObjectComm((PetscObject)product->A);
+  PetscBool      takes = PETSC_FALSE;
+  PetscMPIInt    alone, any, size;
+
+  PetscFunctionBegin;
+  if (product->wide) {
+    PetscCall(IDRSProductTakes_Private(product, k, X, Y, &takes));
+    if (!takes) product->bycolumn = "vectors are not on the GPU";
+  }
+  any = alone = takes ? 0 : 1;
+  IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
+  if (any && product->wide) {
+    if (!product->backend) PetscCall(IDRSProductReset(product));
+    product->wide = NULL;
+    if (!alone) product->bycolumn = "another process cannot read its rows once for all columns";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What computes Y = A X with this operator and vectors like these, which may be MatMult() of each column */
+static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   MatInfo info;
 
@@ -93,7 +127,7 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product)
   if (product->backend) product->wide = product->backend;
   else if (product->kind == KSP_IDRS_PRODUCT_MAT) product->bycolumn = "MatMult() is asked for";
   else PetscCall(IDRSProductTryColumns_Private(product));
-  PetscCall(IDRSProductAgreeColumns_Private(product));
+  PetscCall(IDRSProductAgreeColumns_Private(product, k, X, Y));
   product->widechosen = PETSC_TRUE;
   if (!product->wide) {
     PetscCall(PetscInfo(product->A, "Several columns take a MatMult() each: %s\n", product->bycolumn));
@@ -116,39 +150,35 @@ static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBo
 }
 
 /*
-   A^T as the operator of a product of its own, whose values are those of A, which is in this state. It is made anew for new values: after MAT_REUSE_MATRIX a MATAIJCUSPARSE has
-   the old ones on the device, up to PETSc 3.26 at least
+   A^T as the operator of a product of its own, whose values are those of A. MatTranspose() takes all processes: they agree on it at the first product with this operator, and after that each
+   sees by itself what all have changed together. It is made anew for new values: after MAT_REUSE_MATRIX a MATAIJCUSPARSE has the old ones on the device, up to PETSc 3.26 at least
 */
-static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product, const IDRSMatState *state)
+static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
 {
-  IDRSProduct transposed = product->transposed;
-  Mat         At;
+  IDRSProduct  transposed = product->transposed;
+  PetscMPIInt  old;
+  IDRSMatState state;
+  Mat          At;
 
   PetscFunctionBegin;
   if (!transposed) {
     PetscCall(IDRSProductCreate(&transposed));
     product->transposed = transposed;
   }
-  if (transposed->A && transposed->of.id == state->id && transposed->of.pattern == state->pattern && transposed->of.values == state->values && transposed->kind == product->kind) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSMatGetState(product->A, &state));
+  old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern || transposed->of.together != state.together || transposed->kind != product->kind;
+  if (!product->widechosen) {
+    if (transposed->of.values != state.values) old = 1;
+    IDRSCallAllreduce(MPI_IN_PLACE, &old, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)product->A));
+    product->widechosen    = PETSC_TRUE;
+    transposed->widechosen = PETSC_FALSE;
+  }
+  if (!old) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(product->A, "Several columns take the transpose of the operator as a matrix\n"));
   PetscCall(MatTranspose(product->A, MAT_INITIAL_MATRIX, &At));
   PetscCall(IDRSProductSetMat(transposed, At, PETSC_FALSE, product->kind, NULL));
   PetscCall(MatDestroy(&At));
-  transposed->of = *state;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether a back end on a device can take these vectors */
-static PetscErrorCode IDRSVecsOnDevice_Private(PetscInt k, Vec X[], PetscBool *device)
-{
-  PetscBool bound;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < k && *device; j++) {
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)X[j], device, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(VecBoundToCPU(X[j], &bound));
-    if (bound) *device = PETSC_FALSE;
-  }
+  transposed->of = state;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -179,33 +209,28 @@ static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, V
    Output Parameter:
 .  Y       - other vectors
 
-   A is read once, where a back end runs and the vectors are on the side of the matrix, device or host. Then Y_j does not depend on the other columns, nor on whether there are
-   any, to the last bit. Else each column is multiplied by MatMult()
+   A is read once, where a back end runs and the vectors of the first product with this operator are on the side of the matrix, device or host, on all processes; vectors of later products must be there,
+   too. Then Y_j does not depend on the other columns, nor on whether there are any, to the last bit. Else each column is multiplied by MatMult()
 */
 PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
-  PetscBool    fits = PETSC_TRUE;
-  IDRSMatState state;
+  PetscBool can = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCheck(k >= 1 && k <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
   if (product->transpose) {
-    PetscCall(IDRSProductTransposes_Private(product, &fits));
-    if (fits) {
-      PetscCall(IDRSMatGetState(product->A, &state));
-      PetscCall(IDRSProductTranspose_Private(product, &state));
+    PetscCall(IDRSProductTransposes_Private(product, &can));
+    if (can) {
+      PetscCall(IDRSProductTranspose_Private(product));
       PetscCall(IDRSProductApplyColumns(product->transposed, k, X, Y));
       product->matvecs += k;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   } else {
-    if (!product->widechosen) PetscCall(IDRSProductChooseColumns_Private(product));
-    fits = (PetscBool)(product->wide != NULL);
-    if (fits && product->wide->project) {
-      PetscCall(IDRSVecsOnDevice_Private(k, X, &fits));
-      PetscCall(IDRSVecsOnDevice_Private(k, Y, &fits));
-    }
-    if (fits) {
+    if (!product->widechosen) PetscCall(IDRSProductChooseColumns_Private(product, k, X, Y));
+    if (product->wide) {
+      PetscCall(IDRSProductTakes_Private(product, k, X, Y, &can));
+      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A vector of this product of %" PetscInt_FMT " columns is not on the GPU, where those of the first product with this operator were", k);
       PetscCall(IDRSProductWide_Private(product, k, X, Y));
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -1,6 +1,16 @@
 /*
-   The algebra of a step after the start, k < s, by a warp whose lane i has row i of M: what IDRSScalarsContinue() does, without a meeting of the lanes between columns. The rows are
-   in registers, and a lane gives its entry to the others as soon as it has it. No PETSc call.
+   The algebra of a step after the start, by a warp whose lane i has row i of M: what IDRSScalarsContinue() does, but with little to do once the sums have come. What it takes for that is made
+   while the sums of a step are on their way:
+
+     E    maps d = P^H g to alpha_i, i < k, and to the new column M_ik, i >= k:  a product, where IDRSScalarsOrthogonalize() solves. With a new column, one row of E is divided by its pivot and
+          taken from those below, as in the elimination of d. At the end of a cycle E is the inverse of M.
+     N    the inverse of M as the cycle began with it. Below and right of entry k it belongs to the columns that are still of the cycle before, so that c is a product, too:
+
+            c = N (f - beta M_k) = N f - beta N M_k,   of rows and columns k+1 ... s-1,
+
+          where N f is there before the sums, and N M_k is made while M_kk is divided by.
+
+   The numbers of IDRSScalars follow when the coefficients have been handed out, before the sums of the next step are taken. No PETSc call.
 */
 #pragma once
 
@@ -8,61 +18,184 @@
 #include "coefficients.cuh"
 #include "../../sys/device/target.cuh"
 
-/* Solves L y = x for rows from begin to end - 1 of the lower triangle, where y_j = (x_j - ...) inverse_j: the x of a lane is what is left of it before the last factor. Returns sum of |L_ij y_j| */
+/* In shared memory, by rows, which begin in different banks. N has zeros instead of its columns up to k */
 template <int S>
-static __device__ __forceinline__ PetscReal IDRSLanesSolve(const PetscScalar row[S], PetscScalar inverse, int begin, int end, PetscScalar *x)
+struct alignas(16) IDRSInverses {
+  PetscScalar E[S][S + 2], N[S][S + 2];
+};
+
+/* Those of a step k after the start are a = alpha(0:k) and b = c(k+1:s) with zeros for all other columns, so that passes need not ask which column they have */
+template <int S>
+struct IDRSLanesCoefficients : IDRSCoefficients<S> {
+  PetscScalar beta; /* of such a step */
+};
+
+/* What the lanes have to do before the next step */
+enum {
+  IDRS_LANES_BEGIN = -2, /* E and N from M */
+  IDRS_LANES_NOTHING
+};
+
+/* What lane i keeps of row i. The rows are read before the sums come, and what a step makes of them is written after it */
+template <int S>
+struct IDRSLane {
+  int         last; /* the step that E, N and the scalars do not know of yet, or one of those above */
+  PetscScalar e[S], n[S], f, fk, Nf;
+  PetscScalar left, c, inverse, beta; /* of the last step; left: alpha_i or M_ik; beta: or omega */
+  PetscReal   rr, low, high;          /* its r^H r; and bounds of this one, which are empty where the host is to continue in any case */
+};
+
+/* N = M^{-1}, a column a lane, and E for step k: the rows of N before k, and what the elimination of the first k columns has made of the other rows of the identity */
+template <int S>
+static __device__ __forceinline__ void IDRSLanesBegin(const IDRSScalars *scalars, IDRSInverses<S> *inverses, int k)
 {
-  const int i     = (int)IDRS_LANE;
-  PetscReal terms = 0.0;
+  const int          s = (int)scalars->s, j = (int)IDRS_LANE;
+  const PetscScalar *M = scalars->M;
 
-#pragma unroll
-  for (int j = 0; j < S; j++) {
-    if (j >= begin && j < end) {
-      const PetscScalar term = row[j] * IDRSShuffle(*x * inverse, j);
+  if (j < S) {
+#pragma unroll 1
+    for (int i = 0; i < S; i++) {
+      PetscScalar sum = i == j ? 1.0 : 0.0;
 
-      if (i > j) *x -= term;
-      terms += PetscAbsScalar(term);
+      inverses->E[i][j] = sum;
+#pragma unroll 1
+      for (int l = j; l < i && i < s; l++) sum -= M[i + l * s] * inverses->N[l][j];
+      inverses->N[i][j] = i < s ? sum * scalars->inverse[i] : (PetscScalar)0.0;
     }
+#pragma unroll 1
+    for (int i = 0; i < s && j < k; i++) {
+      PetscScalar sum = 0.0;
+
+#pragma unroll 1
+      for (int l = j; l < k; l++) sum -= M[i + l * s] * inverses->N[l][j];
+      inverses->E[i][j] = i < k ? inverses->N[i][j] : sum;
+    }
+    for (int i = 0; i < S && j <= k; i++) inverses->N[i][j] = 0.0;
   }
-  return terms;
+  IDRS_SYNC_WARP();
 }
 
-/*
-   From d = P^H g the coefficients of the update, and the next c, as in IDRSScalarsOrthogonalize(), IDRSScalarsBeta() and IDRSScalarsCombine(). Returns whether M_kk can be divided by; the
-   scalars are as they were if not
-*/
+/* The last step: its numbers go to where the host would have them, and its column into E, or after an omega step E becomes N */
 template <int S>
-static __device__ __forceinline__ bool IDRSLanesStep(IDRSScalars *scalars, int k, IDRSCoefficients<S> *coefficients)
+static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSLane<S> &lane)
 {
-  const int         s = (int)scalars->s, i = (int)IDRS_LANE;
-  const bool        mine    = i < s;
-  const PetscScalar inverse = mine ? scalars->inverse[i] : (PetscScalar)0.0;
-  PetscScalar       row[S], x = mine ? scalars->sums[IDRS_SUM_PX(s) + i] : (PetscScalar)0.0, f = mine ? scalars->f[i] : (PetscScalar)0.0, pivot, beta, c;
-  PetscReal         terms = PetscAbsScalar(x);
+  const int s = (int)scalars->s, i = (int)IDRS_LANE, k = lane.last;
+
+  if (k == s) {
+    if (i < S) {
+#pragma unroll
+      for (int j = 0; j < S; j++) {
+        inverses->N[i][j] = j ? inverses->E[i][j] : (PetscScalar)0.0;
+        inverses->E[i][j] = i == j ? 1.0 : 0.0;
+      }
+    }
+    if (i < s) {
+      scalars->f[i] = lane.f;
+      scalars->c[i] = lane.c;
+    }
+    if (i == 0) scalars->omega[0] = lane.beta;
+  } else {
+    PetscScalar row[S];
 
 #pragma unroll
-  for (int j = 0; j < S; j++) row[j] = mine && j < i ? scalars->M[i + j * s] : (PetscScalar)0.0;
-  terms += IDRSLanesSolve<S>(row, inverse, 0, k, &x);
-  pivot = IDRSShuffle(x, k);
-  if (!IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k))) return false;
-  pivot = (PetscScalar)1.0 / pivot;
-  beta  = IDRSShuffle(f, k) * pivot;
-  if (i > k) f -= beta * x;
-  c = f;
-  (void)IDRSLanesSolve<S>(row, inverse, k + 1, s, &c);
-  c *= inverse;
-  if (i < k) coefficients->a[i] = scalars->alpha[i] = x * inverse;
-  else if (mine) {
-    scalars->M[i + k * s] = x;
-    if (i == k) {
-      coefficients->b[k] = scalars->beta[k] = beta;
-      coefficients->omega                   = scalars->omega[0];
-      scalars->inverse[k]                   = pivot;
-    } else {
-      coefficients->a[i] = scalars->c[i] = c;
-      scalars->f[i]                      = f;
+    for (int j = 0; j < S; j++) row[j] = inverses->E[k][j] * lane.inverse;
+    IDRS_SYNC_WARP();
+    if (i >= k && i < S) {
+#pragma unroll
+      for (int j = 0; j < S; j++) inverses->E[i][j] = i == k ? row[j] : inverses->E[i][j] - lane.left * row[j];
+    }
+    if (i < S && k + 1 < S) inverses->N[i][k + 1] = 0.0;
+    if (i < s) {
+      *(i < k ? scalars->alpha + i : scalars->M + i + k * s) = lane.left;
+      if (i > k) {
+        scalars->f[i] = lane.f;
+        scalars->c[i] = lane.c;
+      }
+    }
+    if (i == 0) {
+      scalars->inverse[k] = lane.inverse;
+      scalars->beta[k]    = lane.beta;
     }
   }
   IDRS_SYNC_WARP();
-  return true;
+}
+
+/* By a warp, before the sums of step k have come, or with k = s of the omega step: what is left to do of the last step, and what this one takes. lane.last is IDRS_LANES_NOTHING then */
+template <int S>
+static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *coefficients)
+{
+  const int i = min((int)IDRS_LANE, S - 1);
+
+  if (lane->last == IDRS_LANES_BEGIN) IDRSLanesBegin<S>(scalars, inverses, k);
+  else if (lane->last != IDRS_LANES_NOTHING) IDRSLanesFollow<S>(scalars, inverses, *lane);
+  lane->last = IDRS_LANES_NOTHING;
+  if (IDRS_LANE == 0) coefficients->omega = scalars->omega[0];
+  lane->f  = scalars->f[i];
+  lane->fk = scalars->f[k];
+  lane->Nf = 0.0;
+#pragma unroll
+  for (int j = 0; j < S; j++) {
+    lane->e[j] = inverses->E[i][j];
+    lane->n[j] = inverses->N[i][j];
+    if (j) lane->Nf += lane->n[j] * scalars->f[j];
+  }
+}
+
+/*
+   Step k, from d = P^H g: the coefficients of its passes. Returns to all lanes whether M_kk can be divided by, see IDRSScalarsIsPivot(): not if any number of d is infinite or a NaN, as the terms
+   are then. *lane has what follows for the scalars, which are as they were. With fewer than S columns E and N have zeros where d and f have none
+*/
+template <int S>
+static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *coefficients)
+{
+  const int   i       = (int)IDRS_LANE;
+  PetscScalar left[2] = {0.0, 0.0}, Nleft = 0.0, pivot;
+  PetscReal   terms = 0.0;
+
+#pragma unroll
+  for (int j = 0; j < S; j++) {
+    const PetscScalar term = lane->e[j] * scalars->sums[j];
+
+    left[j % 2] += term;
+    terms += PetscAbsScalar(term);
+  }
+  lane->left    = left[0] + left[1];
+  pivot         = IDRSShuffle(lane->left, k);
+  lane->inverse = (PetscScalar)1.0 / pivot;
+  lane->beta    = lane->fk * lane->inverse;
+#pragma unroll
+  for (int j = 1; j < S; j++) Nleft += lane->n[j] * IDRSShuffle(lane->left, j);
+  lane->c = lane->Nf - lane->beta * Nleft;
+  if (i < S) {
+    coefficients->a[i] = i < k ? lane->left : (PetscScalar)0.0;
+    coefficients->b[i] = lane->c;
+  }
+  if (i == 0) coefficients->beta = lane->beta;
+  lane->f -= lane->beta * lane->left;
+  return IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k));
+}
+
+/* The omega step, where omega is known to be usable: f = P^H (r - omega t) and c = N f, for the coefficients of its passes. E is the inverse of M here */
+template <int S>
+static __device__ __forceinline__ void IDRSLanesOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *coefficients)
+{
+  const int          s = (int)scalars->s, i = (int)IDRS_LANE;
+  const PetscScalar *Pt = scalars->sums + IDRS_SUM_PX(s), *Pr = scalars->sums + IDRS_SUM_PY(s);
+  PetscScalar        NPt = 0.0, NPr = 0.0;
+
+#pragma unroll
+  for (int j = 0; j < S; j++) {
+    if (j < s) {
+      NPt += lane->e[j] * Pt[j];
+      NPr += lane->e[j] * Pr[j];
+    }
+  }
+  lane->beta = omega;
+  lane->c    = NPr - omega * NPt;
+  if (i < s) {
+    lane->f            = Pr[i] - omega * Pt[i];
+    coefficients->a[i] = lane->c;
+    coefficients->b[i] = scalars->beta[i];
+  }
+  if (i == 0) coefficients->omega = omega;
 }

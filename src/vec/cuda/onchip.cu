@@ -30,17 +30,23 @@
 /* Rows of a block that are not too few for one more cluster */
 #define IDRS_ONCHIP_ROWS 128
 
-/* Lanes that add up a sum over the clusters */
-#define IDRS_CLUSTER_LANES 8
+/* Lanes that add up a sum over the blocks of a cluster */
+#define IDRS_CLUSTER_LANES 4
 
-/* Rows of a matrix: in the shared memory of the block, or in global memory */
-typedef struct {
-  const IDRSMatIndex *i, *j;
-  const PetscScalar  *a;
-  size_t              n;
-} IDRSOwnCSR;
+/* Entries of other blocks that a thread asks for at once */
+#define IDRS_NEAR_ATONCE 6
 
-static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSOwnCSR &A, IDRSIndex q)
+/* Rows of a matrix: in global memory, or in the shared memory of the block, with columns that are places in shared memory */
+template <typename Offset, typename Column>
+struct IDRSOwnCSR {
+  const Offset      *i;
+  const Column      *j;
+  const PetscScalar *a;
+  size_t             n;
+};
+
+template <typename Offset, typename Column>
+static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSOwnCSR<Offset, Column> &A, IDRSIndex q)
 {
   return A.a[q];
 }
@@ -95,24 +101,155 @@ static __device__ __forceinline__ void IDRSGather(const IDRSOwnEntries &u, const
   }
 }
 
+/* The same where all that the rows of this block need is in shared memory: behind own entries those of other blocks, which come before the product */
+struct IDRSNearEntries : IDRSOwnEntries {
+  const PetscInt *others; /* their rows */
+  IDRSIndex       count;
+  IDRSIndex       from[IDRS_NEAR_ATONCE]; /* the first rows that this thread asks for */
+};
+
+/* The rows of a thread that asks for those at begin, begin + blockDim.x, ...; for the last one where it has no more of them */
+static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDRSIndex begin, IDRSIndex from[IDRS_NEAR_ATONCE])
+{
+#pragma unroll
+  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.count ? (IDRSIndex)__ldg(u.others + min(begin + l * blockDim.x, u.count - 1)) : 0;
+}
+
+typedef IDRSOwnCSR<uint32_t, uint16_t> IDRSNearCSR;
+
+/*
+   Entries of a row, as in rowsum.cuh. No load depends on a test: predicates are few, and a load that waits for one waits for what was loaded before. What follows on the entries of a row counts as
+   zero, and is there behind the last row, too
+*/
+template <int ATONCE>
+static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const IDRSNearCSR &A, const IDRSNearEntries &u, IDRSIndex begin, IDRSIndex end, int stride)
+{
+  PetscScalar sum[2] = {0.0, 0.0};
+
+  for (uint32_t p = (uint32_t)begin; p < (uint32_t)end; p += ATONCE * stride) {
+    PetscScalar value[ATONCE], entry[ATONCE];
+    uint32_t    place[ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < ATONCE; l++) {
+      const uint32_t q = stride == 1 ? p + l : min(p + l * stride, (uint32_t)end - 1);
+
+      place[l] = A.j[q];
+      value[l] = A.a[q];
+    }
+#pragma unroll
+    for (int l = 0; l < ATONCE; l++) entry[l] = u.own[place[l]];
+#pragma unroll
+    for (int l = 0; l < ATONCE; l++) sum[l % 2] += (p + l * stride < (uint32_t)end ? value[l] : (PetscScalar)0.0) * entry[l];
+  }
+  return sum[0] + sum[1];
+}
+
+/* Own entries are there for all threads of the block */
+static __device__ __forceinline__ void IDRSMeetEntries(const IDRSOwnEntries &)
+{
+  __syncthreads();
+}
+
+/* And those of others, all of which are asked for before one is looked at. A lane that has no more of them asks for the last one */
+static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
+{
+  IDRSIndex from[IDRS_NEAR_ATONCE];
+
+#pragma unroll
+  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.from[l];
+  for (IDRSIndex begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_NEAR_ATONCE * blockDim.x) {
+    IDRSBlockMessage message[IDRS_NEAR_ATONCE * IDRS_PARTS];
+    uint32_t         missing;
+
+    if (begin != threadIdx.x) IDRSSetFrom(u, begin, from);
+    do {
+      missing = 0;
+#pragma unroll
+      for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) message[l] = IDRSLoadRelaxed(u.entries + (size_t)from[l / IDRS_PARTS] * IDRS_PARTS + l % IDRS_PARTS);
+#pragma unroll
+      for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
+    } while (!IDRSWarpAll(!missing || u.patience->Ends()));
+#pragma unroll
+    for (int l = 0; l < IDRS_NEAR_ATONCE; l++) {
+      if (begin + l * blockDim.x < u.count) u.own[u.n + begin + l * blockDim.x] = IDRSMessagesScalar(message + l * IDRS_PARTS);
+    }
+  }
+  __syncthreads();
+}
+
 /* Messages for the sums that a rank has, from all ranks, in one step */
 template <int S>
 static constexpr int IDRSClusterMessages = IDRSRealSums<S, true, true> + IDRS_CLUSTER_BLOCKS;
+
+/* Sums of a warp, with room for as many as are made at once */
+#define IDRS_TOTALS 8
+
+template <int S>
+static constexpr int IDRSWarpRoom = (IDRSRealSums<S, true, true> + IDRS_TOTALS - 1) / IDRS_TOTALS * IDRS_TOTALS;
 
 /* Memory of a block for the sums of its step and of its cluster */
 template <int S>
 struct IDRSOnChipSums {
   IDRSBlockMessage messages[2][IDRSClusterMessages<S>]; /* from the blocks of the cluster, for odd and even steps */
-  PetscReal        warps[IDRSRealSums<S, true, true> * IDRS_WARPS];
+  PetscReal        warps[IDRS_WARPS][IDRSWarpRoom<S>];
   int              places[2][IDRSRealSums<S, true, true>]; /* of the sums, without a y and with it */
 };
 
+/*
+   Sums of values over the lanes of a warp. Fewer instructions than IDRSWarpSums() has, which counts where one warp works at a time: in double precision the matrix unit adds, as a product of ones and
+   values has in each column the sum over 4 lanes. Two columns are added; then the lanes of column i have a fourth of value i, and another product adds the fourths
+*/
+template <int count>
+static __device__ __forceinline__ void IDRSWarpTotals(PetscReal values[count], PetscReal *to)
+{
+  if constexpr (std::is_same<PetscReal, double>::value) {
+#pragma unroll
+    for (int begin = 0; begin < count; begin += IDRS_TOTALS) {
+      double part[IDRS_TOTALS] = {}, total[2] = {0.0, 0.0};
+
+#pragma unroll
+      for (int i = 0; i < IDRS_TOTALS && begin + i < count; i++) {
+        double columns[2] = {0.0, 0.0};
+
+        IDRSMatrixMultiplyAdd(columns, 1.0, values[begin + i]);
+        part[i] = columns[0] + columns[1];
+      }
+#pragma unroll
+      for (int half = IDRS_TOTALS / 2; half > 0; half /= 2) {
+#pragma unroll
+        for (int i = 0; i < half; i++) part[i] = threadIdx.x & (4 * half) ? part[i + half] : part[i];
+      }
+      IDRSMatrixMultiplyAdd(total, 1.0, part[0]);
+      if (threadIdx.x % IDRS_WARP < 4) {
+        to[begin + 2 * (threadIdx.x % IDRS_WARP)]     = total[0];
+        to[begin + 2 * (threadIdx.x % IDRS_WARP) + 1] = total[1];
+      }
+    }
+  } else IDRSWarpSums<count>(values, [&](int i, PetscReal sum) { to[i] = sum; });
+}
+
+/* A sum over the warps of a block, whose rest are zeros: there is no test between two of them but one */
+template <int room>
+static __device__ __forceinline__ PetscReal IDRSWarpsTree(const PetscReal (*warp)[room], int i, int warps)
+{
+  PetscReal sum[4];
+
+#pragma unroll
+  for (int w = 0; w < 4; w++) sum[w] = warp[w][i];
+  if (warps > 4) {
+#pragma unroll
+    for (int w = 4; w < IDRS_WARPS; w++) sum[w % 4] += warp[w][i];
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* Blocks whose rows are in shared memory */
-template <int SMAX>
+template <int SMAX, typename Matrix, typename Entries>
 struct IDRSOnChipBlocks {
   typedef IDRSBlockRows Rows;
-  IDRSOwnCSR            A;
-  IDRSOwnEntries        u;
+  Matrix                A;
+  Entries               u;
   IDRSCluster           cluster;
   IDRSOnChipSums<SMAX> *shared;
   IDRSBlockMessage     *mailboxes, *second; /* of all clusters, for even steps and for odd ones */
@@ -133,89 +270,94 @@ struct IDRSOnChipBlocks {
     }
 #pragma unroll
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
-    IDRSWarpSumsShared<count>(values, shared->warps);
+    IDRSWarpTotals<count>(values, shared->warps[threadIdx.x / IDRS_WARP]);
     lost = __syncthreads_or(!u.patience->left);
-    for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1), IDRSMakeMessage(IDRSWarpsTotal(shared->warps, (int)i, warps), u.number));
+    for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1), IDRSMakeMessage(IDRSWarpsTree(shared->warps, (int)i, warps), u.number));
     return lost;
   }
 
-  /* By a warp, half of it for a sum: the sums of the cluster that this rank has, to all clusters */
+  /* By a warp, some lanes for a sum: the sums of the cluster that this rank has, to all clusters. Nobody gets one of which a part has not come */
   template <int count>
   __device__ __forceinline__ void Pass(const IDRSBlockMessage *slots, IDRSBlockMessage *boxes)
   {
-    const unsigned int lane = threadIdx.x % (IDRS_WARP / 2), half = threadIdx.x / (IDRS_WARP / 2);
+    constexpr int      together = IDRS_WARP / IDRS_CLUSTER_LANES, ranks = IDRS_CLUSTER_BLOCKS / IDRS_CLUSTER_LANES;
+    const unsigned int lane = threadIdx.x % IDRS_CLUSTER_LANES;
 
-    for (unsigned int begin = cluster.rank; begin < count; begin += 2 * cluster.size) {
-      const unsigned int i    = begin + half * cluster.size;
-      const bool         mine = i < count && lane < cluster.size;
-      IDRSBlockMessage   message;
-      PetscReal          sum;
-
-      do message = IDRSLoadCluster(slots + (mine ? (i & ~(cluster.size - 1)) + lane : 0));
-      while (!IDRSWarpAll(!mine || IDRSMessageHasCome(message, u.number) || u.patience->Ends()));
-      sum = mine ? IDRSMessageValue(message) : (PetscReal)0.0;
-#pragma unroll
-      for (int offset = IDRS_WARP / 4; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
-      for (unsigned int to = lane; i < count && to < cluster.count; to += IDRS_WARP / 2) IDRSPostMessage(boxes + (to * count + i) * cluster.count + cluster.index, sum, u.number);
-    }
-  }
-
-  /* By a warp: the sums of all clusters, from the mailbox of this one, 4 sums at a time */
-  template <int S, bool Y, bool HASHED>
-  __device__ __forceinline__ void Take(const IDRSBlockMessage *boxes, PetscScalar *sums)
-  {
-    constexpr int           count = IDRSRealSums<S, Y, true>, together = IDRS_WARP / IDRS_CLUSTER_LANES, rounds = (count + together - 1) / together;
-    const unsigned int      lane = threadIdx.x % IDRS_CLUSTER_LANES, first = threadIdx.x / IDRS_CLUSTER_LANES;
-    const IDRSBlockMessage *mine = boxes + (cluster.index * count + first) * cluster.count + lane;
-    int                     place[rounds];
-    PetscReal               total[rounds];
-
-#pragma unroll
-    for (int k = 0; k < rounds; k++) {
-      total[k] = 0.0;
-      place[k] = lane == 0 && k * together + first < count ? shared->places[Y][k * together + first] : -1;
-    }
-    for (unsigned int begin = 0; begin < cluster.count; begin += IDRS_CLUSTER_LANES) {
-      const bool       there = begin + lane < cluster.count;
-      IDRSBlockMessage message[rounds];
-      uint32_t         missing;
+    for (unsigned int begin = cluster.rank; begin < count; begin += together * cluster.size) {
+      const unsigned int i    = begin + threadIdx.x % IDRS_WARP / IDRS_CLUSTER_LANES * cluster.size;
+      const bool         mine = i < count;
+      IDRSBlockMessage   message[ranks];
+      PetscReal          sum = 0.0;
+      uint32_t           missing;
 
       do {
         missing = 0;
 #pragma unroll
-        for (int k = 0; k < rounds; k++) message[k] = IDRSLoadRelaxed(there && k * together + first < count ? mine + k * together * cluster.count + begin : mine - lane);
+        for (int l = 0; l < ranks; l++) message[l] = IDRSLoadCluster(slots + (mine ? i & ~(cluster.size - 1) : 0) + ((lane + l * IDRS_CLUSTER_LANES) & (cluster.size - 1)));
 #pragma unroll
-        for (int k = 0; k < rounds; k++) missing |= there && k * together + first < count ? IDRSMessageLacks(message[k], u.number) : 0;
-      } while (!IDRSWarpAll(!missing || u.patience->Ends()));
+        for (int l = 0; l < ranks; l++) missing |= IDRSMessageLacks(message[l], u.number);
+      } while (!IDRSWarpAll(!mine || !missing || u.patience->Ends()));
 #pragma unroll
-      for (int k = 0; k < rounds; k++) total[k] += there ? IDRSMessageValue(message[k]) : (PetscReal)0.0;
-    }
+      for (int l = 0; l < ranks; l++) sum += l * IDRS_CLUSTER_LANES < cluster.size ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
-    for (int offset = IDRS_CLUSTER_LANES / 2; offset > 0; offset /= 2) {
-#pragma unroll
-      for (int k = 0; k < rounds; k++) total[k] += IDRSShuffleXor(total[k], offset);
-    }
-#pragma unroll
-    for (int k = 0; k < rounds; k++) {
-      if (place[k] >= 0) ((PetscReal *)sums)[place[k]] = total[k] * IDRSSumScale<S, Y, HASHED>(k * together + (int)first);
+      for (int offset = IDRS_CLUSTER_LANES / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
+      if (!IDRSWarpAll(u.patience->left)) return;
+      for (unsigned int to = lane; mine && to < cluster.count; to += IDRS_CLUSTER_LANES) IDRSPostMessage(boxes + (to * cluster.count + cluster.index) * count + i, sum, u.number);
     }
   }
 
+  /* By a warp, a lane for a sum: the sums of all clusters, from the mailbox of this one */
   template <int S, bool Y, bool HASHED>
-  __device__ __forceinline__ bool Sums(const IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &, PetscScalar *sums)
+  __device__ __forceinline__ void Take(const IDRSBlockMessage *boxes, PetscScalar *sums)
+  {
+    constexpr int           count = IDRSRealSums<S, Y, true>;
+    const IDRSBlockMessage *box   = boxes + cluster.index * cluster.count * count;
+
+#pragma unroll
+    for (int begin = 0; begin < count; begin += IDRS_WARP) {
+      const int i = min(begin + (int)(threadIdx.x % IDRS_WARP), count - 1), place = begin + (int)(threadIdx.x % IDRS_WARP) < count ? shared->places[Y][i] : -1;
+      PetscReal total = 0.0;
+
+      for (unsigned int first = 0; first < cluster.count; first += IDRS_TAKES) {
+        IDRSBlockMessage message[IDRS_TAKES];
+        PetscReal        sum[IDRS_TAKES];
+        uint32_t         missing;
+
+        do {
+          missing = 0;
+#pragma unroll
+          for (int l = 0; l < IDRS_TAKES; l++) message[l] = IDRSLoadRelaxed(box + min(first + l, cluster.count - 1) * count + i);
+#pragma unroll
+          for (int l = 0; l < IDRS_TAKES; l++) missing |= IDRSMessageLacks(message[l], u.number);
+        } while (!IDRSWarpAll(!missing || u.patience->Ends()));
+#pragma unroll
+        for (int l = 0; l < IDRS_TAKES; l++) sum[l] = first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+#pragma unroll
+        for (int half = IDRS_TAKES / 2; half > 0; half /= 2) {
+#pragma unroll
+          for (int l = 0; l < half; l++) sum[l] += sum[l + half];
+        }
+        total += sum[0];
+      }
+      if (place >= 0) ((PetscReal *)sums)[place] = total * IDRSSumScale<S, Y, HASHED>(i);
+    }
+  }
+
+  template <int S, bool Y, bool HASHED, typename Meanwhile>
+  __device__ __forceinline__ bool Sums(const IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     IDRSBlockMessage *slots = shared->messages[u.number % 2], *boxes = u.number % 2 ? second : mailboxes;
     const bool        lost = Leave<S, Y>(dots, slots);
 
+    if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<IDRSRealSums<S, Y, true>>(slots, boxes);
     if (threadIdx.x >= IDRS_WARP) return lost;
-    Pass<IDRSRealSums<S, Y, true>>(slots, boxes);
+    meanwhile();
     Take<S, Y, HASHED>(boxes, sums);
     IDRS_SYNC_WARP();
     return lost || !IDRSWarpAll(u.patience->left);
   }
 
-  /* Own entries of u are there for all threads of the block */
-  __device__ __forceinline__ void Meet() const { __syncthreads(); }
+  __device__ __forceinline__ void Meet() const { IDRSMeetEntries(u); }
 };
 
 /* Copies between shared and global memory, by all threads of a block */
@@ -225,7 +367,8 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
   for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
-template <int S, bool HASHED>
+/* NEAR: the matrix is in shared memory, too */
+template <int S, bool HASHED, bool NEAR>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow, const __grid_constant__ IDRSOnChip onchip)
 {
   extern __shared__ __align__(16) PetscScalar chip[];
@@ -235,9 +378,15 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
   IDRSBoundedPatience          patience = {IDRS_WHOLE_POLLS};
   IDRSWholeSteps               steps    = given;
   IDRSShadow<S>                P        = shadow;
-  PetscScalar                 *free     = chip + (2 * s + 3) * rows;
-  IDRSOwnCSR                   A        = {given.A.i + first, given.A.j, given.A.a, n};
+  PetscScalar                 *own = chip + (2 * s + 2) * rows, *free = own + rows + onchip.others;
+  const IDRSOwnEntries         entries = {given.entries, own, (IDRSIndex)first, (IDRSIndex)n, given.partials.launch, &patience};
   IDRSStep                     step;
+  const auto                   run = [&](auto A, auto u) {
+    IDRSOnChipBlocks<S, decltype(A), decltype(u)> blocks = {A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second};
+
+    IDRSClusterMeet();
+    return IDRSWholeRun<S, HASHED>(steps, P, blocks);
+  };
 
   steps.panels = {chip, chip + s * rows, rows, n, s};
   steps.r      = chip + 2 * s * rows;
@@ -258,35 +407,34 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     steps.diagonal = free;
     free += rows;
   }
-  if (onchip.nonzeros) {
-    const IDRSMatIndex begin = given.A.i[first];
-    const size_t       count = given.A.i[first + n] - begin;
-    IDRSMatIndex      *j = (IDRSMatIndex *)(free + onchip.nonzeros), *i = j + onchip.nonzeros;
-
-    IDRSCopyEntries(free, given.A.a + begin, count);
-    IDRSCopyEntries(j, given.A.j + begin, count);
-    for (size_t k = threadIdx.x; k <= n; k += blockDim.x) i[k] = given.A.i[first + k] - begin;
-    A = {i, j, free, n};
-  }
   P.rstart += first;
   if (!HASHED) {
 #pragma unroll
     for (int j = 0; j < S; j++) P.a[j] += first;
   }
   for (int i = threadIdx.x; i < IDRSClusterMessages<S>; i += blockDim.x) sums.messages[0][i] = sums.messages[1][i] = {0, 0};
+  for (int i = threadIdx.x; i < IDRS_WARPS * IDRSWarpRoom<S>; i += blockDim.x) sums.warps[i / IDRSWarpRoom<S>][i % IDRSWarpRoom<S>] = 0.0;
   for (int i = threadIdx.x; i < IDRSRealSums<S, true, true>; i += blockDim.x) {
     sums.places[0][i] = i < IDRSRealSums<S, false, true> ? IDRSSumPlace<S, false, true>(P, i) : -1;
     sums.places[1][i] = IDRSSumPlace<S, true, true>(P, i);
   }
-  IDRSClusterMeet();
-  {
-    IDRSOnChipBlocks<S> blocks = {
-      A, {given.entries, steps.t + rows, (IDRSIndex)first, (IDRSIndex)n, given.partials.launch, &patience},
-       IDRSGetCluster(), &sums, given.partials.messages, given.partials.second
-    };
+  if constexpr (NEAR) {
+    const IDRSMatIndex begin = given.A.i[first];
+    const size_t       count = given.A.i[first + n] - begin;
+    uint32_t          *i     = (uint32_t *)(free + onchip.nonzeros + IDRS_WHOLE_ATONCE);
+    uint16_t          *j     = (uint16_t *)(i + rows + 1);
+    IDRSNearEntries    near  = {entries, onchip.rowsofothers + onchip.firstother[blockIdx.x], (IDRSIndex)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x])};
 
-    step = IDRSWholeRun<S, HASHED>(steps, P, blocks);
-  }
+    IDRSSetFrom(near, threadIdx.x, near.from);
+    IDRSCopyEntries(free, given.A.a + begin, count);
+    IDRSCopyEntries(j, onchip.columns + begin, count);
+    for (size_t k = threadIdx.x; k <= n; k += blockDim.x) i[k] = (uint32_t)(given.A.i[first + k] - begin);
+    if (threadIdx.x < IDRS_WHOLE_ATONCE) {
+      free[count + threadIdx.x] = 0.0;
+      j[count + threadIdx.x]    = 0;
+    }
+    step = run(IDRSNearCSR{i, j, free, n}, near);
+  } else step = run(IDRSOwnCSR<IDRSMatIndex, IDRSMatIndex>{given.A.i + first, given.A.j, given.A.a, n}, entries);
   for (int j = 0; j < s; j++) {
     IDRSCopyEntries(given.panels.G + j * given.panels.ld + first, steps.panels.G + j * rows, n);
     IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * rows, n);
@@ -331,42 +479,138 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
 }
 
 /* Bytes of shared memory for such blocks */
-static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, size_t rows, size_t nonzeros)
+static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, bool matrix, size_t rows, size_t nonzeros, size_t others)
 {
-  size_t bytes = (2 * (size_t)s + (diagonal ? 4 : 3)) * rows * sizeof(PetscScalar);
+  size_t bytes = ((2 * (size_t)s + (diagonal ? 4 : 3)) * rows + others) * sizeof(PetscScalar);
 
-  if (nonzeros) bytes += nonzeros * (sizeof(PetscScalar) + sizeof(IDRSMatIndex)) + (rows + 1) * sizeof(IDRSMatIndex);
+  if (matrix) bytes += (nonzeros + IDRS_WHOLE_ATONCE) * (sizeof(PetscScalar) + sizeof(uint16_t)) + (rows + 1) * sizeof(uint32_t);
   return bytes;
+}
+
+/* What the rows of blocks need of each other, on the host */
+typedef struct {
+  PetscInt *first, *rows; /* of each block the rows of others, in ascending order */
+  uint16_t *columns;      /* of all nonzeros: places in shared memory, of which a block that fits has fewer than 65536 */
+  PetscInt *place;        /* of each row; -1 between two blocks */
+} IDRSOthers;
+
+static PetscErrorCode IDRSOthersCreate(PetscInt n, const PetscInt *i, PetscInt blocks, IDRSOthers *others)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc4(blocks + 1, &others->first, i[n], &others->rows, i[n], &others->columns, n, &others->place));
+  for (PetscInt row = 0; row < n; row++) others->place[row] = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSOthersDestroy(IDRSOthers *others)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree4(others->first, others->rows, others->columns, others->place));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* *most: of a block at most */
+static PetscErrorCode IDRSOthersFind(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt blocks, PetscInt rows, IDRSOthers *others, size_t *most)
+{
+  PetscInt total = 0;
+
+  PetscFunctionBegin;
+  *most = 0;
+  for (PetscInt block = 0; block < blocks; block++) {
+    const PetscInt begin = PetscMin(n, block * rows), end = PetscMin(n, begin + rows);
+    PetscInt      *mine = others->rows + total, count = 0;
+
+    others->first[block] = total;
+    for (PetscInt q = i[begin]; q < i[end]; q++) {
+      if ((j[q] >= begin && j[q] < end) || others->place[j[q]] >= 0) continue;
+      others->place[j[q]] = 0;
+      mine[count++]       = j[q];
+    }
+    PetscCall(PetscSortInt(count, mine));
+    for (PetscInt k = 0; k < count; k++) others->place[mine[k]] = end - begin + k;
+    for (PetscInt q = i[begin]; q < i[end]; q++) others->columns[q] = (uint16_t)(j[q] >= begin && j[q] < end ? j[q] - begin : others->place[j[q]]);
+    for (PetscInt k = 0; k < count; k++) others->place[mine[k]] = -1;
+    total += count;
+    *most = PetscMax(*most, (size_t)count);
+  }
+  others->first[blocks] = total;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+template <typename T>
+static PetscErrorCode IDRSOnChipUpload(size_t count, const T *data, cudaStream_t stream, T **copy)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, PetscMax(count, (size_t)1), copy));
+  PetscCallCUDA(cudaMemcpyAsync(*copy, data, count * sizeof(T), cudaMemcpyHostToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSOnChipDestroy_CUDA(IDRSOnChip *onchip)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, onchip->firstother));
+  PetscCall(PetscDeviceFree(dctx, onchip->rowsofothers));
+  PetscCall(PetscDeviceFree(dctx, onchip->columns));
+  *onchip = {};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The system in clusters of such a size, if it fits, with the matrix or without */
+static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, bool matrix, unsigned int size, IDRSOnChip *onchip)
+{
+  const size_t n = (size_t)work->n;
+  int          clusters;
+  size_t       shared, rows, nonzeros, most = 0;
+  IDRSOthers   others;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) { return matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, true>, size, &clusters, &shared) : IDRSGetClusters(IDRSOnChipKernel<S, hashed, false>, size, &clusters, &shared); }));
+  if (!clusters) PetscFunctionReturn(PETSC_SUCCESS);
+  clusters = PetscMin(clusters, IDRS_WARP); /* mailboxes that there is room for */
+  clusters = (int)PetscMax(PetscMin((size_t)clusters, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
+  rows     = PetscMax((n + clusters * size - 1) / (clusters * size), (size_t)1);
+  nonzeros = matrix ? IDRSGetMostNonzeros(n, i, rows) : 0;
+  if (IDRSOnChipBytes(work->s, work->diagonal, matrix, rows, nonzeros, 0) > shared) PetscFunctionReturn(PETSC_SUCCESS);
+  if (matrix) {
+    PetscCall(IDRSOthersCreate(work->n, i, clusters * (PetscInt)size, &others));
+    PetscCall(IDRSOthersFind(work->n, i, j, clusters * (PetscInt)size, (PetscInt)rows, &others, &most));
+  }
+  if (IDRSOnChipBytes(work->s, work->diagonal, matrix, rows, nonzeros, most) <= shared) {
+    *onchip       = {(unsigned int)clusters, size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), matrix, rows, nonzeros, most, 0};
+    onchip->bytes = PetscMax(IDRSOnChipBytes(work->s, work->diagonal, matrix, rows, nonzeros, most), shared / 2 + 1); /* no two blocks on a multiprocessor */
+    if (matrix) {
+      PetscCall(IDRSStream_CUDA(&stream));
+      PetscCall(IDRSOnChipUpload((size_t)clusters * size + 1, others.first, stream, &onchip->firstother));
+      PetscCall(IDRSOnChipUpload((size_t)others.first[clusters * size], others.rows, stream, &onchip->rowsofothers));
+      PetscCall(IDRSOnChipUpload((size_t)i[n], others.columns, stream, &onchip->columns));
+    }
+  }
+  if (matrix) PetscCall(IDRSOthersDestroy(&others));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    IDRSOnChipSetUp_CUDA - How the system lies in shared memory: with the matrix if that fits, in clusters that are as large as can be, and in as few of them as leave each thread
    a row. There are fewer multiprocessors for larger clusters
 */
-PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, IDRSOnChip *onchip)
+PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, IDRSOnChip *onchip)
 {
-  const size_t n = (size_t)work->n;
-  bool         can;
+  bool can;
 
   PetscFunctionBegin;
-  *onchip = {};
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true>, &can)); /* the same devices */
+  PetscCall(IDRSOnChipDestroy_CUDA(onchip));
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, true>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int matrix = 1; matrix >= 0 && !onchip->clusters; matrix--) {
-    for (unsigned int size = IDRS_CLUSTER_BLOCKS; size >= 4 && !onchip->clusters; size /= 2) {
-      int    clusters;
-      size_t shared, rows, nonzeros;
-
-      PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) { return IDRSGetClusters(IDRSOnChipKernel<S, hashed>, size, &clusters, &shared); }));
-      if (!clusters) continue;
-      clusters = PetscMin(clusters, IDRS_WARP); /* mailboxes that there is room for */
-      clusters = (int)PetscMax(PetscMin((size_t)clusters, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
-      rows     = PetscMax((n + clusters * size - 1) / (clusters * size), (size_t)1);
-      nonzeros = matrix ? IDRSGetMostNonzeros(n, i, rows) : 0;
-      if (IDRSOnChipBytes(work->s, work->diagonal, rows, nonzeros) > shared) continue;
-      *onchip       = {(unsigned int)clusters, size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), rows, nonzeros, 0};
-      onchip->bytes = PetscMax(IDRSOnChipBytes(work->s, work->diagonal, rows, nonzeros), shared / 2 + 1); /* no two blocks on a multiprocessor */
-    }
+  for (int matrix = 1; matrix >= 0; matrix--) {
+    for (unsigned int size = IDRS_CLUSTER_BLOCKS; size >= 4 && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, matrix, size, onchip));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,7 +622,8 @@ PetscErrorCode IDRSOnChipLaunch_CUDA(IDRSWork work, const IDRSOnChip *onchip, co
     cudaLaunchAttribute      attributes[2];
     const cudaLaunchConfig_t config = IDRSClusterConfig(onchip->clusters, onchip->size, onchip->threads, onchip->bytes, stream, attributes);
 
-    return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed>, *steps, shadow, *onchip);
+    if (onchip->matrix) return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, true>, *steps, shadow, *onchip);
+    return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, false>, *steps, shadow, *onchip);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -58,8 +58,8 @@ struct IDRSGridBlocks {
   IDRSEntries          u;
 
   /* By all threads. Sums of even and odd steps are in two places */
-  template <int S, bool Y, bool HASHED>
-  __device__ __forceinline__ bool Sums(IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &P, PetscScalar *sums)
+  template <int S, bool Y, bool HASHED, typename Meanwhile>
+  __device__ __forceinline__ bool Sums(IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     IDRSPartials partials = messages;
 
@@ -67,6 +67,7 @@ struct IDRSGridBlocks {
     partials.earlier = 0;
     if (u.number % 2) partials.messages = partials.second;
     (void)IDRSDotsFinish<S, Y>(dots, partials);
+    if (threadIdx.x < IDRS_WARP) meanwhile();
     IDRSDotsTotal<S, Y, HASHED, true>(partials, P, false, sums, *u.patience);
     return __syncthreads_or(!u.patience->left);
   }
@@ -94,6 +95,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*whole)->entries));
   PetscCall(PetscDeviceFree(dctx, (*whole)->result));
+  PetscCall(IDRSOnChipDestroy_CUDA(&(*whole)->onchip));
   PetscCall(PetscFree(*whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,16 +147,16 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
     cuda->whole->own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
     cuda->whole->turns = IDRSWholeTurns(n, i, cuda->whole->own);
-    PetscCall(IDRSOnChipSetUp_CUDA(work, i, onchip));
+    PetscCall(IDRSOnChipSetUp_CUDA(work, i, j, onchip));
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    if (onchip->clusters) PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n", onchip->nonzeros ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
+    if (onchip->clusters) PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n", onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
     else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
     cuda->whole->id       = id;
     cuda->whole->pattern  = pattern;
     cuda->whole->diagonal = work->diagonal != NULL;
   }
   if (!cuda->whole->onchip.clusters) work->whole = "vectors and matrix are in global memory";
-  else work->whole = cuda->whole->onchip.nonzeros ? "vectors and matrix are in shared memory" : "vectors are in shared memory, the matrix is in global memory";
+  else work->whole = cuda->whole->onchip.matrix ? "vectors and matrix are in shared memory" : "vectors are in shared memory, the matrix is in global memory";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

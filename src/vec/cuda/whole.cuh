@@ -20,6 +20,7 @@
 */
 #pragma once
 
+#include "wholepasses.cuh"
 #include "wholeupdate.cuh"
 
 /*
@@ -27,71 +28,109 @@
 
      Rows            those of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of the step, u.patience how long is waited
-     Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come
+     Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for
      Meet()          after the direction has been told: what threads of this block are told without messages is there
 */
 
-/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread */
-template <int S, bool Y, bool HASHED, typename Blocks>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, PetscScalar *x, PetscReal rr, PetscScalar *sums)
+/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread, first: state of the hash for its first row */
+template <int S, bool Y, bool HASHED, typename Blocks, typename Meanwhile>
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr, PetscScalar *sums, const Meanwhile &meanwhile)
 {
-  const size_t         n = steps.panels.n, lane = threadIdx.x % IDRS_WARP;
+  const IDRSIndex      n = (IDRSIndex)steps.panels.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
+  IDRSShadowRow        state = first;
   IDRSDots<S, Y, true> dots;
 
   IDRSDotsClear(dots);
   dots.square[dots.squares - 1] = rr;
-  for (size_t row = Blocks::Rows::template First<1>() - lane; row < n; row += Blocks::Rows::template Stride<1>()) {
-    const size_t i = row + lane;
-    IDRSPack<1>  xi, yi = IDRSZero<1>();
+  for (IDRSIndex row = (IDRSIndex)Blocks::Rows::template First<1>() - lane; row < n; row += stride) {
+    const IDRSIndex   i     = row + lane;
+    const bool        there = i < n;
+    const PetscScalar y = Y && there ? steps.r[i] : (PetscScalar)0.0, xi = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, row, steps.own);
 
-    if (Y) yi = IDRSLoad<1>(steps.r, i, n);
-    xi.v[0] = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)row, steps.own);
-    IDRSStore<1>(x, i, n, xi);
-    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    if (there) x[i] = xi;
+    IDRSWholeDotsAdd<S, Y, HASHED>(dots, P, state, i, n, xi, y);
+    if (HASHED && row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
-  return blocks.template Sums<S, Y, HASHED>(dots, P, sums);
+  return blocks.template Sums<S, Y, HASHED>(dots, P, sums, meanwhile);
+}
+
+/* Whether the host is to continue, whatever the sums are. updates: made so far, or -1 where the host makes them */
+static __device__ __forceinline__ bool IDRSWholeIsLast(const IDRSLimits &limits, PetscInt completed, PetscInt updates)
+{
+  return limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+}
+
+/* By a warp, before the sums of a step after the start have come: all that can be done without them. limits.peak is the largest r^H r so far */
+template <int S>
+static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSStep &step, IDRSLimits &limits, bool last, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *c)
+{
+  if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
+  IDRSLanesPrepare<S>(scalars, inverses, (int)step.k, lane, c);
+  lane->low  = last ? PETSC_MAX_REAL : (step.unreported ? limits.bounds.low : (PetscReal)-1.0);
+  lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
+}
+
+/* By a warp: what follows from the sums of step k after the start, with its coefficients unless that is left to the host */
+template <int S>
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *c)
+{
+  const bool pivot = IDRSLanesStep<S>(scalars, k, lane, c);
+
+  lane->rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(scalars->s)]);
+  if (!(pivot && lane->rr > lane->low && lane->rr < lane->high)) return IDRS_WHOLE_ENDS;
+  lane->last = k;
+  return IDRS_WHOLE_STEP;
 }
 
 /*
-   By a warp: what follows from the sums of this step, with its coefficients unless that is left to the host. *square is r^H r at its begin, and *next after it where an update follows; limits.peak, of
-   squares as they all are, the largest one so far. updates: made so far, or -1 where the host makes them
+   By a warp: the same for a step of the start or an omega step. *square is r^H r at its begin, and *next after it where an update follows; limits.peak, of squares as they all are, the largest one
+   so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits, PetscInt completed, PetscInt updates, IDRSCoefficients<S> *c, PetscReal *square, PetscReal *next)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits, bool last, PetscInt updates, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *c, PetscReal *square, PetscReal *next)
 {
   const PetscInt  s     = scalars->s;
-  const bool      omega = step.k == s, y = step.start || omega;
-  const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = y ? PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) : rr;
+  const bool      omega = step.k == s;
+  const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]);
   bool            due;
 
-  *square = step.unreported || !y ? rr : now; /* the start has a norm to tell before any iteration is unreported */
+  *square = step.unreported ? rr : now; /* the start has a norm to tell before any iteration is unreported */
   *next   = 0.0;
-  if (limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS) return IDRS_WHOLE_ENDS;
+  if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
   IDRS_SYNC_WARP();
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !(rr > limits.bounds.low && rr < limits.bounds.high)) return IDRS_WHOLE_ENDS;
-  if (!y) return IDRSLanesStep<S>(scalars, (int)step.k, c) ? IDRS_WHOLE_STEP : IDRS_WHOLE_ENDS;
+  if (!step.start && !due) {
+    PetscScalar minimal, enlarged;
+
+    if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0)) return IDRS_WHOLE_ENDS;
+    IDRSLanesOmega<S>(scalars, enlarged, lane, c);
+    lane->rr   = rr;
+    lane->last = (int)s;
+    return IDRS_WHOLE_STEP;
+  }
   if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
   if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next)) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, c);
+  lane->last = IDRS_LANES_BEGIN;
   return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
 /* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
 template <int S, typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step, const IDRSCoefficients<S> &c, const Tell &next)
+static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step, const IDRSLanesCoefficients<S> &c, const Tell &next)
 {
   const int            s = steps.panels.s, k = (int)step.k;
   const bool           inner     = k + 1 < s;
-  const IDRSDirection  direction = {inner || (k < s && steps.diagonal && !step.start) || k == s, inner || k == s, steps.diagonal, steps.v};
+  const IDRSDirection  direction = {inner, inner, steps.diagonal, steps.v};
   const IDRSTellNobody nobody;
 
-  if (k == s) return IDRSAdvanceRows<S, 1, Rows>(steps.panels, c, direction, s, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, next);
-  if (!step.start) return IDRSUpdateRows<S, 1, false, Rows>(steps.panels, c, direction, k, direction.wantv ? s : k + 1, steps.r, next);
+  if (k == s) return IDRSWholeAdvanceRows<S, Rows>(steps, c, next);
+  if (!step.start) return IDRSWholeUpdateRows<S, Rows>(steps, c, k, next);
   if (inner) return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, next);
   return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, nobody);
 }
@@ -138,18 +177,25 @@ template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
   __shared__ PetscScalar storage[IDRS_STORAGE(S)];
-  __shared__ IDRSCoefficients<S> c;
-  __shared__ IDRSLimits          limits; /* for r^H r */
-  __shared__ IDRSWholeNext       next;
-  __shared__ PetscReal           promised; /* r^H r after the omega step before an update */
-  __shared__ bool                goeson;   /* after one */
-  const int                      s    = steps.panels.s;
-  IDRSStep                       step = steps.step;
-  PetscReal                      rr;
-  PetscInt                       completed = 0, told = 0, updates = steps.x ? 0 : -1;
-  IDRSScalars                    scalars;
-  bool                           lost;
+  __shared__ IDRSLanesCoefficients<S> c;
+  __shared__ IDRSLimits               limits; /* for r^H r */
+  __shared__ IDRSWholeNext            next;
+  __shared__ PetscReal                promised; /* r^H r after the omega step before an update */
+  __shared__ bool                     goeson;   /* after one */
+  __shared__ IDRSInverses<S> inverses;
+  const int                  s    = steps.panels.s;
+  const IDRSShadowRow        hash = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
+  IDRSStep                   step = steps.step;
+  PetscReal                  rr;
+  PetscInt                   completed = 0, told = 0, updates = steps.x ? 0 : -1;
+  IDRSScalars                scalars;
+  IDRSLane<S>                lane;
+  bool                       lost;
+  const auto                 prepare = [&]() {
+    if (!step.start) IDRSWholePrepare<S>(&scalars, &inverses, step, limits, IDRSWholeIsLast(limits, completed, updates), &lane, &c);
+  };
 
+  lane.last = IDRS_LANES_BEGIN;
   IDRSScalarsSetPointers(&scalars, s, storage);
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
@@ -159,13 +205,20 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     for (;; completed++) {
       PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 
-      blocks.Meet();
-      if (step.start || step.k == s) lost = IDRSWholeProject<S, true, HASHED>(steps, P, blocks, x, rr, scalars.sums);
-      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, blocks, x, rr, scalars.sums);
-      if (threadIdx.x < IDRS_WARP) {
-        PetscReal           square, after;
-        const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, limits, completed, updates, &c, &square, &after);
+      const bool y = step.start || step.k == s;
 
+      blocks.Meet();
+      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, scalars.sums, prepare);
+      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, scalars.sums, prepare);
+      if (threadIdx.x < IDRS_WARP) {
+        IDRSWholeNext follows;
+        PetscReal     square, after = 0.0;
+
+        if (y) follows = IDRSWholeContinue<S>(&scalars, step, limits, IDRSWholeIsLast(limits, completed, updates), updates, &lane, &c, &square, &after);
+        else {
+          follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &c);
+          square  = lane.rr;
+        }
         if (threadIdx.x == 0) {
           next     = lost ? IDRS_WHOLE_ENDS : follows;
           promised = after;

@@ -128,7 +128,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
   blocks.Meet();
   IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
-  *lost = blocks.template Sums<S, false, HASHED>(dots, P, scalars->sums);
+  *lost = blocks.template Sums<S, false, HASHED>(dots, P, scalars->sums, []() {});
   if (threadIdx.x < IDRS_WARP) {
     const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*lost;
 

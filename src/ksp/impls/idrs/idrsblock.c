@@ -19,7 +19,8 @@
    some, their b_j - A x_j decides, as for one right-hand side. So do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
    IDRS_BLOCK_PATIENCE steps, each right-hand side that is not done goes on by itself from where it is.
 */
-#include "idrsblock.h"
+#include "idrsimpl.h"
+#include <petscidrs/private/idrsblockscalars.h>
 
 #define IDRS_BLOCK_PATIENCE 100
 #define IDRS_BLOCK_MISSES   3 /* verifications that may fail */
@@ -28,28 +29,29 @@
 #define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
 
 typedef struct {
-  PetscInt            count; /* right-hand sides */
-  KSPIDRSColumn      *column[IDRS_MAX_WIDTH];
-  PetscBool           done[IDRS_MAX_WIDTH];
-  PetscReal           norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
-  PetscReal           anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
-  PetscScalar        *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
-  KSPIDRSFront        owners;                  /* the m slots whose vectors are the columns of blocks */
-  KSPIDRSBlockAlgebra algebra;
-  IDRSBlockVec       *vecs, *G, *U, *R, *Z, *V, *T; /* G and U: columns of step k from k m on */
-  IDRSBlockAxpy      *chain;                        /* sums that are made together */
-  IDRSBlockVec       *x;                            /* their operands and coefficients */
-  PetscScalar        *C, *sums;
-  PetscInt            ld;
-  PetscInt            k, columns;                    /* step, and columns of U whose beta is not in Z yet */
-  PetscInt            filled;                        /* columns of G and U that have been made; the others are zero */
-  PetscInt            its, reported;                 /* iterations that have been made, and reported */
-  PetscReal           rnorm, best, peak, anchornorm; /* Frobenius norms of R */
-  PetscInt            waited;                        /* steps since the smallest one */
-  PetscInt            misses;
-  PetscBool           directed; /* what the direction of step k begins with has been made already */
-  PetscBool           lost;     /* Z is not to be used */
-  const char         *why;      /* the right-hand sides that are not done go on by themselves, or NULL */
+  PetscInt         count; /* right-hand sides */
+  KSPIDRSColumn   *column[IDRS_MAX_WIDTH];
+  PetscBool        done[IDRS_MAX_WIDTH];
+  PetscReal        norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
+  PetscReal        anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
+  PetscScalar     *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
+  KSPIDRSFront     owners;                  /* the m slots whose vectors are the columns of blocks */
+  IDRSBlockScalars algebra;
+  PetscScalar     *storage;                      /* of its matrices */
+  IDRSBlockVec    *vecs, *G, *U, *R, *Z, *V, *T; /* G and U: columns of step k from k m on */
+  IDRSBlockAxpy   *chain;                        /* sums that are made together */
+  IDRSBlockVec    *x;                            /* their operands and coefficients */
+  PetscScalar     *C, *sums;
+  PetscInt         ld;
+  PetscInt         k, columns;                    /* step, and columns of U whose beta is not in Z yet */
+  PetscInt         filled;                        /* columns of G and U that have been made; the others are zero */
+  PetscInt         its, reported;                 /* iterations that have been made, and reported */
+  PetscReal        rnorm, best, peak, anchornorm; /* Frobenius norms of R */
+  PetscInt         waited;                        /* steps since the smallest one */
+  PetscInt         misses;
+  PetscBool        directed; /* what the direction of step k begins with has been made already */
+  PetscBool        lost;     /* Z is not to be used */
+  const char      *why;      /* the right-hand sides that are not done go on by themselves, or NULL */
 } KSPIDRSBlockRun;
 
 /* A sum that is built term by term, with its operands and coefficients behind those of the sum before it, if there is one that is made together with it */
@@ -292,13 +294,13 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
 /* The sum that makes the direction of step k, or, with a preconditioner, what that is applied to */
 static PetscErrorCode KSPIDRSBlockDirectionSum_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, IDRSBlockAxpy *sum)
 {
-  const KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const PetscInt       k = block->k, m = algebra->m, q = algebra->q, columns = PetscMax(block->filled - k, 0) * m; /* of G(:,k:s) and U(:,k:s) */
-  const PetscScalar    factor = idrs->preconditioned ? (PetscScalar)1.0 : algebra->omega;
+  const KSP_IDRS   *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt    k = block->k, m = algebra->m, q = algebra->q, columns = PetscMax(block->filled - k, 0) * m; /* of G(:,k:s) and U(:,k:s) */
+  const PetscScalar factor = idrs->preconditioned ? (PetscScalar)1.0 : *algebra->omega;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockDirection_Private(algebra, k));
+  IDRSBlockScalarsDirection(algebra, k);
   *sum = KSPIDRSBlockAxpy(block, before, m, idrs->preconditioned ? block->V : block->U + k * m);
   if (!idrs->preconditioned && !idrs->diagonal) KSPIDRSBlockTerm(block, sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q); /* first, as it is in the cache at the end of a cycle */
   KSPIDRSBlockTerm(block, sum, m, block->R, factor, algebra->T, m);
@@ -314,11 +316,11 @@ static PetscErrorCode KSPIDRSBlockDirectionSum_Private(KSP ksp, KSPIDRSBlockRun 
 /* U_k, or P, and where it is */
 static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockVec **operand)
 {
-  KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const PetscInt       k = block->k, m = algebra->m, columns = PetscMax(block->filled - k, 0) * m;
-  IDRSBlockAxpy        sum;
-  Vec                  x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
+  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt    k = block->k, m = algebra->m, columns = PetscMax(block->filled - k, 0) * m;
+  IDRSBlockAxpy     sum;
+  Vec               x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   if (k == algebra->s) {
@@ -341,7 +343,7 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
     KSPIDRSBlockList(m, block->T, y);
     PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
     sum = KSPIDRSBlockAxpy(block, NULL, m, *operand);
-    KSPIDRSBlockTerm(block, &sum, m, block->T, algebra->omega, algebra->identity, m);
+    KSPIDRSBlockTerm(block, &sum, m, block->T, *algebra->omega, algebra->identity, m);
     KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1.0, algebra->c + k * m, algebra->q);
     PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
   }
@@ -378,7 +380,7 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *bloc
       {.nw = m, .nx = m, .w = block->R, .x = block->R}
     };
 
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 2, tasks, block->algebra.failed, block->sums));
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 2, tasks, PETSC_FALSE, block->sums));
     *gram = block->sums + q * m;
     *ld   = m;
   } else {
@@ -386,7 +388,7 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *bloc
 
     PetscCall(PetscArraycpy(both, block->T, m));
     PetscCall(PetscArraycpy(both + m, block->R, m));
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &task, block->algebra.failed, block->sums));
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &task, PETSC_FALSE, block->sums));
     *gram = block->sums + q * 2 * m + m * 2 * m + m;
     *ld   = 2 * m;
   }
@@ -511,13 +513,16 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
 /* Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again for the next cycle. Columns of U before it have no sums to wait for */
 static PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSPIDRSBlockAlgebra *algebra = &block->algebra;
+  IDRSBlockScalars    *algebra = &block->algebra;
   const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
   const PetscScalar   *alpha  = algebra->alpha + k * m * q;
   const IDRSBlockVec  *both[] = {block->G, block->U};
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockColumn_Private(algebra, k, block->sums));
+  if (!IDRSBlockScalarsColumn(algebra, k, block->sums)) {
+    block->why = "the block recurrence has broken down";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   block->filled = PetscMax(block->filled, k + 1);
   if (!k) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < 2; i++) {
@@ -576,22 +581,22 @@ static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockR
 /* What follows from the sums of the omega step: R, U, Z, and, where R stays, the direction of the next step, which has U and R in common with them */
 static PetscErrorCode KSPIDRSBlockFinishOmega_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const PetscInt       m = algebra->m, q = algebra->q;
-  const IDRSBlockVec  *P   = KSPIDRSBlockP(idrs, block);
-  IDRSBlockAxpy       *sum = block->chain + KSPIDRSBlockTermsU(block, algebra->s, block->chain);
+  KSP_IDRS           *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSBlockScalars   *algebra = &block->algebra;
+  const PetscInt      m = algebra->m, q = algebra->q;
+  const IDRSBlockVec *P   = KSPIDRSBlockP(idrs, block);
+  IDRSBlockAxpy      *sum = block->chain + KSPIDRSBlockTermsU(block, algebra->s, block->chain);
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockOmega_Private(algebra, idrs->set.cosine, block->sums, &block->rnorm));
+  IDRSBlockScalarsOmega(algebra, idrs->set.cosine, block->sums, &block->rnorm);
   *sum     = KSPIDRSBlockAxpy(block, sum > block->chain ? sum - 1 : NULL, m, block->Z);
   sum->add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, sum, m, P, algebra->omega, algebra->identity, m);
+  KSPIDRSBlockTerm(block, sum, m, P, *algebra->omega, algebra->identity, m);
   KSPIDRSBlockTerm(block, sum, q, block->U, 1.0, algebra->beta, q);
   sum++;
   *sum     = KSPIDRSBlockAxpy(block, sum - 1, m, block->R);
   sum->add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, sum, m, block->T, -algebra->omega, algebra->identity, m);
+  KSPIDRSBlockTerm(block, sum, m, block->T, -*algebra->omega, algebra->identity, m);
   sum++;
   block->k = block->columns = 0;
   if (!KSPIDRSBlockUpdateDue(idrs, block)) {
@@ -605,18 +610,22 @@ static PetscErrorCode KSPIDRSBlockFinishOmega_Private(KSP ksp, KSPIDRSBlockRun *
 /* What follows from the sums of step k < s: G_k and R, and P in the step before omega where a diagonal makes it */
 static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSBlockAlgebra *algebra = &block->algebra;
-  const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
-  IDRSBlockAxpy       *sum = block->chain;
+  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
+  IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt    k = block->k, m = algebra->m, q = algebra->q;
+  IDRSBlockAxpy    *sum = block->chain;
 
   PetscFunctionBegin;
-  block->its++;
   if (k == algebra->s) {
+    block->its++;
     PetscCall(KSPIDRSBlockFinishOmega_Private(ksp, block));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(KSPIDRSBlockColumn_Private(algebra, k, block->sums));
+  if (!IDRSBlockScalarsColumn(algebra, k, block->sums)) { /* on all processes, which have the same sums: the iterate before this step remains */
+    block->why = "the block recurrence has broken down";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  block->its++;
   if (k) {
     *sum     = KSPIDRSBlockAxpy(block, NULL, m, block->G + k * m);
     sum->add = PETSC_TRUE;
@@ -658,8 +667,8 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
   if (block->why) *ends = PETSC_TRUE;
   if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSBlockFinish_Private(ksp, block));
-  if (!block->k && !block->directed) { /* R is to be computed afresh */
-    PetscBool marked[IDRS_MAX_WIDTH];
+  if (block->why) *ends = PETSC_TRUE;
+  else if (!block->k && !block->directed) { /* R is to be computed afresh */ PetscBool marked[IDRS_MAX_WIDTH];
 
     for (PetscInt j = 0; j < block->count; j++) marked[j] = block->done[j] ? PETSC_FALSE : PETSC_TRUE;
     PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, marked));
@@ -726,7 +735,9 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSBlockVectors_Private(ksp, block));
-  PetscCall(KSPIDRSBlockAlgebraCreate_Private(idrs->set.s, block->owners.count, &block->algebra));
+  PetscCall(PetscMalloc1(IDRS_BLOCK_STORAGE(idrs->set.s, block->owners.count), &block->storage));
+  IDRSBlockScalarsSetPointers(&block->algebra, idrs->set.s, block->owners.count, block->storage);
+  IDRSBlockScalarsReset(&block->algebra);
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
   for (PetscInt i = 0; i < block->owners.count; i++) {
     if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
@@ -764,7 +775,7 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
   }
   PetscCall(KSPIDRSBlockCreate_Private(ksp, &block));
   ierr = KSPIDRSBlockIterate_Private(ksp, &block);
-  PetscCall(KSPIDRSBlockAlgebraDestroy_Private(&block.algebra));
+  PetscCall(PetscFree(block.storage));
   PetscCall(PetscFree(block.vecs));
   PetscCall(PetscFree5(block.chain, block.x, block.C, block.sums, block.S));
   PetscCall(ierr);

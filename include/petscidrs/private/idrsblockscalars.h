@@ -14,23 +14,28 @@
 #pragma once
 
 #include <petscidrs.h>
-#include <petscidrs/private/idrsscalars.h>
+#include <petscidrs/private/idrstrust.h>
 
 #if defined(__CUDA_ARCH__)
   #define IDRS_MEMBER         ((PetscInt)threadIdx.x)
   #define IDRS_MEMBERS        ((PetscInt)blockDim.x)
   #define IDRS_SYNC_MEMBERS() __syncthreads()
+  #define IDRS_ANY_MEMBER(x)  __syncthreads_or(x)
 #else
   #define IDRS_MEMBER  0
   #define IDRS_MEMBERS 1
   #define IDRS_SYNC_MEMBERS() \
     do { \
     } while (0)
+  #define IDRS_ANY_MEMBER(x) (x)
 #endif
 
 /* All numbers are in one array, so that one copy takes them to a device or back; scratch is the last part of it */
-#define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (m))
-#define IDRS_BLOCK_STORAGE(s, m) ((2 * (s) * (s) + 5 * (s) + 2) * (m) * (m) + 1 + IDRS_BLOCK_SCRATCH(m))
+#define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
+#define IDRS_BLOCK_STORAGE(s, m) ((2 * (s) * (s) + 5 * (s) + 2) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1 + IDRS_BLOCK_SCRATCH(m))
+
+/* Sums of step k: P^H G_k and R^H R, or, k = s, P^H T, P^H R and the Gram matrix of T and R */
+#define IDRS_BLOCK_SUMS(s, m, k) ((k) < (s) ? ((s) + 1) * (m) * (m) : (2 * (s) + 4) * (m) * (m))
 
 /* What is left of a column of R, seen through P, in units of the square of its norm: less is noise */
 #define IDRS_BLOCK_NOISE (450 * PETSC_MACHINE_EPSILON)
@@ -39,9 +44,33 @@ typedef struct {
   PetscInt     s, m, q;
   PetscScalar *M, *inverse, *f, *c, *alpha, *beta, *T, *identity;
   PetscScalar *d;     /* q x m: P^H G_k, or f T, as it is worked on */
+  PetscScalar *S;     /* m x IDRS_MAX_WIDTH: r_j = R S_j */
   PetscScalar *omega; /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   PetscScalar *scratch;
 } IDRSBlockScalars;
+
+/* The row of coefficients of a column in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a sign, and omega */
+typedef struct {
+  int32_t at, ld, sign, omega;
+} IDRSBlockRow;
+
+/* Where a device may go on by itself */
+typedef struct {
+  PetscInt  count;               /* right-hand sides */
+  PetscReal low[IDRS_MAX_WIDTH]; /* ||r_j|| that the host is to look at, if they are not larger; PETSC_MAX_REAL for one that is done */
+  PetscReal high;                /* of the Frobenius norm of R */
+  PetscReal fall, anchornorm;    /* a reliable update may be due where ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
+  PetscReal cosine;              /* for omega */
+  PetscBool stop;                /* the host continues in any case */
+} IDRSBlockBounds;
+
+/* What the sums of a step tell of R as the step began with it, and where the largest norm since the last reliable update is kept */
+typedef struct {
+  PetscReal norms[IDRS_MAX_WIDTH]; /* ||r_j|| */
+  PetscReal rnorm, peak;           /* Frobenius norms */
+  PetscBool finite;                /* all sums */
+  PetscBool stopped;               /* the host continues */
+} IDRSBlockNorms;
 
 /* Matrices of s steps with m columns in an array of IDRS_BLOCK_STORAGE(s, m) entries */
 static inline IDRS_HOST_DEVICE void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, PetscInt s, PetscInt m, PetscScalar *storage)
@@ -60,7 +89,8 @@ static inline IDRS_HOST_DEVICE void IDRSBlockScalarsSetPointers(IDRSBlockScalars
   block->d        = block->beta + q * m;
   block->T        = block->d + q * m;
   block->identity = block->T + m * m;
-  block->omega    = block->identity + m * m;
+  block->S        = block->identity + m * m;
+  block->omega    = block->S + IDRS_MAX_WIDTH * m;
   block->scratch  = block->omega + 1;
 }
 
@@ -253,6 +283,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSBlockScalarsColumn(const IDRSBlockS
   }
   IDRS_SYNC_MEMBERS();
   regular = IDRSBlockScalarsInvert(block, k, size);
+  if (!regular) return PETSC_FALSE; /* f is as it was */
   IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + k * m * m, m, block->f + k * m, q, block->beta + k * m, q);
   IDRSBlockScalarsMultiply(PETSC_TRUE, q - (k + 1) * m, m, m, Mk + (k + 1) * m, q, block->beta + k * m, q, block->f + (k + 1) * m, q);
   return regular;
@@ -281,5 +312,91 @@ static inline IDRS_HOST_DEVICE void IDRSBlockScalarsOmega(const IDRSBlockScalars
   *rnorm = PetscSqrtReal(square < 0.0 ? (PetscReal)0.0 : square);
   for (PetscInt e = IDRS_MEMBER; e < q * m; e += IDRS_MEMBERS) block->f[e] = sums[q * m + e] - omega * sums[e];
   if (IDRS_MEMBER == 0) *block->omega = omega;
+  IDRS_SYNC_MEMBERS();
+}
+
+/* The coefficient of a row in column j */
+static inline IDRS_HOST_DEVICE PetscScalar IDRSBlockScalarsGet(const IDRSBlockScalars *block, const IDRSBlockRow *row, PetscInt j)
+{
+  const PetscScalar entry = block->M[row->at + j * row->ld] * (PetscReal)row->sign;
+
+  return row->omega ? *block->omega * entry : entry;
+}
+
+/* ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R, from the sums of step k, and whether all of these are finite */
+static inline IDRS_HOST_DEVICE void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, PetscInt k, PetscInt count, const PetscScalar sums[], IDRSBlockNorms *norms)
+{
+  const PetscInt     m = block->m, omega = k == block->s ? 1 : 0, ld = (1 + omega) * m;
+  const PetscScalar *gram   = sums + block->q * ld + omega * (m * ld + m);
+  PetscScalar       *terms  = block->scratch;
+  PetscReal          square = 0.0;
+  int                wrong  = 0;
+
+  for (PetscInt e = IDRS_MEMBER; e < count * m; e += IDRS_MEMBERS) {
+    const PetscInt     l   = e % m;
+    const PetscScalar *S   = block->S + e / m * m;
+    PetscScalar        row = 0.0;
+
+    for (PetscInt i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
+    terms[e] = row * S[l];
+  }
+  for (PetscInt e = IDRS_MEMBER; e < IDRS_BLOCK_SUMS(block->s, m, k); e += IDRS_MEMBERS) wrong |= !(PetscAbsScalar(sums[e]) <= PETSC_MAX_REAL);
+  wrong = IDRS_ANY_MEMBER(wrong);
+  for (PetscInt i = 0; i < m; i++) square += PetscRealPart(gram[i + i * ld]);
+  for (PetscInt j = IDRS_MEMBER; j < count; j += IDRS_MEMBERS) {
+    PetscReal sum = 0.0;
+
+    for (PetscInt l = 0; l < m; l++) sum += PetscRealPart(terms[l + j * m]);
+    norms->norms[j] = PetscSqrtReal(sum < 0.0 ? (PetscReal)0.0 : sum);
+  }
+  if (IDRS_MEMBER == 0) {
+    norms->rnorm  = PetscSqrtReal(square);
+    norms->finite = wrong ? PETSC_FALSE : PETSC_TRUE;
+    norms->peak   = PetscMax(norms->peak, norms->rnorm);
+  }
+  IDRS_SYNC_MEMBERS();
+}
+
+/* From the sums of step k to its coefficients. *rnorm is the Frobenius norm that R will have after an omega step. Returns whether M_kk can be inverted */
+static inline IDRS_HOST_DEVICE PetscBool IDRSBlockScalarsFinish(const IDRSBlockScalars *block, PetscInt k, PetscReal cosine, const PetscScalar sums[], PetscReal *rnorm)
+{
+  if (k < block->s) return IDRSBlockScalarsColumn(block, k, sums);
+  IDRSBlockScalarsOmega(block, cosine, sums, rnorm);
+  return PETSC_TRUE;
+}
+
+/* For the direction of the step after step k, if that is not an omega step */
+static inline IDRS_HOST_DEVICE void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, PetscInt k)
+{
+  if (k + 1 != block->s) IDRSBlockScalarsDirection(block, k < block->s ? k + 1 : 0);
+}
+
+/* Whether norms leave it to the device to go on: not where all right-hand sides that are not done, or, at the begin of a cycle, some of them, are to be looked at */
+static inline IDRS_HOST_DEVICE PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, PetscInt k, const IDRSBlockBounds *bounds)
+{
+  PetscInt met = 0, left = 0;
+
+  for (PetscInt j = 0; j < bounds->count; j++) {
+    left += bounds->low[j] < PETSC_MAX_REAL ? 1 : 0;
+    met += bounds->low[j] < PETSC_MAX_REAL && norms->norms[j] <= bounds->low[j] ? 1 : 0;
+  }
+  return norms->finite && !bounds->stop && met < left && !(met && k == 0) && norms->rnorm <= bounds->high ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/*
+   All that a device does with the sums of step k. It stops, and leaves the step to the host, by these norms, where M_kk cannot be inverted, and where a reliable update is due after an
+   omega step: the host finds M, f and what it needs of alpha and beta as they were then, or what it computes from the same sums again
+*/
+static inline IDRS_HOST_DEVICE void IDRSBlockScalarsContinue(const IDRSBlockScalars *block, PetscInt k, const IDRSBlockBounds *bounds, const PetscScalar sums[], IDRSBlockNorms *norms)
+{
+  PetscReal rnorm = 0.0;
+  PetscBool goes;
+
+  IDRSBlockScalarsNorms(block, k, bounds->count, sums, norms);
+  goes = IDRSBlockNormsWithin(norms, k, bounds);
+  if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->cosine, sums, &rnorm);
+  if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm)) goes = PETSC_FALSE;
+  if (goes) IDRSBlockScalarsDirect(block, k);
+  if (IDRS_MEMBER == 0) norms->stopped = goes ? PETSC_FALSE : PETSC_TRUE;
   IDRS_SYNC_MEMBERS();
 }

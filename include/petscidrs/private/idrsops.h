@@ -48,14 +48,18 @@
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 
-   Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and coefficients are m x m matrices, which the solver computes on the
-   host. Two operations make all of it; D is diagonal, and may be missing.
+   Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and coefficients are m x m matrices, see idrsblockscalars.h. Two operations
+   make all of it; D is diagonal, and may be missing.
 
    block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X.
                    One such sum after another, each with its own Y, X and C, which finds what those before it have written. All are made on some rows before the next rows, so that memory is
                    read and written once for a vector of several sums
    block project   P^H X  and  W^H X                                                      block DOT, where P has the first columns of the hashed shadow space, as many as asked for; reads W and X.
                    Many such tasks, each with its own W and X, in one reduction. W may be X
+
+   Where a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the coefficients of its combines, which IDRSBlockQueueCombine() makes.
+   The host collects the norms of a step after it has launched the next one. The device stops as above: combines that have been launched then do nothing. What a product, or a preconditioner,
+   does in vain is to be harmless to the solver.
 */
 #pragma once
 
@@ -63,6 +67,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsscalars.h>
+#include <petscidrs/private/idrsblockscalars.h>
 
 typedef struct _n_IDRSWork *IDRSWork;
 
@@ -191,6 +196,7 @@ typedef struct {
   const IDRSBlockVec *x, *y;
   const PetscScalar  *C; /* nx x ny, by columns, which begin ld entries apart */
   PetscInt            ld;
+  const IDRSBlockRow *rows; /* where the algebra of a recurrence has C, which is to be filled, or NULL */
   PetscBool           add;
 } IDRSBlockAxpy;
 
@@ -211,6 +217,31 @@ static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
   return (dots->rows + dots->nw) * dots->nx;
 }
 
+/* Combines that follow from the sums of a step of a block recurrence */
+typedef enum {
+  IDRS_BLOCK_FINISH,         /* what ends the step, and the direction of the next one, or what a preconditioner is applied to for it */
+  IDRS_BLOCK_PRECONDITIONED, /* the direction, from what the preconditioner has made of that */
+  IDRS_BLOCK_COMBINES
+} IDRSBlockCombines;
+
+/* A step of a block recurrence that a device finishes: its projection, and the sums of its combines, whose coefficients come from rows */
+typedef struct {
+  PetscInt             k, tasks;
+  const IDRSBlockDots *dots; /* so many tasks */
+  IDRSBlockBounds      bounds;
+  PetscInt             count[IDRS_BLOCK_COMBINES];
+  const IDRSBlockAxpy *sums[IDRS_BLOCK_COMBINES];
+} IDRSBlockStep;
+
+/* Back ends of the queue of block recurrences: the device does the algebra behind the projection. The combines of a step come before the projection of the next one */
+typedef struct {
+  PetscErrorCode (*begin)(IDRSWork, const IDRSBlockScalars *, PetscReal peak); /* the numbers go to the device, which has not stopped */
+  PetscErrorCode (*launch)(IDRSWork, const IDRSBlockStep *);
+  PetscErrorCode (*combine)(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);           /* of the last step that has been launched */
+  PetscErrorCode (*collect)(IDRSWork, PetscInt inflight, IDRSBlockNorms *);                /* of the oldest one of so many in flight */
+  PetscErrorCode (*end)(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar sums[]); /* the numbers come to the host, and so many sums of the step in which the device has stopped */
+} IDRSBlockQueueOps;
+
 /* Back ends of the passes */
 typedef struct {
   const char         *name;
@@ -229,6 +260,7 @@ typedef struct {
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]); /* sums of this process, those of one task after those of another */
+  const IDRSBlockQueueOps *blockqueue;                                                           /* for one process; NULL where the host does the algebra */
 } IDRSPassOps;
 
 /* What is chosen, and why nothing faster; for -ksp_view */
@@ -273,6 +305,12 @@ PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
 PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscBool, PetscScalar[]);
+PETSC_EXTERN PetscBool      IDRSBlockQueueRuns(IDRSWork);
+PETSC_EXTERN PetscErrorCode IDRSBlockQueueBegin(IDRSWork, const IDRSBlockScalars *, PetscReal);
+PETSC_EXTERN PetscErrorCode IDRSBlockQueueLaunch(IDRSWork, const IDRSBlockStep *);
+PETSC_EXTERN PetscErrorCode IDRSBlockQueueCombine(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);
+PETSC_EXTERN PetscErrorCode IDRSBlockQueueCollect(IDRSWork, PetscInt, IDRSBlockNorms *);
+PETSC_EXTERN PetscErrorCode IDRSBlockQueueEnd(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar[]);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);

@@ -13,11 +13,8 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSBlockCombine - Block DAXPY, for one sum after another: a sum finds what those before it have written. Back ends make all of them on some rows before they go on to the next rows, so that a
-   vector that several sums have is in a cache. It is counted once for each of these
-*/
-PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+/* IDRSBlockCombineCount - Checks sums, and what they move and take */
+PetscErrorCode IDRSBlockCombineCount(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscInt vectors = 0, flops = 0;
 
@@ -30,10 +27,38 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
     vectors += sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal;
     flops += (2 * sum->nx + diagonal) * sum->ny;
   }
-  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
-  PetscCall((*work->passes->blockcombine)(work, count, sums));
   PetscCall(IDRSPassCount(work, IDRS_COMBINE, vectors, flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSBlockCombine - Block DAXPY, for one sum after another: a sum finds what those before it have written. Back ends make all of them on some rows before they go on to the next rows, so that a
+   vector that several sums have is in a cache. It is counted once for each of these
+*/
+PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
+  PetscCall(IDRSBlockCombineCount(work, count, sums));
+  PetscCall((*work->passes->blockcombine)(work, count, sums));
   PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSBlockProjectCount - Checks tasks, and what they move and take */
+PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
+{
+  PetscInt vectors = 0;
+
+  PetscFunctionBegin;
+  *nsums = 0;
+  PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
+    *nsums += IDRSBlockDotsCount(&tasks[i]);
+    vectors += tasks[i].nx + (IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw);
+  }
+  PetscCall(IDRSPassCount(work, IDRS_PROJECT, vectors, 2 * *nsums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -51,18 +76,12 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
 */
 PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscBool failed, PetscScalar sums[])
 {
-  PetscInt nsums = 0, vectors = 0;
+  PetscInt nsums;
 
   PetscFunctionBegin;
-  PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
-  for (PetscInt i = 0; i < count; i++) {
-    PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
-    nsums += IDRSBlockDotsCount(&tasks[i]);
-    vectors += tasks[i].nx + (IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw);
-  }
   PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
+  PetscCall(IDRSBlockProjectCount(work, count, tasks, &nsums));
   PetscCall((*work->passes->blockproject)(work, count, tasks, sums));
-  PetscCall(IDRSPassCount(work, IDRS_PROJECT, vectors, 2 * nsums));
   PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
   for (PetscInt i = 0; failed && i < nsums; i++) sums[i] = (PetscScalar)NAN;
   PetscCall(IDRSSum(work->comm, nsums, sums));

@@ -19,66 +19,13 @@
    some, their b_j - A x_j decides, as for one right-hand side. So do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
    IDRS_BLOCK_PATIENCE steps, each right-hand side that is not done goes on by itself from where it is.
 */
-#include "idrsimpl.h"
-#include <petscidrs/private/idrsblockscalars.h>
+#include "idrsblock.h"
 
 #define IDRS_BLOCK_PATIENCE 100
 #define IDRS_BLOCK_MISSES   3 /* verifications that may fail */
 
 /* Works of blocks have a shadow space of their own, as a recurrence that goes on from their residuals with a part of it would not move */
 #define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
-
-typedef struct {
-  PetscInt         count; /* right-hand sides */
-  KSPIDRSColumn   *column[IDRS_MAX_WIDTH];
-  PetscBool        done[IDRS_MAX_WIDTH];
-  PetscReal        norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
-  PetscReal        anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
-  PetscScalar     *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
-  KSPIDRSFront     owners;                  /* the m slots whose vectors are the columns of blocks */
-  IDRSBlockScalars algebra;
-  PetscScalar     *storage;                      /* of its matrices */
-  IDRSBlockVec    *vecs, *G, *U, *R, *Z, *V, *T; /* G and U: columns of step k from k m on */
-  IDRSBlockAxpy   *chain;                        /* sums that are made together */
-  IDRSBlockVec    *x;                            /* their operands and coefficients */
-  PetscScalar     *C, *sums;
-  PetscInt         ld;
-  PetscInt         k, columns;                    /* step, and columns of U whose beta is not in Z yet */
-  PetscInt         filled;                        /* columns of G and U that have been made; the others are zero */
-  PetscInt         its, reported;                 /* iterations that have been made, and reported */
-  PetscReal        rnorm, best, peak, anchornorm; /* Frobenius norms of R */
-  PetscInt         waited;                        /* steps since the smallest one */
-  PetscInt         misses;
-  PetscBool        directed; /* what the direction of step k begins with has been made already */
-  PetscBool        lost;     /* Z is not to be used */
-  const char      *why;      /* the right-hand sides that are not done go on by themselves, or NULL */
-} KSPIDRSBlockRun;
-
-/* A sum that is built term by term, with its operands and coefficients behind those of the sum before it, if there is one that is made together with it */
-static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, PetscInt ny, const IDRSBlockVec *y)
-{
-  const PetscInt first = before ? (PetscInt)(before->x - block->x) + before->nx : 0;
-
-  return (IDRSBlockAxpy){.ny = ny, .x = block->x + first, .y = y, .C = block->C + first, .ld = block->ld};
-}
-
-/* Adds factor X C to a sum, for so many columns of X */
-static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscInt columns, const IDRSBlockVec *X, PetscScalar factor, const PetscScalar *C, PetscInt ldc)
-{
-  const PetscInt first = (PetscInt)(sum->x - block->x) + sum->nx;
-
-  for (PetscInt i = 0; i < columns; i++) {
-    block->x[first + i] = X[i];
-    for (PetscInt j = 0; j < sum->ny; j++) block->C[first + i + j * block->ld] = factor * C[i + j * ldc];
-  }
-  sum->nx += columns;
-}
-
-/* The vectors of a block as PETSc takes them */
-static void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec *X, Vec list[])
-{
-  for (PetscInt i = 0; i < count; i++) list[i] = X[i].vec;
-}
 
 /*
    Columns of a basis from the Gram matrix W of all columns, by Cholesky with pivoting: each time the column of which most is left. Those of which less is left than this part of their norms wait for
@@ -124,6 +71,12 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
   }
 }
 
+/* The norm at which a right-hand side meets its tolerance */
+static PetscReal KSPIDRSBlockTolerance(KSP ksp, const KSPIDRSColumn *col)
+{
+  return ((const KSP_IDRS *)ksp->data)->col == col ? ksp->ttol : col->ofksp.ttol;
+}
+
 /* R = Q S in place, until no more is left of any column than its tolerance or rounding allow to neglect */
 static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
@@ -136,7 +89,7 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionBegin;
   block->owners.count = 0;
   for (PetscInt j = 0; j < count; j++) {
-    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE ? (idrs->col == block->column[j] ? ksp->ttol : block->column[j]->ofksp.ttol) : 0.0;
+    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE ? KSPIDRSBlockTolerance(ksp, block->column[j]) : 0.0;
 
     PetscCall(IDRSBlockVecSet(idrs->slot[0].work, block->column[j]->r, &r[j]));
     small[j] = 0.1 * ttol;
@@ -144,8 +97,8 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
   while (block->owners.count < count) {
     const IDRSBlockDots dots   = {.nw = count, .nx = count, .w = r, .x = r};
     const PetscInt      before = block->owners.count;
-    IDRSBlockAxpy       sum    = KSPIDRSBlockAxpy(block, NULL, count, r);
     PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
+    const IDRSBlockAxpy sum = {.nx = count, .ny = count, .x = r, .y = r, .C = C, .ld = count};
 
     PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, PETSC_FALSE, block->sums));
     for (PetscInt j = 0; !before && j < count; j++) {
@@ -154,7 +107,6 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     }
     KSPIDRSBlockPivots(block, size, small, taken, block->sums, C);
     if (block->owners.count == before) break;
-    KSPIDRSBlockTerm(block, &sum, count, r, 1.0, C, count);
     PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -170,10 +122,10 @@ static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscCall(PetscMalloc1((2 * s + 4) * m, &block->vecs));
   block->G = block->vecs;
   block->U = block->G + s * m;
-  block->R = block->U + s * m;
-  block->Z = block->R + m;
+  block->Z = block->U + s * m;
   block->V = block->Z + m;
   block->T = block->V + m;
+  block->R = block->T + m;
   for (PetscInt i = 0; i < m; i++) {
     const KSPIDRSColumn *col = block->owners.column[i];
 
@@ -203,44 +155,8 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
   block->rnorm = block->anchornorm = block->peak = PetscSqrtReal(square);
   for (PetscInt j = 0; j < block->count; j++) block->anchors[j] = block->norms[j];
-  block->k = block->columns = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* P of the omega step, which is R where nothing is applied to it */
-static const IDRSBlockVec *KSPIDRSBlockP(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
-{
-  return idrs->preconditioned || idrs->diagonal ? block->V : block->R;
-}
-
-/* The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read once for all of them. Returns how many there are */
-static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
-{
-  const PetscInt m = block->algebra.m, q = block->algebra.q;
-
-  for (PetscInt k = 1; k < columns; k++) {
-    sums[k - 1]     = KSPIDRSBlockAxpy(block, k > 1 ? &sums[k - 2] : NULL, m, block->U + k * m);
-    sums[k - 1].add = PETSC_TRUE;
-    KSPIDRSBlockTerm(block, &sums[k - 1], k * m, block->U, -1.0, block->algebra.alpha + k * m * q, q);
-  }
-  return PetscMax(columns - 1, 0);
-}
-
-/* Z += U(:,0:columns) beta */
-static PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt m     = block->owners.count;
-  const PetscInt count = KSPIDRSBlockTermsU(block, block->columns, block->chain);
-  IDRSBlockAxpy *sum   = block->chain + count;
-
-  PetscFunctionBegin;
-  if (!block->columns) PetscFunctionReturn(PETSC_SUCCESS);
-  *sum     = KSPIDRSBlockAxpy(block, count ? sum - 1 : NULL, m, block->Z);
-  sum->add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, sum, block->columns * m, block->U, 1.0, block->algebra.beta, block->algebra.q);
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, count + 1, block->chain));
-  block->columns = 0;
+  block->at.k = block->at.columns = 0;
+  block->at.directed              = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,7 +164,7 @@ static PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *bl
 static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
   KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
-  IDRSBlockAxpy sum  = KSPIDRSBlockAxpy(block, NULL, 0, NULL);
+  IDRSBlockAxpy sum;
   IDRSBlockVec  x[IDRS_MAX_WIDTH];
   PetscScalar   S[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
   PetscInt      ny = 0;
@@ -262,10 +178,7 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
     ny++;
   }
   if (!ny) PetscFunctionReturn(PETSC_SUCCESS);
-  sum.ny  = ny;
-  sum.y   = x;
-  sum.add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, &sum, block->owners.count, block->Z, 1.0, S, IDRS_MAX_WIDTH);
+  sum = (IDRSBlockAxpy){.nx = block->owners.count, .ny = ny, .x = block->Z, .y = x, .C = S, .ld = IDRS_MAX_WIDTH, .add = PETSC_TRUE};
   PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,142 +204,21 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sum that makes the direction of step k, or, with a preconditioner, what that is applied to */
-static PetscErrorCode KSPIDRSBlockDirectionSum_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, IDRSBlockAxpy *sum)
+/* The norms that the sums of a step tell. The recurrence cannot go on where a sum is not finite: then the norms stay those of the last iterate that there is */
+static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
 {
-  const KSP_IDRS   *idrs    = (KSP_IDRS *)ksp->data;
-  IDRSBlockScalars *algebra = &block->algebra;
-  const PetscInt    k = block->k, m = algebra->m, q = algebra->q, columns = PetscMax(block->filled - k, 0) * m; /* of G(:,k:s) and U(:,k:s) */
-  const PetscScalar factor = idrs->preconditioned ? (PetscScalar)1.0 : *algebra->omega;
+  PetscBool known = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
 
-  PetscFunctionBegin;
-  IDRSBlockScalarsDirection(algebra, k);
-  *sum = KSPIDRSBlockAxpy(block, before, m, idrs->preconditioned ? block->V : block->U + k * m);
-  if (!idrs->preconditioned && !idrs->diagonal) KSPIDRSBlockTerm(block, sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q); /* first, as it is in the cache at the end of a cycle */
-  KSPIDRSBlockTerm(block, sum, m, block->R, factor, algebra->T, m);
-  KSPIDRSBlockTerm(block, sum, columns, block->G + k * m, -factor, algebra->c + k * m, q);
-  if (!idrs->preconditioned && idrs->diagonal) {
-    sum->scaled = sum->nx;
-    KSPIDRSBlockTerm(block, sum, columns, block->U + k * m, 1.0, algebra->c + k * m, q);
-  }
-  block->directed = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* U_k, or P, and where it is */
-static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockVec **operand)
-{
-  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
-  IDRSBlockScalars *algebra = &block->algebra;
-  const PetscInt    k = block->k, m = algebra->m, columns = PetscMax(block->filled - k, 0) * m;
-  IDRSBlockAxpy     sum;
-  Vec               x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
-
-  PetscFunctionBegin;
-  if (k == algebra->s) {
-    *operand = KSPIDRSBlockP(idrs, block);
-    if (idrs->preconditioned) {
-      KSPIDRSBlockList(m, block->R, x);
-      KSPIDRSBlockList(m, block->V, y);
-      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
-    }
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  *operand = block->U + k * m;
-  if (!block->directed) {
-    PetscCall(KSPIDRSBlockDirectionSum_Private(ksp, block, NULL, &sum));
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
-  }
-  block->directed = PETSC_FALSE;
-  if (idrs->preconditioned) {
-    KSPIDRSBlockList(m, block->V, x);
-    KSPIDRSBlockList(m, block->T, y);
-    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
-    sum = KSPIDRSBlockAxpy(block, NULL, m, *operand);
-    KSPIDRSBlockTerm(block, &sum, m, block->T, *algebra->omega, algebra->identity, m);
-    KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1.0, algebra->c + k * m, algebra->q);
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* G_k = A U_k, or T = A P */
-static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  const PetscInt      k = block->k, m = block->algebra.m;
-  const IDRSBlockVec *operand;
-  Vec                 x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockOperand_Private(ksp, block, &operand));
-  KSPIDRSBlockList(m, operand, x);
-  KSPIDRSBlockList(m, k == block->algebra.s ? block->T : block->G + k * m, y);
-  KSPIDRSBlockList(m, block->V, w);
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The sums of the step, and where R^H R is in them, with its leading dimension */
-static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscScalar *gram[], PetscInt *ld)
-{
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt k = block->k, m = block->algebra.m, q = block->algebra.q;
-  IDRSBlockVec   both[2 * IDRS_MAX_WIDTH];
-
-  PetscFunctionBegin;
-  if (k < block->algebra.s) {
-    const IDRSBlockDots tasks[] = {
-      {.rows = q, .nx = m, .x = block->G + k * m},
-      {.nw = m, .nx = m, .w = block->R, .x = block->R}
-    };
-
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 2, tasks, PETSC_FALSE, block->sums));
-    *gram = block->sums + q * m;
-    *ld   = m;
-  } else {
-    const IDRSBlockDots task = {.rows = q, .nw = 2 * m, .nx = 2 * m, .w = both, .x = both};
-
-    PetscCall(PetscArraycpy(both, block->T, m));
-    PetscCall(PetscArraycpy(both + m, block->R, m));
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &task, PETSC_FALSE, block->sums));
-    *gram = block->sums + q * 2 * m + m * 2 * m + m;
-    *ld   = 2 * m;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ||r_j||^2 = S_j^H (R^H R) S_j, and the norm of Frobenius. The recurrence cannot go on where a sum is not finite: then the norms stay those of the last iterate that there is */
-static void KSPIDRSBlockNorms(KSPIDRSBlockRun *block, const PetscScalar gram[], PetscInt ld)
-{
-  const PetscInt m = block->owners.count, nsums = block->algebra.q * (block->k == block->algebra.s ? 2 * m : m);
-  PetscScalar    all = 0.0;
-  PetscReal      norms[IDRS_MAX_WIDTH], frobenius = 0.0;
-
-  for (PetscInt i = 0; i < m; i++) frobenius += PetscRealPart(gram[i + i * ld]);
-  for (PetscInt j = 0; j < block->count; j++) {
-    const PetscScalar *S      = block->S + j * IDRS_MAX_WIDTH;
-    PetscReal          square = 0.0;
-
-    for (PetscInt l = 0; l < m; l++) {
-      PetscScalar row = 0.0;
-
-      for (PetscInt i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
-      square += PetscRealPart(row * S[l]);
-    }
-    norms[j] = PetscSqrtReal(PetscMax(square, 0.0));
-    frobenius += PetscIsInfOrNanReal(square) ? square : 0.0;
-  }
-  if (PetscIsInfOrNanReal(frobenius)) {
+  for (PetscInt j = 0; j < block->count; j++) known = (PetscBool)(known && !PetscIsInfOrNanReal(norms->norms[j]));
+  if (!norms->finite || !known) block->why = "the block recurrence has broken down";
+  if (!known) {
     /* of a step k > 0 the iterate before the last update is there, as its beta is not in Z yet */
-    block->why  = "the block recurrence has broken down";
-    block->lost = block->k ? PETSC_FALSE : PETSC_TRUE;
-    if (block->k) block->columns = block->k - 1;
+    block->lost = block->at.k ? PETSC_FALSE : PETSC_TRUE;
+    if (block->at.k) block->at.columns = block->at.k - 1;
     return;
   }
-  for (PetscInt i = 0; i < nsums; i++) all += block->sums[i];
-  if (PetscIsInfOrNanScalar(all)) block->why = "the block recurrence has broken down";
-  for (PetscInt j = 0; j < block->count; j++) block->norms[j] = norms[j];
-  block->rnorm = PetscSqrtReal(frobenius);
+  for (PetscInt j = 0; j < block->count; j++) block->norms[j] = norms->norms[j];
+  block->rnorm = norms->rnorm;
   block->peak  = PetscMax(block->peak, block->rnorm);
   if (block->rnorm < block->best) {
     block->best   = block->rnorm;
@@ -448,17 +240,17 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /* Reports the iteration of all that are not done: counts them, and those that have a reason to end */
-static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool ended[], PetscInt *left, PetscInt *ending)
+static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[], PetscInt *left, PetscInt *ending)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   *left = *ending = 0;
-  block->reported = block->its;
+  block->reported = its;
   for (PetscInt j = 0; j < block->count; j++) {
     ended[j] = PETSC_FALSE;
     if (block->done[j]) continue;
-    PetscCall(KSPIDRSBlockReport_Private(ksp, block->column[j], block->its, block->norms[j]));
+    PetscCall(KSPIDRSBlockReport_Private(ksp, block->column[j], its, block->norms[j]));
     if (ksp->reason == KSP_DIVERGED_DTOL) {
       block->why  = "its residuals have grown too far";
       ksp->reason = KSP_CONVERGED_ITERATING;
@@ -510,30 +302,6 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again for the next cycle. Columns of U before it have no sums to wait for */
-static PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  IDRSBlockScalars    *algebra = &block->algebra;
-  const PetscInt       k = block->k, m = algebra->m, q = algebra->q;
-  const PetscScalar   *alpha  = algebra->alpha + k * m * q;
-  const IDRSBlockVec  *both[] = {block->G, block->U};
-
-  PetscFunctionBegin;
-  if (!IDRSBlockScalarsColumn(algebra, k, block->sums)) {
-    block->why = "the block recurrence has broken down";
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  block->filled = PetscMax(block->filled, k + 1);
-  if (!k) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt i = 0; i < 2; i++) {
-    block->chain[i]     = KSPIDRSBlockAxpy(block, i ? &block->chain[0] : NULL, m, both[i] + k * m);
-    block->chain[i].add = PETSC_TRUE;
-    KSPIDRSBlockTerm(block, &block->chain[i], k * m, both[i], -1.0, alpha, q);
-  }
-  PetscCall(IDRSBlockCombine(((KSP_IDRS *)ksp->data)->slot[0].work, 2, block->chain));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v and t have gone */
 static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
 {
@@ -562,7 +330,7 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
   }
   *again = PETSC_TRUE;
   if (block->owners.column[0]->anchor && ++block->misses < IDRS_BLOCK_MISSES) {
-    if (block->k < block->algebra.s && !block->why) PetscCall(KSPIDRSBlockFinishColumn_Private(ksp, block));
+    if (block->at.k < block->algebra.s && !block->why) PetscCall(KSPIDRSBlockFinishColumn_Private(ksp, block));
     PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, others));
   } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, others));
@@ -572,103 +340,84 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether R is to be computed afresh, where a cycle ends */
-static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
+/* Where a device may go on by itself */
+static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *block)
 {
-  return (PetscBool)(block->owners.column[0]->anchor && IDRSUpdateIsDue(block->rnorm, idrs->set.updatetol, block->peak, block->anchornorm));
+  const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
+  const PetscInt  its    = block->at.its;
+  const PetscBool tested = (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
+  IDRSBlockBounds bounds = {.count = block->count, .cosine = idrs->set.cosine, .anchornorm = block->anchornorm};
+
+  for (PetscInt j = 0; j < block->count; j++) bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? KSPIDRSBlockTolerance(ksp, block->column[j]) : -1.0);
+  bounds.high = KSPIDRSGrowthLimit(idrs, block->anchornorm);
+  bounds.fall = block->owners.column[0]->anchor ? idrs->set.updatetol : 0.0;
+  bounds.stop = (PetscBool)(block->halt || its >= ksp->max_it);
+  return bounds;
 }
 
-/* What follows from the sums of the omega step: R, U, Z, and, where R stays, the direction of the next step, which has U and R in common with them */
-static PetscErrorCode KSPIDRSBlockFinishOmega_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  KSP_IDRS           *idrs    = (KSP_IDRS *)ksp->data;
-  IDRSBlockScalars   *algebra = &block->algebra;
-  const PetscInt      m = algebra->m, q = algebra->q;
-  const IDRSBlockVec *P   = KSPIDRSBlockP(idrs, block);
-  IDRSBlockAxpy      *sum = block->chain + KSPIDRSBlockTermsU(block, algebra->s, block->chain);
+/* What has been reported, and is to be decided */
+typedef struct {
+  PetscBool ended[IDRS_MAX_WIDTH];
+  PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
+} KSPIDRSBlockReport;
 
+/* Takes the norms of a step, and reports them as those of this iteration, unless that has been reported */
+static PetscErrorCode KSPIDRSBlockTell_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its, KSPIDRSBlockReport *report)
+{
   PetscFunctionBegin;
-  IDRSBlockScalarsOmega(algebra, idrs->set.cosine, block->sums, &block->rnorm);
-  *sum     = KSPIDRSBlockAxpy(block, sum > block->chain ? sum - 1 : NULL, m, block->Z);
-  sum->add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, sum, m, P, *algebra->omega, algebra->identity, m);
-  KSPIDRSBlockTerm(block, sum, q, block->U, 1.0, algebra->beta, q);
-  sum++;
-  *sum     = KSPIDRSBlockAxpy(block, sum - 1, m, block->R);
-  sum->add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, sum, m, block->T, -*algebra->omega, algebra->identity, m);
-  sum++;
-  block->k = block->columns = 0;
-  if (!KSPIDRSBlockUpdateDue(idrs, block)) {
-    PetscCall(KSPIDRSBlockDirectionSum_Private(ksp, block, sum - 1, sum));
-    sum++;
-  }
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, (PetscInt)(sum - block->chain), block->chain));
+  KSPIDRSBlockTakeNorms(block, norms);
+  if (its > block->reported && !block->lost && !(block->why && block->at.columns < block->at.k)) PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, its, report->ended, &report->left, &report->ending));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What follows from the sums of step k < s: G_k and R, and P in the step before omega where a diagonal makes it */
-static PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block)
+/* The projection of this step on a device, and the norms of those before; *stopped, for the host has the sums, and decides. What the host finds to decide in a step that the device has not stopped in waits for the next one */
+static PetscErrorCode KSPIDRSBlockAhead_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report, PetscBool *stopped)
 {
-  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
-  IDRSBlockScalars *algebra = &block->algebra;
-  const PetscInt    k = block->k, m = algebra->m, q = algebra->q;
-  IDRSBlockAxpy    *sum = block->chain;
+  const IDRSBlockBounds bounds = KSPIDRSBlockGetBounds(ksp, block);
 
   PetscFunctionBegin;
-  if (k == algebra->s) {
-    block->its++;
-    PetscCall(KSPIDRSBlockFinishOmega_Private(ksp, block));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSBlockLaunch_Private(ksp, block, &bounds));
+  *stopped = PETSC_FALSE;
+  while (!*stopped && block->inflight > (bounds.stop ? 0 : 1)) {
+    IDRSBlockNorms norms;
+    PetscInt       its;
+
+    PetscCall(KSPIDRSBlockCollect_Private(ksp, block, &norms, &its));
+    PetscCall(KSPIDRSBlockTell_Private(ksp, block, &norms, its, report));
+    *stopped    = norms.stopped;
+    block->halt = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
   }
-  if (!IDRSBlockScalarsColumn(algebra, k, block->sums)) { /* on all processes, which have the same sums: the iterate before this step remains */
-    block->why = "the block recurrence has broken down";
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  block->its++;
-  if (k) {
-    *sum     = KSPIDRSBlockAxpy(block, NULL, m, block->G + k * m);
-    sum->add = PETSC_TRUE;
-    KSPIDRSBlockTerm(block, sum, k * m, block->G, -1.0, algebra->alpha + k * m * q, q);
-    sum++;
-  }
-  *sum     = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, m, block->R);
-  sum->add = PETSC_TRUE;
-  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1.0, algebra->beta + k * m, q);
-  sum++;
-  if (k == algebra->s - 1 && idrs->diagonal && !idrs->preconditioned) {
-    *sum = KSPIDRSBlockAxpy(block, sum - 1, m, block->V);
-    KSPIDRSBlockTerm(block, sum, m, block->R, 1.0, algebra->identity, m);
-    sum->scaled = sum->nx;
-    sum++;
-  }
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, (PetscInt)(sum - block->chain), block->chain));
-  block->columns = ++block->k;
-  block->filled  = PetscMax(block->filled, block->k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One step; *ends once all right-hand sides are done, or go on by themselves */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *ends)
 {
-  PetscBool          again = PETSC_FALSE, ended[IDRS_MAX_WIDTH];
-  PetscInt           ld = 0, left = block->count, ending = 0;
-  const PetscScalar *gram = NULL;
+  KSPIDRSBlockReport report = {.left = block->count};
+  PetscBool          again = PETSC_FALSE, decides = PETSC_TRUE, due;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockMatvec_Private(ksp, block));
-  PetscCall(KSPIDRSBlockProject_Private(ksp, block, &gram, &ld));
-  KSPIDRSBlockNorms(block, gram, ld);
-  if (block->its > block->reported && !block->lost && !(block->why && block->columns < block->k)) PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, ended, &left, &ending));
-  if (ending && (ending == left || !block->k || block->why)) {
-    PetscCall(KSPIDRSBlockSettle_Private(ksp, block, ended, &again));
-    *ends = (PetscBool)(ending == left && !again);
+  if (block->ahead) PetscCall(KSPIDRSBlockAhead_Private(ksp, block, &report, &decides));
+  else {
+    IDRSBlockNorms norms = {.peak = block->peak};
+
+    PetscCall(KSPIDRSBlockProject_Private(ksp, block));
+    IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms);
+    PetscCall(KSPIDRSBlockTell_Private(ksp, block, &norms, block->at.its, &report));
   }
+  if (decides) {
+    if (report.ending && (report.ending == report.left || !block->at.k || block->why)) {
+      PetscCall(KSPIDRSBlockSettle_Private(ksp, block, report.ended, &again));
+      *ends = (PetscBool)(report.ending == report.left && !again);
+    }
+    if (block->why) *ends = PETSC_TRUE;
+    if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPIDRSBlockFinish_Private(ksp, block, &due));
   if (block->why) *ends = PETSC_TRUE;
-  if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSBlockFinish_Private(ksp, block));
-  if (block->why) *ends = PETSC_TRUE;
-  else if (!block->k && !block->directed) { /* R is to be computed afresh */ PetscBool marked[IDRS_MAX_WIDTH];
+  if (due) {
+    PetscBool marked[IDRS_MAX_WIDTH];
 
     for (PetscInt j = 0; j < block->count; j++) marked[j] = block->done[j] ? PETSC_FALSE : PETSC_TRUE;
     PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, marked));
@@ -716,8 +465,9 @@ static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block
   const PetscInt s = ((KSP_IDRS *)ksp->data)->set.s, most = block->count;
 
   PetscFunctionBegin;
-  block->ld = (s * (s - 1) / 2 + 3 * s + 3) * most;
-  PetscCall(PetscMalloc5(s + 2, &block->chain, block->ld, &block->x, block->ld * most, &block->C, 2 * s * most * most + 4 * most * most, &block->sums, most * IDRS_MAX_WIDTH, &block->S));
+  block->ld = (s * (s - 1) / 2 + 4 * s + 4) * most;
+  PetscCall(PetscMalloc6(s + 3, &block->chain[IDRS_BLOCK_FINISH], block->ld, &block->x, block->ld, &block->rows, block->ld * most, &block->C, IDRS_BLOCK_SUMS(s, most, s), &block->sums, most * IDRS_MAX_WIDTH, &block->S));
+  block->chain[IDRS_BLOCK_PRECONDITIONED] = block->chain[IDRS_BLOCK_FINISH] + s + 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -738,6 +488,8 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscCall(PetscMalloc1(IDRS_BLOCK_STORAGE(idrs->set.s, block->owners.count), &block->storage));
   IDRSBlockScalarsSetPointers(&block->algebra, idrs->set.s, block->owners.count, block->storage);
   IDRSBlockScalarsReset(&block->algebra);
+  for (PetscInt j = 0; j < block->count; j++) PetscCall(PetscArraycpy(block->algebra.S + j * block->owners.count, block->S + j * IDRS_MAX_WIDTH, block->owners.count));
+  block->ahead = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
   for (PetscInt i = 0; i < block->owners.count; i++) {
     if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
@@ -748,7 +500,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   idrs->blocks.rank += block->owners.count;
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, block, &ends));
   PetscCall(KSPIDRSBlockPart_Private(ksp, block));
-  if (block->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->its, block->why));
+  if (block->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -777,7 +529,7 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
   ierr = KSPIDRSBlockIterate_Private(ksp, &block);
   PetscCall(PetscFree(block.storage));
   PetscCall(PetscFree(block.vecs));
-  PetscCall(PetscFree5(block.chain, block.x, block.C, block.sums, block.S));
+  PetscCall(PetscFree6(block.chain[IDRS_BLOCK_FINISH], block.x, block.rows, block.C, block.sums, block.S));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,367 @@
+/*
+   The steps of block IDR(s), see idrsblock.c. What a step consists of is stated once: the sums of its combines, with the places of their coefficients in the algebra, which the host or a device fills.
+
+     host      matvec, projection -> sums; norms;  algebra, coefficients -> combine
+     device    matvec, projection -> algebra, coefficients -> combine, next matvec and projection;  the norms of the step before
+
+   Where the device has stopped, its combines did nothing, and a matvec has been made in vain, after a preconditioner perhaps:
+
+     of step k     G_k = A U_k with the U_k of the cycle before, to which all has been added that was deferred, or of this one, k = 0: on paper the G_k that was there, and zero where both have not
+                   been made yet. The preconditioner has written to G_k before, as in all steps: to no vector that the step in which the device has stopped needs
+     omega step    T, and V with a preconditioner, which are scratch by then
+*/
+#include "idrsblock.h"
+
+/* A sum that is built term by term, with its operands and coefficients behind those of the sum before it, if there is one */
+static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, const IDRSBlockVec *y, PetscBool add)
+{
+  const PetscInt first = before ? (PetscInt)(before->x - block->x) + before->nx : 0;
+
+  return (IDRSBlockAxpy){.ny = block->algebra.m, .x = block->x + first, .y = y, .C = block->C + first, .ld = block->ld, .rows = block->rows + first, .add = add};
+}
+
+/* Adds X C to a sum, or X C times -1 or omega, for so many columns of X */
+static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscInt columns, const IDRSBlockVec *X, PetscInt sign, PetscBool omega, const PetscScalar *C, PetscInt ldc)
+{
+  const PetscInt first = (PetscInt)(sum->x - block->x) + sum->nx;
+
+  for (PetscInt i = 0; i < columns; i++) {
+    block->x[first + i]    = X[i];
+    block->rows[first + i] = (IDRSBlockRow){.at = (int32_t)(C - block->storage + i), .ld = (int32_t)ldc, .sign = (int32_t)sign, .omega = omega ? 1 : 0};
+  }
+  sum->nx += columns;
+}
+
+/* Makes sums whose coefficients the host has */
+static PetscErrorCode KSPIDRSBlockCombine_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt l = 0; l < count; l++) {
+    PetscScalar *C = block->C + (sums[l].C - block->C);
+
+    for (PetscInt j = 0; j < sums[l].ny; j++) {
+      for (PetscInt i = 0; i < sums[l].nx; i++) C[i + j * sums[l].ld] = IDRSBlockScalarsGet(&block->algebra, &sums[l].rows[i], j);
+    }
+  }
+  PetscCall(IDRSBlockCombine(((KSP_IDRS *)ksp->data)->slot[0].work, count, sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSBlockList - The vectors of a block as PETSc takes them */
+void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec X[], Vec list[])
+{
+  for (PetscInt i = 0; i < count; i++) list[i] = X[i].vec;
+}
+
+/* P of the omega step, which is R where nothing is applied to it */
+static const IDRSBlockVec *KSPIDRSBlockP(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
+{
+  return idrs->preconditioned || idrs->diagonal ? block->V : block->R;
+}
+
+/* The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read once for all of them. Returns how many there are */
+static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
+{
+  const PetscInt m = block->algebra.m, q = block->algebra.q;
+
+  for (PetscInt k = 1; k < columns; k++) {
+    sums[k - 1] = KSPIDRSBlockAxpy(block, k > 1 ? &sums[k - 2] : NULL, block->U + k * m, PETSC_TRUE);
+    KSPIDRSBlockTerm(block, &sums[k - 1], k * m, block->U, -1, PETSC_FALSE, block->algebra.alpha + k * m * q, q);
+  }
+  return PetscMax(columns - 1, 0);
+}
+
+/* KSPIDRSBlockAddUpdate_Private - Z += U(:,0:columns) beta */
+PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  IDRSBlockAxpy *chain = block->chain[IDRS_BLOCK_FINISH];
+  const PetscInt count = KSPIDRSBlockTermsU(block, block->at.columns, chain);
+
+  PetscFunctionBegin;
+  if (!block->at.columns) PetscFunctionReturn(PETSC_SUCCESS);
+  chain[count] = KSPIDRSBlockAxpy(block, count ? &chain[count - 1] : NULL, block->Z, PETSC_TRUE);
+  KSPIDRSBlockTerm(block, &chain[count], block->at.columns * block->algebra.m, block->U, 1, PETSC_FALSE, block->algebra.beta, block->algebra.q);
+  PetscCall(KSPIDRSBlockCombine_Private(ksp, block, count + 1, chain));
+  block->at.columns = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of U(:,k:s) and G(:,k:s) that are not zero, at this place */
+static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at)
+{
+  return PetscMax(at->filled - at->k, 0) * block->algebra.m;
+}
+
+/* The sum that makes the direction of the step at this place, or, with a preconditioner, what that is applied to */
+static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at, const IDRSBlockAxpy *before)
+{
+  const IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt          k = at->k, m = algebra->m, q = algebra->q, columns = KSPIDRSBlockColumns(block, at);
+  const PetscBool         plain = (PetscBool)!idrs->preconditioned, scaled = (PetscBool)(plain && idrs->diagonal);
+  IDRSBlockAxpy           sum = KSPIDRSBlockAxpy(block, before, plain ? block->U + k * m : block->V, PETSC_FALSE);
+
+  if (plain && !scaled) KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, q); /* first, as it is in the cache at the end of a cycle */
+  KSPIDRSBlockTerm(block, &sum, m, block->R, 1, plain, algebra->T, m);
+  KSPIDRSBlockTerm(block, &sum, columns, block->G + k * m, -1, plain, algebra->c + k * m, q);
+  if (scaled) {
+    sum.scaled = sum.nx;
+    KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, q);
+  }
+  return sum;
+}
+
+/* The sum U_k = omega B^{-1}(R T - G c) + U(:,k:s) c, where the preconditioner has left its result in G_k */
+static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at, const IDRSBlockAxpy *before)
+{
+  const IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt          k = at->k, m = algebra->m;
+  IDRSBlockAxpy           sum = KSPIDRSBlockAxpy(block, before, block->U + k * m, PETSC_FALSE);
+
+  KSPIDRSBlockTerm(block, &sum, m, block->G + k * m, 1, PETSC_TRUE, algebra->identity, m);
+  KSPIDRSBlockTerm(block, &sum, KSPIDRSBlockColumns(block, at), block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, algebra->q);
+  return sum;
+}
+
+/* The place after the step at this one */
+static KSPIDRSBlockPlace KSPIDRSBlockNext(const KSPIDRSBlockRun *block, PetscBool directed)
+{
+  const PetscInt    s    = block->algebra.s;
+  KSPIDRSBlockPlace next = block->at;
+
+  next.its++;
+  next.k        = block->at.k < s ? block->at.k + 1 : 0;
+  next.columns  = next.k;
+  next.filled   = PetscMax(next.filled, next.k);
+  next.directed = (PetscBool)(directed && next.k < s);
+  return next;
+}
+
+/* The sums that end step k < s: G_k and R, and P in the step before omega where a diagonal makes it. Returns how many there are */
+static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, IDRSBlockAxpy sums[])
+{
+  const IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt          k = block->at.k, m = algebra->m, q = algebra->q;
+  IDRSBlockAxpy          *sum = sums;
+
+  if (k) {
+    *sum = KSPIDRSBlockAxpy(block, NULL, block->G + k * m, PETSC_TRUE);
+    KSPIDRSBlockTerm(block, sum, k * m, block->G, -1, PETSC_FALSE, algebra->alpha + k * m * q, q);
+    sum++;
+  }
+  *sum = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, block->R, PETSC_TRUE);
+  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, q);
+  sum++;
+  if (k == algebra->s - 1 && idrs->diagonal && !idrs->preconditioned) {
+    *sum = KSPIDRSBlockAxpy(block, sum - 1, block->V, PETSC_FALSE);
+    KSPIDRSBlockTerm(block, sum, m, block->R, 1, PETSC_FALSE, algebra->identity, m);
+    sum->scaled = sum->nx;
+    sum++;
+  }
+  return (PetscInt)(sum - sums);
+}
+
+/* The sums that end the omega step: U, Z and R */
+static PetscInt KSPIDRSBlockOmegaSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, IDRSBlockAxpy sums[])
+{
+  const IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt          m = algebra->m, q = algebra->q, count = KSPIDRSBlockTermsU(block, algebra->s, sums);
+  IDRSBlockAxpy          *Z = sums + count, *R = Z + 1;
+
+  *Z = KSPIDRSBlockAxpy(block, count ? Z - 1 : NULL, block->Z, PETSC_TRUE);
+  KSPIDRSBlockTerm(block, Z, m, KSPIDRSBlockP(idrs, block), 1, PETSC_TRUE, algebra->identity, m);
+  KSPIDRSBlockTerm(block, Z, q, block->U, 1, PETSC_FALSE, algebra->beta, q);
+  *R = KSPIDRSBlockAxpy(block, Z, block->R, PETSC_TRUE);
+  KSPIDRSBlockTerm(block, R, m, block->T, -1, PETSC_TRUE, algebra->identity, m);
+  return count + 2;
+}
+
+/* All sums that end this step, and the direction of the next one if it has one and is to have it. Returns how many there are */
+static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *next)
+{
+  IDRSBlockAxpy *chain = block->chain[IDRS_BLOCK_FINISH];
+  PetscInt       count = block->at.k < block->algebra.s ? KSPIDRSBlockUpdateSums(idrs, block, chain) : KSPIDRSBlockOmegaSums(idrs, block, chain);
+
+  if (next->directed) {
+    chain[count] = KSPIDRSBlockDirectionSum(idrs, block, next, &chain[count - 1]);
+    count++;
+  }
+  return count;
+}
+
+/* U_k, or P, and where it is */
+static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockVec **operand)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt k = block->at.k, m = block->algebra.m;
+  IDRSBlockAxpy  sum;
+  Vec            x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  if (k == block->algebra.s) {
+    *operand = KSPIDRSBlockP(idrs, block);
+    if (idrs->preconditioned) {
+      KSPIDRSBlockList(m, block->R, x);
+      KSPIDRSBlockList(m, block->V, y);
+      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  *operand = block->U + k * m;
+  if (!block->at.directed) {
+    IDRSBlockScalarsDirection(&block->algebra, k);
+    sum = KSPIDRSBlockDirectionSum(idrs, block, &block->at, NULL);
+    PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 1, &sum));
+  }
+  if (idrs->preconditioned) {
+    KSPIDRSBlockList(m, block->V, x);
+    KSPIDRSBlockList(m, block->G + k * m, y);
+    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+    if (block->ondevice) PetscCall(IDRSBlockQueueCombine(idrs->slot[0].work, &block->step, IDRS_BLOCK_PRECONDITIONED));
+    else {
+      sum = KSPIDRSBlockPreconditionedSum(block, &block->at, NULL);
+      PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 1, &sum));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSBlockMatvec_Private - G_k = A U_k, or T = A P */
+PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  const PetscInt      k = block->at.k, m = block->algebra.m;
+  const IDRSBlockVec *operand;
+  Vec                 x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSBlockOperand_Private(ksp, block, &operand));
+  KSPIDRSBlockList(m, operand, x);
+  KSPIDRSBlockList(m, k == block->algebra.s ? block->T : block->G + k * m, y);
+  KSPIDRSBlockList(m, block->V, w);
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The tasks of the projection of this step: P^H G_k and R^H R, or P^H (T,R) and the Gram matrix of T and R. Returns how many there are */
+static PetscInt KSPIDRSBlockTasks(const KSPIDRSBlockRun *block, IDRSBlockDots tasks[])
+{
+  const PetscInt k = block->at.k, m = block->algebra.m, q = block->algebra.q;
+
+  if (k == block->algebra.s) {
+    tasks[0] = (IDRSBlockDots){.rows = q, .nw = 2 * m, .nx = 2 * m, .w = block->T, .x = block->T};
+    return 1;
+  }
+  tasks[0] = (IDRSBlockDots){.rows = q, .nx = m, .x = block->G + k * m};
+  tasks[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = block->R, .x = block->R};
+  return 2;
+}
+
+/* KSPIDRSBlockProject_Private - The sums of the step, to the host */
+PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  IDRSBlockDots  tasks[2];
+  const PetscInt count = KSPIDRSBlockTasks(block, tasks);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSBlockProject(((KSP_IDRS *)ksp->data)->slot[0].work, count, tasks, PETSC_FALSE, block->sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSBlockLaunch_Private - The sums of the step, and all that follows from them, on the device, to which the numbers go first where they are not there */
+PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockBounds *bounds)
+{
+  KSP_IDRS               *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSBlockPlace next  = KSPIDRSBlockNext(block, PETSC_TRUE);
+  IDRSBlockAxpy          *chain = block->chain[IDRS_BLOCK_FINISH], *second = block->chain[IDRS_BLOCK_PRECONDITIONED];
+  IDRSBlockStep           step = {
+              .k = block->at.k, .dots = block->dots, .bounds = *bounds, .sums = {chain, second}
+  };
+
+  PetscFunctionBegin;
+  step.tasks                    = KSPIDRSBlockTasks(block, block->dots);
+  step.count[IDRS_BLOCK_FINISH] = KSPIDRSBlockFinishSums(idrs, block, &next);
+  if (idrs->preconditioned && next.directed) {
+    *second                               = KSPIDRSBlockPreconditionedSum(block, &next, &chain[step.count[IDRS_BLOCK_FINISH] - 1]);
+    step.count[IDRS_BLOCK_PRECONDITIONED] = 1;
+  }
+  if (!block->ondevice) PetscCall(IDRSBlockQueueBegin(idrs->slot[0].work, &block->algebra, block->peak));
+  block->ondevice = PETSC_TRUE;
+  block->step     = step;
+  PetscCall(IDRSBlockQueueLaunch(idrs->slot[0].work, &block->step));
+  block->launched[block->inflight++] = block->at;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSBlockCollect_Private - The norms of the oldest step in flight, and the iteration that they belong to. Where the device has stopped there, the recurrence is in that step again, with its sums on the host */
+PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRSBlockNorms *norms, PetscInt *its)
+{
+  KSP_IDRS               *idrs   = (KSP_IDRS *)ksp->data;
+  const KSPIDRSBlockPlace oldest = block->launched[0];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSBlockQueueCollect(idrs->slot[0].work, block->inflight, norms));
+  *its               = oldest.its;
+  block->launched[0] = block->launched[1];
+  block->inflight--;
+  if (!norms->stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSBlockQueueEnd(idrs->slot[0].work, &block->algebra, IDRS_BLOCK_SUMS(block->algebra.s, block->algebra.m, oldest.k), block->sums));
+  block->at       = oldest;
+  block->inflight = 0;
+  block->ondevice = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether R is to be computed afresh, where a cycle ends */
+static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
+{
+  return (PetscBool)(block->owners.column[0]->anchor && IDRSUpdateIsDue(block->rnorm, idrs->set.updatetol, block->peak, block->anchornorm));
+}
+
+/* KSPIDRSBlockFinish_Private - What follows from the sums of the step. *due, for R is to be computed afresh now, or it breaks down: on all processes, which have the same sums. The iterate before this step remains then */
+PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *due)
+{
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt    k    = block->at.k;
+  KSPIDRSBlockPlace next;
+
+  PetscFunctionBegin;
+  *due = PETSC_FALSE;
+  if (!block->ondevice) {
+    if (!IDRSBlockScalarsFinish(&block->algebra, k, idrs->set.cosine, block->sums, &block->rnorm)) {
+      block->why = "the block recurrence has broken down";
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    *due = (PetscBool)(k == block->algebra.s && KSPIDRSBlockUpdateDue(idrs, block));
+  }
+  next = KSPIDRSBlockNext(block, (PetscBool) !*due);
+  if (!block->ondevice) {
+    if (next.directed) IDRSBlockScalarsDirect(&block->algebra, k);
+    PetscCall(KSPIDRSBlockCombine_Private(ksp, block, KSPIDRSBlockFinishSums(idrs, block, &next), block->chain[IDRS_BLOCK_FINISH]));
+  } else PetscCall(IDRSBlockQueueCombine(idrs->slot[0].work, &block->step, IDRS_BLOCK_FINISH));
+  block->at = next;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSBlockFinishColumn_Private - Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again for the next cycle. Columns of U before it have no sums to wait for
+*/
+PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
+{
+  const IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt          k = block->at.k, m = algebra->m, q = algebra->q;
+  const IDRSBlockVec     *both[] = {block->G, block->U};
+  IDRSBlockAxpy           sums[2];
+
+  PetscFunctionBegin;
+  if (!IDRSBlockScalarsColumn(algebra, k, block->sums)) {
+    block->why = "the block recurrence has broken down";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  block->at.filled = PetscMax(block->at.filled, k + 1);
+  if (!k) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < 2; i++) {
+    sums[i] = KSPIDRSBlockAxpy(block, i ? &sums[0] : NULL, both[i] + k * m, PETSC_TRUE);
+    KSPIDRSBlockTerm(block, &sums[i], k * m, both[i], -1, PETSC_FALSE, algebra->alpha + k * m * q, q);
+  }
+  PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 2, sums));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -22,7 +22,16 @@ typedef struct {
   } results[RESULTS]; /* copied to the host by the pass after a projection */
 } Device;
 
+/* The same for a block recurrence */
+typedef struct {
+  IDRSBlockScalars scalars;
+  PetscScalar     *storage, *sums, *C;
+  IDRSBlockNorms   norms, results[RESULTS];
+  PetscInt         launches, stops, stopevery;
+} BlockDevice;
+
 static Device             devices[IDRS_MAX_WIDTH];
+static BlockDevice        blocks;
 static const IDRSPassOps *host; /* the back end that the device is made of */
 static IDRSPassOps        passes;
 
@@ -178,6 +187,73 @@ static const IDRSQueueOps queue = {
   .end     = QueueEnd,
 };
 
+/* The host's own numbers are no use to it from now on */
+static PetscErrorCode BlockBegin(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
+{
+  const PetscInt s = scalars->s, m = scalars->m, length = IDRS_BLOCK_STORAGE(s, m);
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
+  PetscCall(PetscMalloc3(length, &blocks.storage, IDRS_BLOCK_SUMS(s, m, s), &blocks.sums, (s + 4) * s * m * m, &blocks.C));
+  PetscCall(PetscArraycpy(blocks.storage, scalars->M, length));
+  IDRSBlockScalarsSetPointers(&blocks.scalars, s, m, blocks.storage);
+  for (PetscInt i = 0; i < length; i++) scalars->M[i] = NAN;
+  blocks.norms = (IDRSBlockNorms){.peak = peak};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockLaunch(IDRSWork work, const IDRSBlockStep *step)
+{
+  IDRSBlockBounds bounds = step->bounds;
+
+  PetscFunctionBeginUser;
+  blocks.launches++;
+  if (blocks.norms.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*host->blockproject)(work, step->tasks, step->dots, blocks.sums));
+  if (blocks.stopevery && blocks.launches % blocks.stopevery == 0) bounds.stop = PETSC_TRUE;
+  IDRSBlockScalarsContinue(&blocks.scalars, step->k, &bounds, blocks.sums, &blocks.norms);
+  if (blocks.norms.stopped) blocks.stops++;
+  blocks.results[blocks.launches % RESULTS] = blocks.norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockCombine(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < step->count[which] && !blocks.norms.stopped; l++) {
+    IDRSBlockAxpy sum = step->sums[which][l];
+
+    sum.C  = blocks.C;
+    sum.ld = sum.nx;
+    for (PetscInt i = 0; i < sum.nx * sum.ny; i++) blocks.C[i] = IDRSBlockScalarsGet(&blocks.scalars, &sum.rows[i % sum.nx], i / sum.nx);
+    PetscCall((*host->blockcombine)(work, 1, &sum));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockCollect(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
+{
+  PetscFunctionBeginUser;
+  *norms = blocks.results[(blocks.launches - (inflight - 1)) % RESULTS];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockEnd(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscArraycpy(scalars->M, blocks.storage, IDRS_BLOCK_STORAGE(scalars->s, scalars->m)));
+  PetscCall(PetscArraycpy(sums, blocks.sums, count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSBlockQueueOps blockqueue = {
+  .begin   = BlockBegin,
+  .launch  = BlockLaunch,
+  .combine = BlockCombine,
+  .collect = BlockCollect,
+  .end     = BlockEnd,
+};
+
 /* From now on the solver, which has been set up, works with a device */
 static PetscErrorCode Attach(KSP ksp, PetscInt stopevery)
 {
@@ -185,11 +261,14 @@ static PetscErrorCode Attach(KSP ksp, PetscInt stopevery)
 
   PetscFunctionBeginUser;
   if (idrs->slot[0].work->passes != &passes) host = idrs->slot[0].work->passes;
-  passes         = *host;
-  passes.device  = PETSC_TRUE;
-  passes.combine = Combine;
-  passes.update  = Update;
-  passes.advance = Advance;
+  passes            = *host;
+  passes.device     = PETSC_TRUE;
+  passes.combine    = Combine;
+  passes.update     = Update;
+  passes.advance    = Advance;
+  passes.blockqueue = &blockqueue;
+  blocks.stops      = 0;
+  blocks.stopevery  = stopevery;
   for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
   for (PetscInt i = 0; i < idrs->slots; i++) {
     IDRSWork work = idrs->slot[i].work;
@@ -337,14 +416,16 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Many right-hand sides, ahead of devices of which each stops at other steps, as in lockstep: every column solved, with the same iterations but for rounding */
-static PetscErrorCode TestColumns(Mat A)
+/* Many right-hand sides, ahead of devices of which each stops at other steps, or of one with a block recurrence, as in lockstep: every column solved, with the same iterations but for rounding */
+static PetscErrorCode TestColumns(Mat A, PetscBool block)
 {
+  PetscMPIInt       size;
   const PetscInt    shadow[] = {1, 2, 4, 8}, stops[] = {0, 5, 3}, widths[] = {16, 3};
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
   Mat               B, X;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(BlockCreate(A, 7, &B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadow); is++) {
@@ -358,6 +439,8 @@ static PetscErrorCode TestColumns(Mat A)
         PetscCall(SolverCreate(A, shadow[is], pctypes[ipc], &ksp));
         PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
         PetscCall(KSPIDRSSetWidth(ksp, widths[i % 2]));
+        PetscCall(KSPIDRSSetBlock(ksp, block));
+        if (block) PetscCall(KSPSetPCSide(ksp, i % 3 ? PC_RIGHT : PC_LEFT));
         PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
         PetscCall(KSPMatSolve(ksp, B, X));
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
@@ -370,16 +453,16 @@ static PetscErrorCode TestColumns(Mat A)
           PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
           PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
           for (PetscInt j = 0; j < 7; j++) PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, in lockstep %" PetscInt_FMT, what, j, its[j], expected[j]));
-          for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) total += devices[j].stops;
+          for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) total += block && size == 1 ? blocks.stops : devices[j].stops;
         }
-        PetscCall(ComplainIf(!total, "no device has stopped"));
+        PetscCall(ComplainIf(!total && (!block || size == 1), "no device has stopped"));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&X));
-  PetscCall(Verdict("many right-hand sides ahead"));
+  PetscCall(Verdict(block ? "block recurrences ahead" : "many right-hand sides ahead"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -434,7 +517,9 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(Verdict("ahead"));
-  PetscCall(TestColumns(op.A));
+  PetscCall(TestColumns(op.A, PETSC_FALSE));
+  PetscCall(TestColumns(op.A, PETSC_TRUE));
+  PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
   for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) PetscCall(PetscFree(devices[i].storage));
   PetscCall(MatDestroy(&shell));
   PetscCall(MatDestroy(&op.A));

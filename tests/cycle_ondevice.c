@@ -194,7 +194,7 @@ static PetscErrorCode BlockBegin(IDRSWork work, const IDRSBlockScalars *scalars,
 
   PetscFunctionBeginUser;
   PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
-  PetscCall(PetscMalloc3(length, &blocks.storage, IDRS_BLOCK_SUMS(s, m, s), &blocks.sums, (s + 4) * s * m * m, &blocks.C));
+  PetscCall(PetscMalloc3(length, &blocks.storage, IDRSBlockSumCount(s, m, s), &blocks.sums, (s + 4) * s * m * m, &blocks.C));
   PetscCall(PetscArraycpy(blocks.storage, scalars->M, length));
   IDRSBlockScalarsSetPointers(&blocks.scalars, s, m, blocks.storage);
   for (PetscInt i = 0; i < length; i++) scalars->M[i] = NAN;

@@ -34,9 +34,6 @@
 #define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
 #define IDRS_BLOCK_STORAGE(s, m) ((2 * (s) * (s) + 5 * (s) + 2) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1 + IDRS_BLOCK_SCRATCH(m))
 
-/* Sums of step k: P^H G_k and R^H R, or, k = s, P^H T, P^H R and the Gram matrix of T and R */
-#define IDRS_BLOCK_SUMS(s, m, k) ((k) < (s) ? ((s) + 1) * (m) * (m) : (2 * (s) + 4) * (m) * (m))
-
 /* What is left of a column of R, seen through P, in units of the square of its norm: less is noise */
 #define IDRS_BLOCK_NOISE (450 * PETSC_MACHINE_EPSILON)
 
@@ -71,6 +68,12 @@ typedef struct {
   PetscBool finite;                /* all sums */
   PetscBool stopped;               /* the host continues */
 } IDRSBlockNorms;
+
+/* The number of sums of step k: P^H G_k and R^H R, or, k = s, P^H T, P^H R and the Gram matrix of T and R */
+static inline IDRS_HOST_DEVICE PetscInt IDRSBlockSumCount(PetscInt s, PetscInt m, PetscInt k)
+{
+  return (k < s ? s + 1 : 2 * s + 4) * m * m;
+}
 
 /* Matrices of s steps with m columns in an array of IDRS_BLOCK_STORAGE(s, m) entries */
 static inline IDRS_HOST_DEVICE void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, PetscInt s, PetscInt m, PetscScalar *storage)
@@ -340,7 +343,7 @@ static inline IDRS_HOST_DEVICE void IDRSBlockScalarsNorms(const IDRSBlockScalars
     for (PetscInt i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
     terms[e] = row * S[l];
   }
-  for (PetscInt e = IDRS_MEMBER; e < IDRS_BLOCK_SUMS(block->s, m, k); e += IDRS_MEMBERS) wrong |= !(PetscAbsScalar(sums[e]) <= PETSC_MAX_REAL);
+  for (PetscInt e = IDRS_MEMBER; e < IDRSBlockSumCount(block->s, m, k); e += IDRS_MEMBERS) wrong |= !(PetscAbsScalar(sums[e]) <= PETSC_MAX_REAL);
   wrong = IDRS_ANY_MEMBER(wrong);
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(gram[i + i * ld]);
   for (PetscInt j = IDRS_MEMBER; j < count; j += IDRS_MEMBERS) {

@@ -103,10 +103,13 @@ static __device__ __forceinline__ void IDRSBlockMake(size_t i, size_t n, const I
   }
 }
 
+/* stopped: where the device does the algebra, and may have stopped, else NULL */
 template <int M, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS, 2) IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const __grid_constant__ IDRSChain chain)
+static __global__ void __launch_bounds__(IDRS_THREADS, 2) IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const PetscBool *stopped, const __grid_constant__ IDRSChain chain)
 {
   const size_t i = IDRSFirstRow<W>();
+
+  if (stopped && *stopped) return;
 
   for (int l = 0; l < chain.count; l++) IDRSBlockMake<M, W>(i, n, chain.sum[l], diagonal);
 }
@@ -164,29 +167,12 @@ PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes from the operands of a sum to those of the next one, and to its coefficients, which come behind the pointers */
-static inline size_t IDRSBlockPointerBytes(const IDRSBlockAxpy *sum)
+/* A sum as the kernel takes it, with its operands on the device; tells whether all arrays can be accessed in packs */
+static PetscErrorCode IDRSBlockGetSum_CUDA(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C, IDRSChainSum *to, bool *packed)
 {
-  return ((size_t)sum->nx * sizeof(PetscScalar *) + 15) / 16 * 16;
-}
-
-template <int M>
-static inline size_t IDRSBlockOperandBytes(const IDRSBlockAxpy *sum)
-{
-  return IDRSBlockPointerBytes(sum) + ((size_t)(sum->nx * M) * sizeof(PetscScalar) + 15) / 16 * 16;
-}
-
-/* A sum as the kernel takes it, its operands to be sent; tells whether all arrays can be accessed in packs */
-template <int M>
-static PetscErrorCode IDRSBlockGetSum_CUDA(const IDRSBlockAxpy *sum, bool diagonal, char *host, char *device, IDRSChainSum *to, bool *packed)
-{
-  const size_t        nx = (size_t)sum->nx, begin = IDRSBlockPointerBytes(sum);
-  const PetscScalar **x = (const PetscScalar **)host;
-  PetscScalar        *c = (PetscScalar *)(host + begin);
-
   PetscFunctionBegin;
-  to->X      = (const PetscScalar *const *)device;
-  to->C      = (const PetscScalar *)(device + begin);
+  to->X      = X;
+  to->C      = C;
   to->nx     = (int)sum->nx;
   to->ny     = (int)sum->ny;
   to->scaled = diagonal ? (int)sum->scaled : 0;
@@ -196,48 +182,38 @@ static PetscErrorCode IDRSBlockGetSum_CUDA(const IDRSBlockAxpy *sum, bool diagon
     to->y[j] = sum->y[j].array;
     *packed  = *packed && IDRSAligned(to->y[j]);
   }
-  for (size_t l = 0; l < nx; l++) {
+  for (PetscInt l = 0; l < sum->nx; l++) {
     PetscCall(IDRSColumnRead_CUDA(sum->x[l].vec));
-    x[l]    = sum->x[l].array;
-    *packed = *packed && IDRSAligned(x[l]);
-    for (PetscInt j = 0; j < M; j++) c[l * M + (size_t)j] = j < sum->ny ? sum->C[l + (size_t)(j * sum->ld)] : (PetscScalar)0.0;
+    *packed = *packed && IDRSAligned(sum->x[l].array);
   }
   for (PetscInt j = 0; j < sum->ny; j++) PetscCall(IDRSColumnWritten(sum->y[j].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Launches sums whose operands are on the device: pointers of one sum after those of another, and coefficients, M for each of them */
 template <int M>
-static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped, cudaStream_t stream)
 {
   const size_t       n     = (size_t)work->n;
-  IDRS_CUDA         *cuda  = (IDRS_CUDA *)work->data;
   IDRSChain          chain = {};
-  size_t             bytes = 0, at  = 0;
   bool               packed, scaled = false;
   const PetscScalar *diagonal;
-  char              *host, *device;
-  cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSStream_CUDA(&stream));
-  for (PetscInt i = 0; i < count; i++) {
-    bytes += IDRSBlockOperandBytes<M>(&sums[i]);
-    scaled = scaled || sums[i].scaled > 0;
-  }
-  PetscCall(IDRSBlockGetOperands_CUDA(cuda, bytes, stream, &host, &device));
+  for (PetscInt i = 0; i < count; i++) scaled = scaled || sums[i].scaled > 0;
   PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
   packed      = IDRSAligned(diagonal);
   chain.count = (int)count;
   for (PetscInt i = 0; i < count; i++) {
-    PetscCall(IDRSBlockGetSum_CUDA<M>(&sums[i], diagonal != nullptr, host + at, device + at, &chain.sum[i], &packed));
-    at += IDRSBlockOperandBytes<M>(&sums[i]);
+    PetscCall(IDRSBlockGetSum_CUDA(&sums[i], diagonal != nullptr, X, C, &chain.sum[i], &packed));
+    X += sums[i].nx;
+    C += sums[i].nx * M;
   }
-  if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
   PetscCall(PetscLogGpuTimeBegin());
   if (n) {
-    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, chain); };
+    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, stopped, chain); };
 
-    if (packed && IDRSPacked(cuda)) launch(IDRSInt<IDRS_PACK>());
+    if (packed && IDRSPacked((IDRS_CUDA *)work->data)) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());
     PetscCallCUDA(cudaGetLastError());
   }
@@ -261,20 +237,64 @@ static PetscErrorCode IDRSBlockChainLength(IDRSWork work, const IDRSBlockAxpy *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+/* Coefficients of a column of X for sums with so many columns of Y */
+PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
 {
-  PetscInt length;
+  return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
+}
+
+/* IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of them */
+PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
+{
+  PetscInt     length;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSBlockChainLength(work, sums, &length));
   for (PetscInt first = 0; first < count; first += length) {
     const PetscInt some = PetscMin(count - first, length);
-    PetscInt       ny   = 0;
 
-    for (PetscInt i = 0; i < some; i++) ny = PetscMax(ny, sums[first + i].ny);
-    if (ny <= 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first));
-    else if (ny <= 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first));
-    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first));
+    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, stopped, stream));
+    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, stopped, stream));
+    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, stopped, stream));
+    for (PetscInt i = 0; i < some; i++) {
+      X += sums[first + i].nx;
+      C += sums[first + i].nx * width;
+    }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  size_t              nx = 0, bytes, begin, l = 0;
+  PetscInt            width = 0;
+  char               *host, *device;
+  const PetscScalar **x;
+  PetscScalar        *c;
+  cudaStream_t        stream;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    nx += (size_t)sums[i].nx;
+    width = PetscMax(width, IDRSBlockWidth_CUDA(sums[i].ny));
+  }
+  begin = (nx * sizeof(*x) + 15) / 16 * 16; /* of the coefficients */
+  bytes = begin + (nx * (size_t)width * sizeof(*c) + 15) / 16 * 16;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSBlockGetOperands_CUDA((IDRS_CUDA *)work->data, bytes, stream, &host, &device));
+  x = (const PetscScalar **)host;
+  c = (PetscScalar *)(host + begin);
+  for (PetscInt i = 0; i < count; i++) {
+    const IDRSBlockAxpy *sum = &sums[i];
+
+    for (PetscInt k = 0; k < sum->nx; k++, l++) {
+      x[l] = sum->x[k].array;
+      for (PetscInt j = 0; j < width; j++) c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
+    }
+  }
+  if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin), NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -299,7 +299,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   IDRSDotsLeave<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
-/* Adds up the sums of blocks of threads, 32 of them in a block; the last block hands all on to the host */
+/* Adds up the sums of blocks of threads, 32 of them in a block; the last block hands all on to the host, if hostsums is not NULL */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRSOverlap<true, false> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums, PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
   __shared__ double part[IDRS_WARPS][IDRS_WARP];
@@ -317,6 +317,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRS
     sums[i] = (PetscReal)sum;
     __threadfence();
   }
+  if (!hostsums) return;
   __syncthreads();
   if (threadIdx.x == 0) last = atomicAdd(done, 1u) + 1 == gridDim.x;
   __syncthreads();
@@ -491,10 +492,13 @@ static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, cons
 /*
    IDRSBlockProjectLaunch_CUDA - Launches the projections of tasks
 
+   Input Parameter:
+.  tohost - the sums go to the host, too, where IDRSBlockProjectWait_CUDA() gets them
+
    Output Parameter:
-.  sums - where the sums of this process are on the device, for what follows in the stream, until the next projection; IDRSBlockProjectWait_CUDA() gets them to the host
+.  sums - where the sums of this process are on the device, for what follows in the stream, until the next projection
 */
-PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const PetscScalar **sums)
+PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], bool tohost, const PetscScalar **sums)
 {
   const size_t        n      = (size_t)work->n;
   IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;
@@ -529,8 +533,8 @@ PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const 
   parts         = plan.sums * IDRS_PARTS_OF;
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSDotsLaunchAll_CUDA(work, count, tasks, &plan, &dots, stream));
-  IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks, (const double *)memory->partials, (PetscReal *)memory->sums, (PetscReal *)memory->hostsums, memory->done, memory->arrived,
-                                   ++memory->sequence);
+  IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks, (const double *)memory->partials, (PetscReal *)memory->sums, tohost ? (PetscReal *)memory->hostsums : nullptr, memory->done,
+                                   memory->arrived, tohost ? ++memory->sequence : 0);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   *sums = memory->sums;
@@ -557,7 +561,7 @@ PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBl
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) nsums += IDRSBlockDotsCount(&tasks[i]);
   if (!nsums) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks, &ondevice));
+  PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks, true, &ondevice));
   PetscCall(IDRSBlockProjectWait_CUDA(work, nsums, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

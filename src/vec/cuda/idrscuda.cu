@@ -181,6 +181,7 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
     PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
+    PetscCall(IDRSBlockQueueDestroy_CUDA(&cuda->blockqueue));
     PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
@@ -320,5 +321,6 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
   PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
   PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),
+  PetscDesignatedInitializer(blockqueue, &IDRSBlockQueue_CUDA),
 };
 // clang-format on

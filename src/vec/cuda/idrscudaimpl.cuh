@@ -16,7 +16,8 @@
 /* Blocks that a multiprocessor may hold of any kernel */
 #define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
 
-typedef struct _n_IDRSWhole *IDRSWhole;
+typedef struct _n_IDRSWhole      *IDRSWhole;
+typedef struct _n_IDRSBlockQueue *IDRSBlockQueue;
 
 /* Memory of the device for the columns of a group, which its first work owns */
 typedef struct {
@@ -53,6 +54,7 @@ typedef struct {
   IDRSWhole       whole;       /* for steps in one kernel; NULL until there were some */
   IDRSShared     *shared;      /* NULL until this was the first of several works that needed it */
   IDRSBlockMemory block;
+  IDRSBlockQueue  blockqueue; /* for block recurrences whose algebra is done here; NULL until there were some */
 } IDRS_CUDA;
 
 /* The number of the next launch whose blocks post messages: never 0, which is what memory holds before any */
@@ -77,11 +79,16 @@ PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
+PETSC_INTERN PetscInt       IDRSBlockWidth_CUDA(PetscInt);
+PETSC_INTERN PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *const *, const PetscScalar *, const PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], bool, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
+PETSC_INTERN PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *);
+
+PETSC_INTERN const IDRSBlockQueueOps IDRSBlockQueue_CUDA;
 
 PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, PetscBool, const char *[]);

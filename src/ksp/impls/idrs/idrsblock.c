@@ -466,7 +466,7 @@ static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block
 
   PetscFunctionBegin;
   block->ld = (s * (s - 1) / 2 + 4 * s + 4) * most;
-  PetscCall(PetscMalloc6(s + 3, &block->chain[IDRS_BLOCK_FINISH], block->ld, &block->x, block->ld, &block->rows, block->ld * most, &block->C, IDRS_BLOCK_SUMS(s, most, s), &block->sums, most * IDRS_MAX_WIDTH, &block->S));
+  PetscCall(PetscMalloc6(s + 3, &block->chain[IDRS_BLOCK_FINISH], block->ld, &block->x, block->ld, &block->rows, block->ld * most, &block->C, IDRSBlockSumCount(s, most, s), &block->sums, most * IDRS_MAX_WIDTH, &block->S));
   block->chain[IDRS_BLOCK_PRECONDITIONED] = block->chain[IDRS_BLOCK_FINISH] + s + 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -303,7 +303,7 @@ PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRS
   block->launched[0] = block->launched[1];
   block->inflight--;
   if (!norms->stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSBlockQueueEnd(idrs->slot[0].work, &block->algebra, IDRS_BLOCK_SUMS(block->algebra.s, block->algebra.m, oldest.k), block->sums));
+  PetscCall(IDRSBlockQueueEnd(idrs->slot[0].work, &block->algebra, IDRSBlockSumCount(block->algebra.s, block->algebra.m, oldest.k), block->sums));
   block->at       = oldest;
   block->inflight = 0;
   block->ondevice = PETSC_FALSE;

@@ -1,0 +1,324 @@
+/*
+   The queue of block recurrences on the device: a kernel of one block of threads, behind the projection of a step, does the algebra of idrsblockscalars.h, and writes the coefficients of the combines of
+   this step as these take them. The host waits for the norms of a step when it collects them. Where the device has stopped, this kernel and the combines return at once.
+
+   The numbers of the recurrence are in the memory of the device. The kernel works with a copy in shared memory, where they fit.
+*/
+#include "launch.cuh"
+
+/* Operands of the sums of a combine, with the coefficients that the algebra writes, and what has been sent there */
+typedef struct {
+  PetscInt            nx, room;      /* columns of X in all sums, and what there is memory for */
+  ulonglong2         *device, *host; /* rows, then pointers to columns; pinned on the host */
+  IDRSBlockRow       *rows;
+  const PetscScalar **X;
+  PetscScalar        *C;
+} IDRSBlockOperands;
+
+struct _n_IDRSBlockQueue {
+  PetscInt           s, m, width;
+  size_t             shared, largest; /* bytes of the copy in shared memory, 0 where there is none; and what there is of it */
+  PetscScalar       *storage, *kept;  /* the numbers; the sums of the step in which the device has stopped */
+  size_t             storagesize, keptsize;
+  IDRSBlockNorms    *norms; /* of the last step, on the device; and, pinned, those of step i at i % IDRS_MAX_IN_FLIGHT */
+  IDRSBlockNorms    *results;
+  uint64_t          *arrived;  /* pinned: the last step whose norms have come */
+  uint64_t           sequence; /* of the last step launched */
+  PetscInt           steps;
+  IDRSBlockOperands *operands;                  /* of each combine of each step of a cycle */
+  IDRSBlockOperands *last[IDRS_BLOCK_COMBINES]; /* of the last step launched */
+};
+
+/* What a combine is made of, for the kernel */
+typedef struct {
+  int                 count; /* rows of coefficients */
+  const IDRSBlockRow *rows;
+  PetscScalar        *C; /* width for each row */
+} IDRSBlockCoefficients;
+
+typedef struct {
+  int                   s, m, k, width;
+  PetscScalar          *storage, *kept;
+  const PetscScalar    *sums;
+  IDRSBlockNorms       *norms, *result;
+  uint64_t             *arrived, sequence;
+  IDRSBlockBounds       bounds;
+  IDRSBlockCoefficients coefficients[IDRS_BLOCK_COMBINES];
+} IDRSBlockAlgebra;
+
+/* By all threads of a block: the coefficients of a combine, zeros beyond m columns */
+static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int width, const IDRSBlockCoefficients &to)
+{
+  for (int e = (int)threadIdx.x; e < to.count * width; e += IDRS_THREADS) {
+    const IDRSBlockRow row = to.rows[e / width];
+
+    to.C[e] = e % width < block->m ? IDRSBlockScalarsGet(block, &row, e % width) : (PetscScalar)0.0;
+  }
+}
+
+/* The norms of a step go to the host, by all threads of a block */
+static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockNorms &norms, const IDRSBlockAlgebra &algebra)
+{
+  for (int j = (int)threadIdx.x; j < (int)algebra.bounds.count; j += IDRS_THREADS) *(volatile PetscReal *)&algebra.result->norms[j] = norms.norms[j];
+  if (threadIdx.x == 0) {
+    *(volatile PetscReal *)&algebra.result->rnorm   = norms.rnorm;
+    *(volatile PetscBool *)&algebra.result->finite  = norms.finite;
+    *(volatile PetscBool *)&algebra.result->stopped = norms.stopped;
+    algebra.norms->peak                             = norms.peak;
+    algebra.norms->stopped                          = norms.stopped;
+  }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *(volatile uint64_t *)algebra.arrived = algebra.sequence;
+}
+
+template <bool SHARED>
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockAlgebraKernel(IDRSOverlap<true, false> overlap, const __grid_constant__ IDRSBlockAlgebra algebra)
+{
+  extern __shared__ ulonglong2 room[];
+  __shared__ IDRSBlockNorms    norms;
+  const int                    count = IDRS_BLOCK_STORAGE(algebra.s, algebra.m);
+  IDRSBlockScalars             block;
+
+  overlap.Begin();
+  if (algebra.norms->stopped) return;
+  IDRSBlockScalarsSetPointers(&block, algebra.s, algebra.m, SHARED ? reinterpret_cast<PetscScalar *>(room) : algebra.storage);
+  if (SHARED) {
+    for (int i = (int)threadIdx.x; i < count; i += IDRS_THREADS) block.M[i] = algebra.storage[i];
+  }
+  if (threadIdx.x == 0) norms.peak = algebra.norms->peak;
+  __syncthreads();
+  IDRSBlockScalarsContinue(&block, algebra.k, &algebra.bounds, algebra.sums, &norms);
+  if (norms.stopped) {
+    for (int i = (int)threadIdx.x; i < IDRSBlockSumCount(algebra.s, algebra.m, algebra.k); i += IDRS_THREADS) algebra.kept[i] = algebra.sums[i];
+  } else {
+    for (int l = 0; l < IDRS_BLOCK_COMBINES; l++) IDRSBlockWriteCoefficients(&block, algebra.width, algebra.coefficients[l]);
+    for (int i = (int)threadIdx.x; SHARED && i < count; i += IDRS_THREADS) algebra.storage[i] = block.M[i];
+  }
+  IDRSBlockReport(norms, algebra);
+}
+
+static PetscErrorCode IDRSBlockOperandsDestroy_CUDA(IDRSBlockOperands *operands)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  operands->nx = operands->room = 0;
+  PetscCall(PetscDeviceFree(dctx, operands->device));
+  PetscCall(PetscDeviceFree(dctx, operands->host));
+  PetscCall(PetscDeviceFree(dctx, operands->C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *queue)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!*queue) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  for (PetscInt i = 0; i < (*queue)->steps * IDRS_BLOCK_COMBINES; i++) PetscCall(IDRSBlockOperandsDestroy_CUDA(&(*queue)->operands[i]));
+  PetscCall(PetscFree((*queue)->operands));
+  PetscCall(PetscDeviceFree(dctx, (*queue)->storage));
+  PetscCall(PetscDeviceFree(dctx, (*queue)->kept));
+  PetscCall(PetscDeviceFree(dctx, (*queue)->norms));
+  PetscCall(PetscDeviceFree(dctx, (*queue)->results));
+  PetscCall(PetscDeviceFree(dctx, (*queue)->arrived));
+  PetscCall(PetscFree(*queue));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The queue of a work, without memory that depends on s and m */
+static PetscErrorCode IDRSBlockQueueGet_CUDA(IDRSWork work, IDRSBlockQueue *queue)
+{
+  IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
+  PetscDeviceContext dctx;
+  int                device, bytes;
+
+  PetscFunctionBegin;
+  if (!cuda->blockqueue) {
+    PetscCall(PetscNew(&cuda->blockqueue));
+    PetscCallCUDA(cudaGetDevice(&device));
+    PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    cuda->blockqueue->largest = (size_t)bytes - 2048; /* but for what the kernel has by itself */
+    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockAlgebraKernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)cuda->blockqueue->largest));
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->blockqueue->norms));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_MAX_IN_FLIGHT, &cuda->blockqueue->results));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->blockqueue->arrived));
+    *cuda->blockqueue->arrived = 0;
+  }
+  *queue = cuda->blockqueue;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for numbers, on the device */
+static PetscErrorCode IDRSBlockQueueGrow_CUDA(size_t count, PetscScalar **numbers, size_t *size)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (count <= *size) PetscFunctionReturn(PETSC_SUCCESS);
+  *size = 0;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, *numbers));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, numbers));
+  *size = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockQueueBegin_CUDA(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
+{
+  const PetscInt s = scalars->s, m = scalars->m;
+  const size_t   count = (size_t)IDRS_BLOCK_STORAGE(s, m);
+  IDRSBlockNorms norms = {};
+  IDRSBlockQueue queue = NULL;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSBlockQueueGet_CUDA(work, &queue));
+  PetscCall(IDRSBlockQueueGrow_CUDA(count, &queue->storage, &queue->storagesize));
+  PetscCall(IDRSBlockQueueGrow_CUDA((size_t)IDRSBlockSumCount(s, m, s), &queue->kept, &queue->keptsize));
+  if (queue->steps < s + 1) {
+    PetscCall(PetscRealloc((size_t)((s + 1) * IDRS_BLOCK_COMBINES) * sizeof(*queue->operands), &queue->operands));
+    PetscCall(PetscArrayzero(queue->operands + queue->steps * IDRS_BLOCK_COMBINES, (s + 1 - queue->steps) * IDRS_BLOCK_COMBINES));
+    queue->steps = s + 1;
+  }
+  queue->s      = s;
+  queue->m      = m;
+  queue->width  = IDRSBlockWidth_CUDA(m);
+  queue->shared = count * sizeof(PetscScalar) <= queue->largest ? count * sizeof(PetscScalar) : 0;
+  norms.peak    = peak;
+  PetscCallCUDA(cudaMemcpyAsync(queue->storage, scalars->M, count * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemcpyAsync(queue->norms, &norms, sizeof(norms), cudaMemcpyHostToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for so many columns of X */
+static PetscErrorCode IDRSBlockOperandsGrow_CUDA(PetscInt nx, IDRSBlockOperands *operands)
+{
+  const size_t       bytes = (size_t)nx * (sizeof(IDRSBlockRow) + sizeof(PetscScalar *));
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (nx <= operands->room) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSBlockOperandsDestroy_CUDA(operands));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bytes / sizeof(*operands->device) + 1, &operands->device));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, bytes / sizeof(*operands->host) + 1, &operands->host));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)(nx * IDRS_MAX_WIDTH), &operands->C));
+  operands->room = nx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operands of a combine to the device, unless they are there: from one cycle to the next they change only as long as columns of G and U are zero. The host has collected the step that was sent them last */
+static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlockAxpy sums[], IDRSBlockOperands *operands, cudaStream_t stream)
+{
+  PetscInt            nx = 0, l = 0;
+  bool                changed;
+  IDRSBlockRow       *rows;
+  const PetscScalar **x;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) nx += sums[i].nx;
+  PetscCall(IDRSBlockOperandsGrow_CUDA(nx, operands));
+  changed      = nx != operands->nx;
+  operands->nx = nx;
+  rows         = (IDRSBlockRow *)operands->host;
+  x            = (const PetscScalar **)(rows + nx);
+  for (PetscInt i = 0; i < count; i++) {
+    for (PetscInt j = 0; j < sums[i].nx; j++, l++) {
+      const IDRSBlockRow *row = &sums[i].rows[j];
+
+      if (!changed && x[l] == sums[i].x[j].array && rows[l].at == row->at && rows[l].ld == row->ld && rows[l].sign == row->sign && rows[l].omega == row->omega) continue;
+      changed = true;
+      rows[l] = *row;
+      x[l]    = sums[i].x[j].array;
+    }
+  }
+  operands->rows = (IDRSBlockRow *)operands->device;
+  operands->X    = (const PetscScalar **)(operands->rows + nx);
+  if (changed && nx) PetscCallCUDA(cudaMemcpyAsync(operands->device, operands->host, (size_t)nx * (sizeof(*rows) + sizeof(*x)), cudaMemcpyHostToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockQueueLaunch_CUDA(IDRSWork work, const IDRSBlockStep *step)
+{
+  IDRSBlockQueue   queue   = ((IDRS_CUDA *)work->data)->blockqueue;
+  IDRSBlockAlgebra algebra = {};
+  cudaStream_t     stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  for (PetscInt l = 0; l < IDRS_BLOCK_COMBINES; l++) {
+    IDRSBlockOperands *operands = &queue->operands[step->k * IDRS_BLOCK_COMBINES + l];
+
+    PetscCall(IDRSBlockSendOperands_CUDA(step->count[l], step->sums[l], operands, stream));
+    queue->last[l]          = operands;
+    algebra.coefficients[l] = {(int)operands->nx, operands->rows, operands->C};
+  }
+  algebra.s        = (int)queue->s;
+  algebra.m        = (int)queue->m;
+  algebra.k        = (int)step->k;
+  algebra.width    = (int)queue->width;
+  algebra.storage  = queue->storage;
+  algebra.kept     = queue->kept;
+  algebra.norms    = queue->norms;
+  algebra.sequence = ++queue->sequence;
+  algebra.result   = queue->results + queue->sequence % IDRS_MAX_IN_FLIGHT;
+  algebra.arrived  = queue->arrived;
+  algebra.bounds   = step->bounds;
+  PetscCall(IDRSBlockProjectLaunch_CUDA(work, step->tasks, step->dots, false, &algebra.sums));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (queue->shared) IDRSLaunchShared<IDRSBlockAlgebraKernel<true>>(dim3(1), queue->shared, true, stream, algebra);
+  else IDRSLaunch<IDRSBlockAlgebraKernel<false>>(dim3(1), stream, algebra);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockQueueCombine_CUDA(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
+{
+  const IDRSBlockQueue     queue    = ((IDRS_CUDA *)work->data)->blockqueue;
+  const IDRSBlockOperands *operands = queue->last[which];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, queue->width, step->count[which], step->sums[which], operands->X, operands->C, &queue->norms->stopped));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockQueueCollect_CUDA(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
+{
+  const IDRSBlockQueue queue    = ((IDRS_CUDA *)work->data)->blockqueue;
+  const uint64_t       sequence = queue->sequence - (uint64_t)(inflight - 1);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWaitNumber_CUDA(work, queue->arrived, sequence));
+  *norms = queue->results[sequence % IDRS_MAX_IN_FLIGHT];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockQueueEnd_CUDA(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
+{
+  const IDRSBlockQueue queue = ((IDRS_CUDA *)work->data)->blockqueue;
+  cudaStream_t         stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(scalars->M, queue->storage, (size_t)IDRS_BLOCK_STORAGE(scalars->s, scalars->m) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(sums, queue->kept, (size_t)count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const IDRSBlockQueueOps IDRSBlockQueue_CUDA = {
+  PetscDesignatedInitializer(begin, IDRSBlockQueueBegin_CUDA),
+  PetscDesignatedInitializer(launch, IDRSBlockQueueLaunch_CUDA),
+  PetscDesignatedInitializer(combine, IDRSBlockQueueCombine_CUDA),
+  PetscDesignatedInitializer(collect, IDRSBlockQueueCollect_CUDA),
+  PetscDesignatedInitializer(end, IDRSBlockQueueEnd_CUDA),
+};
+// clang-format on

@@ -300,7 +300,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
 }
 
 /* Adds up the sums of blocks of threads, 32 of them in a block; the last block hands all on to the host, if hostsums is not NULL */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRSOverlap<true, false> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums, PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRSOverlap<true, true> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums, PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
   __shared__ double part[IDRS_WARPS][IDRS_WARP];
   __shared__ bool   last;

@@ -33,11 +33,11 @@ struct _n_IDRSBlockQueue {
 typedef struct {
   int                 count; /* rows of coefficients */
   const IDRSBlockRow *rows;
-  PetscScalar        *C; /* width for each row */
+  PetscScalar        *C;
 } IDRSBlockCoefficients;
 
 typedef struct {
-  int                   s, m, k, width;
+  int                   s, m, k, widthbits; /* of coefficients: 4, 8 or 16 of them for each column of X */
   PetscScalar          *storage, *kept;
   const PetscScalar    *sums;
   IDRSBlockNorms       *norms, *result;
@@ -47,13 +47,36 @@ typedef struct {
 } IDRSBlockAlgebra;
 
 /* By all threads of a block: the coefficients of a combine, zeros beyond m columns */
-static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int width, const IDRSBlockCoefficients &to)
+static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int widthbits, const IDRSBlockCoefficients &to)
 {
-  for (int e = (int)threadIdx.x; e < to.count * width; e += IDRS_THREADS) {
-    const IDRSBlockRow row = to.rows[e / width];
+#pragma unroll 4
+  for (int e = (int)threadIdx.x; e < to.count << widthbits; e += IDRS_THREADS) {
+    const IDRSBlockRow row = to.rows[e >> widthbits];
+    const int          j   = e & ((1 << widthbits) - 1);
 
-    to.C[e] = e % width < block->m ? IDRSBlockScalarsGet(block, &row, e % width) : (PetscScalar)0.0;
+    to.C[e] = j < block->m ? IDRSBlockScalarsGet(block, &row, j) : (PetscScalar)0.0;
   }
+}
+
+/* By all threads of a block: so many numbers from one place to another */
+static __device__ __forceinline__ void IDRSBlockCopy(int count, const PetscScalar *from, PetscScalar *to)
+{
+#pragma unroll 8
+  for (int i = (int)threadIdx.x; i < count; i += IDRS_THREADS) to[i] = from[i];
+}
+
+/* By all threads of a block: what a step has changed of the numbers that are kept */
+static __device__ __forceinline__ void IDRSBlockKeep(const IDRSBlockScalars *block, const IDRSBlockScalars *kept, int k)
+{
+  const int m = block->m, q = block->q;
+
+  if (k < block->s) {
+    IDRSBlockCopy(q * m, block->M + k * m * q, kept->M + k * m * q);
+    IDRSBlockCopy(q * m, block->alpha + k * m * q, kept->alpha + k * m * q);
+    IDRSBlockCopy(m * m, block->inverse + k * m * m, kept->inverse + k * m * m);
+    IDRSBlockCopy(q * m, block->beta, kept->beta);
+  } else if (threadIdx.x == 0) *kept->omega = *block->omega;
+  IDRSBlockCopy(q * m, block->f, kept->f);
 }
 
 /* The norms of a step go to the host, by all threads of a block */
@@ -72,28 +95,29 @@ static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockNorms &nor
   if (threadIdx.x == 0) *(volatile uint64_t *)algebra.arrived = algebra.sequence;
 }
 
+/* The numbers have been left by this kernel in the step before, or by the host: long before the projection began, and so they are copied before its sums are there */
 template <bool SHARED>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockAlgebraKernel(IDRSOverlap<true, false> overlap, const __grid_constant__ IDRSBlockAlgebra algebra)
 {
   extern __shared__ ulonglong2 room[];
   __shared__ IDRSBlockNorms    norms;
-  const int                    count = IDRS_BLOCK_STORAGE(algebra.s, algebra.m);
-  IDRSBlockScalars             block;
+  const int                    s = algebra.s, m = algebra.m, nsums = (int)IDRSBlockSumCount(s, m, algebra.k);
+  PetscScalar                 *storage = reinterpret_cast<PetscScalar *>(room), *sums = storage + IDRS_BLOCK_STORAGE(s, m);
+  IDRSBlockScalars             block, kept;
 
+  IDRSBlockScalarsSetPointers(&block, s, m, SHARED ? storage : algebra.storage);
+  IDRSBlockScalarsSetPointers(&kept, s, m, algebra.storage);
+  if (SHARED) IDRSBlockCopy(IDRS_BLOCK_KEPT(s, m), algebra.storage, storage);
+  if (threadIdx.x == 0) norms.peak = algebra.norms->peak;
   overlap.Begin();
   if (algebra.norms->stopped) return;
-  IDRSBlockScalarsSetPointers(&block, algebra.s, algebra.m, SHARED ? reinterpret_cast<PetscScalar *>(room) : algebra.storage);
-  if (SHARED) {
-    for (int i = (int)threadIdx.x; i < count; i += IDRS_THREADS) block.M[i] = algebra.storage[i];
-  }
-  if (threadIdx.x == 0) norms.peak = algebra.norms->peak;
+  if (SHARED) IDRSBlockCopy(nsums, algebra.sums, sums);
   __syncthreads();
-  IDRSBlockScalarsContinue(&block, algebra.k, &algebra.bounds, algebra.sums, &norms);
-  if (norms.stopped) {
-    for (int i = (int)threadIdx.x; i < IDRSBlockSumCount(algebra.s, algebra.m, algebra.k); i += IDRS_THREADS) algebra.kept[i] = algebra.sums[i];
-  } else {
-    for (int l = 0; l < IDRS_BLOCK_COMBINES; l++) IDRSBlockWriteCoefficients(&block, algebra.width, algebra.coefficients[l]);
-    for (int i = (int)threadIdx.x; SHARED && i < count; i += IDRS_THREADS) algebra.storage[i] = block.M[i];
+  IDRSBlockScalarsContinue(&block, algebra.k, &algebra.bounds, SHARED ? sums : algebra.sums, &norms);
+  if (norms.stopped) IDRSBlockCopy(nsums, algebra.sums, algebra.kept);
+  else {
+    for (int l = 0; l < IDRS_BLOCK_COMBINES; l++) IDRSBlockWriteCoefficients(&block, algebra.widthbits, algebra.coefficients[l]);
+    if (SHARED) IDRSBlockKeep(&block, &kept, algebra.k);
   }
   IDRSBlockReport(norms, algebra);
 }
@@ -172,6 +196,7 @@ static PetscErrorCode IDRSBlockQueueBegin_CUDA(IDRSWork work, const IDRSBlockSca
 {
   const PetscInt s = scalars->s, m = scalars->m;
   const size_t   count = (size_t)IDRS_BLOCK_STORAGE(s, m);
+  size_t         shared;
   IDRSBlockNorms norms = {};
   IDRSBlockQueue queue = NULL;
   cudaStream_t   stream;
@@ -189,7 +214,8 @@ static PetscErrorCode IDRSBlockQueueBegin_CUDA(IDRSWork work, const IDRSBlockSca
   queue->s      = s;
   queue->m      = m;
   queue->width  = IDRSBlockWidth_CUDA(m);
-  queue->shared = count * sizeof(PetscScalar) <= queue->largest ? count * sizeof(PetscScalar) : 0;
+  shared        = (count + (size_t)IDRSBlockSumCount(s, m, s)) * sizeof(PetscScalar);
+  queue->shared = shared <= queue->largest ? shared : 0;
   norms.peak    = peak;
   PetscCallCUDA(cudaMemcpyAsync(queue->storage, scalars->M, count * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaMemcpyAsync(queue->norms, &norms, sizeof(norms), cudaMemcpyHostToDevice, stream));
@@ -259,17 +285,17 @@ static PetscErrorCode IDRSBlockQueueLaunch_CUDA(IDRSWork work, const IDRSBlockSt
     queue->last[l]          = operands;
     algebra.coefficients[l] = {(int)operands->nx, operands->rows, operands->C};
   }
-  algebra.s        = (int)queue->s;
-  algebra.m        = (int)queue->m;
-  algebra.k        = (int)step->k;
-  algebra.width    = (int)queue->width;
-  algebra.storage  = queue->storage;
-  algebra.kept     = queue->kept;
-  algebra.norms    = queue->norms;
-  algebra.sequence = ++queue->sequence;
-  algebra.result   = queue->results + queue->sequence % IDRS_MAX_IN_FLIGHT;
-  algebra.arrived  = queue->arrived;
-  algebra.bounds   = step->bounds;
+  algebra.s         = (int)queue->s;
+  algebra.m         = (int)queue->m;
+  algebra.k         = (int)step->k;
+  algebra.widthbits = queue->width == 4 ? 2 : (queue->width == 8 ? 3 : 4);
+  algebra.storage   = queue->storage;
+  algebra.kept      = queue->kept;
+  algebra.norms     = queue->norms;
+  algebra.sequence  = ++queue->sequence;
+  algebra.result    = queue->results + queue->sequence % IDRS_MAX_IN_FLIGHT;
+  algebra.arrived   = queue->arrived;
+  algebra.bounds    = step->bounds;
   PetscCall(IDRSBlockProjectLaunch_CUDA(work, step->tasks, step->dots, false, &algebra.sums));
   PetscCall(PetscLogGpuTimeBegin());
   if (queue->shared) IDRSLaunchShared<IDRSBlockAlgebraKernel<true>>(dim3(1), queue->shared, true, stream, algebra);

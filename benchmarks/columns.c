@@ -16,6 +16,8 @@ static char help[] = "Times products with several columns, Y = A X, that read A 
 #include <petscidrs/private/idrsproduct.h>
 #include "matrices.h"
 
+#define MAX_S 16
+
 typedef struct {
   PetscInt    k, repeat;
   PetscBool   transpose;
@@ -148,10 +150,11 @@ static PetscErrorCode Measure(Benchmark *bench, PetscBool gpu, PetscBool matmatm
   PetscFunctionReturn(0);
 }
 
-/* An operation of block IDR(s) that is timed */
+/* An operation of block IDR(s) that is timed: some calls of combine, each with some sums, or a projection */
 typedef struct {
   IDRSWork      work;
-  IDRSBlockAxpy axpy;
+  PetscInt      calls, count[MAX_S + 1];
+  IDRSBlockAxpy sum[4 * MAX_S + 2];
   IDRSBlockDots dots[2];
   PetscInt      tasks; /* of a projection */
   PetscScalar  *sums;
@@ -160,9 +163,14 @@ typedef struct {
 
 static PetscErrorCode Operate(Operation *operation)
 {
+  const IDRSBlockAxpy *sum = operation->sum;
+
   PetscFunctionBeginUser;
-  if (operation->axpy.ny) PetscCall(IDRSBlockCombine(operation->work, 1, &operation->axpy));
-  else PetscCall(IDRSBlockProject(operation->work, operation->tasks, operation->dots, PETSC_FALSE, operation->sums));
+  for (PetscInt i = 0; i < operation->calls; i++) {
+    PetscCall(IDRSBlockCombine(operation->work, operation->count[i], sum));
+    sum += operation->count[i];
+  }
+  if (!operation->calls) PetscCall(IDRSBlockProject(operation->work, operation->tasks, operation->dots, PETSC_FALSE, operation->sums));
   PetscFunctionReturn(0);
 }
 
@@ -189,57 +197,105 @@ static PetscErrorCode TimeOperation(Operation *operation, const char what[], Pet
   PetscFunctionReturn(0);
 }
 
-/* The operations of a cycle: the longest and the shortest direction, the longest update of a panel, that of Z, and projections of a step and of the omega step. A copy is a combine of one column from another */
+/* Columns of the recurrence, and lists of them that sums take */
+typedef struct {
+  PetscInt      m, s;
+  IDRSBlockVec *G, *U, *R, *Z, *T, *direction; /* direction: U, R and G */
+  PetscScalar  *C;
+} Columns;
+
+static IDRSBlockAxpy Sum(const Columns *columns, PetscInt nx, const IDRSBlockVec *x, const IDRSBlockVec *y, PetscBool add)
+{
+  return (IDRSBlockAxpy){.nx = nx * columns->m, .ny = columns->m, .x = x, .y = y, .C = columns->C, .ld = (2 * columns->s + 1) * columns->m, .add = add};
+}
+
+/* All combines of a cycle without a preconditioner. Vectors of a call are counted once each, and once more where they are written */
+static void SetCycle(const Columns *columns, Operation *operation)
+{
+  const PetscInt m = columns->m, s = columns->s;
+  IDRSBlockAxpy *sum = operation->sum;
+
+  operation->vectors = 0;
+  operation->calls   = s + 1;
+  for (PetscInt k = 0; k < s; k++) {
+    operation->count[k] = (k ? 1 : 0) + 1 + (k < s - 1 ? 1 : 0);
+    operation->vectors += (k + 1 + 1 + operation->count[k]) * m;
+    if (k) *sum++ = Sum(columns, k, columns->G, columns->G + k * m, PETSC_TRUE);
+    *sum++ = Sum(columns, 1, columns->G + k * m, columns->R, PETSC_TRUE);
+    if (k == s - 1) continue;
+    *sum++ = Sum(columns, 2 * (s - k - 1) + 1, columns->direction + (k + 1) * m, columns->U + (k + 1) * m, PETSC_FALSE);
+    operation->vectors += 2 * (s - k - 1) * m;
+  }
+  for (PetscInt k = 1; k < s; k++) *sum++ = Sum(columns, k, columns->U, columns->U + k * m, PETSC_TRUE);
+  *sum++              = Sum(columns, s + 1, columns->direction, columns->Z, PETSC_TRUE);
+  *sum++              = Sum(columns, 1, columns->T, columns->R, PETSC_TRUE);
+  *sum++              = Sum(columns, 2 * s + 1, columns->direction, columns->U, PETSC_FALSE);
+  operation->count[s] = s + 2;
+  operation->vectors += (2 * s + 3 + s + 2) * m;
+}
+
+/* The operations of a cycle: the longest and the shortest direction, the longest update of a panel, that of Z, all together as the solver makes them, and projections of a step and of the omega step.
+   A copy is a combine of one column from another */
 static PetscErrorCode MeasureBlock(Vec like, Mat A, PetscInt m, PetscInt s, PetscInt repeat)
 {
-  const PetscInt nx = (2 * s + 1) * m;
+  const PetscInt nx = (2 * s + 1) * m, all = (2 * s + 3) * m;
+  Columns        columns = {.m = m, .s = s};
   Operation      operation;
   IDRSWork       work;
   IDRSBlockVec  *x;
-  PetscScalar   *C;
   PetscInt       n;
   Vec           *X;
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(like, &n));
   PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &work));
-  PetscCall(VecDuplicateVecs(like, nx + m, &X));
-  PetscCall(PetscMalloc3(nx + m, &x, nx * m, &C, 2 * s * m * m + 4 * m * m, &operation.sums));
-  for (PetscInt i = 0; i < nx + m; i++) {
+  PetscCall(VecDuplicateVecs(like, all, &X));
+  PetscCall(PetscMalloc4(all, &x, nx, &columns.direction, nx * m, &columns.C, 2 * s * m * m + 4 * m * m, &operation.sums));
+  for (PetscInt i = 0; i < all; i++) {
     PetscCall(VecSet(X[i], 1.0));
     PetscCall(IDRSBlockVecSet(work, X[i], &x[i]));
   }
+  columns.G = x;
+  columns.U = x + s * m;
+  columns.R = x + 2 * s * m;
+  columns.Z = columns.R + m;
+  columns.T = columns.Z + m;
+  PetscCall(PetscArraycpy(columns.direction, columns.U, (s + 1) * m));
+  PetscCall(PetscArraycpy(columns.direction + (s + 1) * m, columns.G, s * m));
   PetscCall(IDRSWorkSetVecs(work, X[0], X[0], X[0], X[0]));
-  for (PetscInt i = 0; i < nx * m; i++) C[i] = 1e-3;
-  operation.work    = work;
-  operation.axpy    = (IDRSBlockAxpy){.nx = nx, .ny = m, .x = x, .y = x + nx, .C = C, .ld = nx};
-  operation.vectors = nx + m;
+  for (PetscInt i = 0; i < nx * m; i++) columns.C[i] = 1e-3;
+  operation.work     = work;
+  operation.calls    = 1;
+  operation.count[0] = 1;
+  operation.sum[0]   = Sum(&columns, 2 * s + 1, columns.direction, columns.Z, PETSC_FALSE);
+  operation.vectors  = nx + m;
   PetscCall(TimeOperation(&operation, "direction, k = 0", m, A, n, repeat));
-  operation.axpy.nx = 3 * m;
+  operation.sum[0]  = Sum(&columns, 3, x, columns.Z, PETSC_FALSE);
   operation.vectors = 4 * m;
   PetscCall(TimeOperation(&operation, "direction, k = s - 1", m, A, n, repeat));
-  operation.axpy.nx  = (s - 1) * m;
-  operation.axpy.add = PETSC_TRUE;
-  operation.vectors  = (s + 1) * m;
+  operation.sum[0]  = Sum(&columns, s - 1, x, columns.Z, PETSC_TRUE);
+  operation.vectors = (s + 1) * m;
   PetscCall(TimeOperation(&operation, "update of G, k = s - 1", m, A, n, repeat));
-  operation.axpy.nx = m;
+  operation.sum[0]  = Sum(&columns, 1, x, columns.Z, PETSC_TRUE);
   operation.vectors = 3 * m;
   PetscCall(TimeOperation(&operation, "update of R", m, A, n, repeat));
-  operation.axpy.nx = (s + 1) * m;
+  operation.sum[0]  = Sum(&columns, s + 1, x, columns.Z, PETSC_TRUE);
   operation.vectors = (s + 3) * m;
   PetscCall(TimeOperation(&operation, "update of Z", m, A, n, repeat));
-  operation.axpy.ny = 0;
+  SetCycle(&columns, &operation);
+  PetscCall(TimeOperation(&operation, "all combines of a cycle", m, A, n, repeat));
+  operation.calls   = 0;
+  operation.tasks   = 2;
   operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nx = m, .x = x};
   operation.dots[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = x + m, .x = x + m};
-  operation.tasks   = 2;
   operation.vectors = 2 * m;
   PetscCall(TimeOperation(&operation, "projection", m, A, n, repeat));
-  operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nw = 2 * m, .nx = 2 * m, .w = x, .x = x};
   operation.tasks   = 1;
+  operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nw = 2 * m, .nx = 2 * m, .w = x, .x = x};
   PetscCall(TimeOperation(&operation, "projection, omega step", m, A, n, repeat));
   PetscCall(IDRSWorkDestroy(1, &work));
-  PetscCall(VecDestroyVecs(nx + m, &X));
-  PetscCall(PetscFree3(x, C, operation.sums));
+  PetscCall(VecDestroyVecs(all, &X));
+  PetscCall(PetscFree4(x, columns.direction, columns.C, operation.sums));
   PetscFunctionReturn(0);
 }
 
@@ -286,7 +342,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-product", KSPIDRSProducts, &kind, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-block", &block, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-s", &s, NULL));
-  PetscCheck(s > 0 && block >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-block %" PetscInt_FMT " and -s %" PetscInt_FMT " must be positive", block, s);
+  PetscCheck(s > 0 && s <= MAX_S && block >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-block %" PetscInt_FMT " must be positive, and -s %" PetscInt_FMT " 1 to %d", block, s, MAX_S);
   if (block) {
     PetscCall(MeasureBlocks(block, s, count, columns, bench.repeat));
     PetscCall(PetscFinalize());

@@ -1,7 +1,8 @@
 static char help[] = "The operations of block IDR(s) against dense algebra, written out.\n\
   -implementation <host> - the back end\n\
   -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\
-  -widths m1,m2,...      - numbers of columns of a block\n\n";
+  -widths m1,m2,...      - numbers of columns of a block\n\
+  -columns <140>         - of the largest sum; seven times those of a block are needed\n\n";
 
 #include <petscidrs/private/idrsworkimpl.h>
 #include "harness.h"
@@ -14,12 +15,12 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
 
 /* Columns of the operations, and their entries as they were at the begin, for the dense algebra */
 typedef struct {
-  PetscInt     n, rstart;
-  IDRSWork     work;
-  Vec          like, diagonal, singles[4];
-  Vec          X[MAX_NX], Y[IDRS_MAX_WIDTH];
-  IDRSBlockVec x[MAX_NX], y[IDRS_MAX_WIDTH];
-  PetscScalar *before[MAX_NX], *d;
+  PetscInt      n, rstart, columns;
+  IDRSWork      work;
+  Vec           like, diagonal, singles[4];
+  Vec          *X, Y[IDRS_MAX_WIDTH];
+  IDRSBlockVec *x, y[IDRS_MAX_WIDTH];
+  PetscScalar **before, *d;
 } Problem;
 
 static PetscScalar Value(PetscInt row, PetscInt column)
@@ -43,10 +44,11 @@ static PetscErrorCode Fill(Vec x, PetscInt column, PetscScalar *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProblemCreate(PetscInt n, KSPIDRSImplementation back, Problem *problem)
+static PetscErrorCode ProblemCreate(PetscInt n, PetscInt columns, KSPIDRSImplementation back, Problem *problem)
 {
   PetscFunctionBeginUser;
-  problem->n = n;
+  problem->n       = n;
+  problem->columns = columns;
   PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
   PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
   PetscCall(VecSetFromOptions(problem->like));
@@ -58,7 +60,8 @@ static PetscErrorCode ProblemCreate(PetscInt n, KSPIDRSImplementation back, Prob
   PetscCall(VecDuplicate(problem->like, &problem->diagonal));
   PetscCall(PetscMalloc1(n, &problem->d));
   PetscCall(Fill(problem->diagonal, 1000, problem->d));
-  for (PetscInt i = 0; i < MAX_NX; i++) {
+  PetscCall(PetscMalloc3(columns, &problem->X, columns, &problem->x, columns, &problem->before));
+  for (PetscInt i = 0; i < columns; i++) {
     PetscCall(PetscMalloc1(n, &problem->before[i]));
     PetscCall(VecDuplicate(problem->like, &problem->X[i]));
     PetscCall(VecSet(problem->X[i], 0.0));
@@ -76,10 +79,11 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
 {
   PetscFunctionBeginUser;
   PetscCall(IDRSWorkDestroy(1, &problem->work));
-  for (PetscInt i = 0; i < MAX_NX; i++) {
+  for (PetscInt i = 0; i < problem->columns; i++) {
     PetscCall(PetscFree(problem->before[i]));
     PetscCall(VecDestroy(&problem->X[i]));
   }
+  PetscCall(PetscFree3(problem->X, problem->x, problem->before));
   for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) PetscCall(VecDestroy(&problem->Y[i]));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecDestroy(&problem->singles[i]));
   PetscCall(VecDestroy(&problem->diagonal));
@@ -140,7 +144,7 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
   PetscReal      worst = 0.0;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc2(nx * m, &C, (count + 1) * m * problem->n, &apart));
+  PetscCall(PetscMalloc2(nx * m, &C, 4 * m * problem->n, &apart));
   for (PetscInt i = 0; i < nx * m; i++) C[i] = Value(i, 55) / (PetscReal)nx;
   for (PetscInt i = 0; i < count; i++) { /* blocks take turns: those from i m on are written, and read by the next sum */
     const PetscInt first = i % 4;
@@ -254,9 +258,9 @@ static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back, Check *combine, Check *project)
+static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back, Check *combine, Check *project)
 {
-  const Task many    = {.rows = 131, .nx = 17};
+  const Task many    = {.rows = 131, .nx = PetscMin(17, columns / 7)};
   const Task fails[] = {
     {.rows = 4, .nx = 2},
     {.nw = 2, .nx = 2, .w = 1, .x = 1}
@@ -264,7 +268,7 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
   Problem problem;
 
   PetscFunctionBeginUser;
-  PetscCall(ProblemCreate(n, back, &problem));
+  PetscCall(ProblemCreate(n, columns, back, &problem));
   for (PetscInt i = 0; i < widths; i++) {
     for (PetscInt diagonal = 0; diagonal < 2; diagonal++) {
       PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE, combine));
@@ -273,7 +277,7 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
       PetscCall(TestChain(&problem, m[i], (PetscBool)diagonal, combine));
     }
     PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
-    PetscCall(TestCombine(&problem, MAX_NX, 67, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));
+    PetscCall(TestCombine(&problem, columns, columns / 2, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));
     PetscCall(TestProjections(&problem, m[i], project));
   }
   PetscCall(TestProject(&problem, 1, &many, PETSC_FALSE, project));
@@ -284,7 +288,7 @@ static PetscErrorCode Test(PetscInt n, PetscInt widths, const PetscInt m[], KSPI
 
 int main(int argc, char **argv)
 {
-  PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5, widths = 16;
+  PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5, widths = 16, columns = 140;
   KSPIDRSImplementation back    = KSP_IDRS_HOST;
   Check                 combine = {.name = "block combine"}, project = {.name = "block project"};
   PetscMPIInt           rank;
@@ -295,7 +299,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
   PetscCall(ListFromOptions("-widths", MAX_LIST, m, &widths));
-  for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], widths, m, back, &combine, &project));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));
+  for (PetscInt i = 0; i < widths; i++)
+    PetscCheck(m[i] > 0 && m[i] <= IDRS_MAX_WIDTH && 7 * m[i] <= columns, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-widths %" PetscInt_FMT " must be 1 to %d, and at most a seventh of -columns %" PetscInt_FMT, m[i], IDRS_MAX_WIDTH, columns);
+  for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], columns, widths, m, back, &combine, &project));
   PetscCall(CheckVerdict(&combine));
   PetscCall(CheckVerdict(&project));
   PetscCall(PetscFinalize());
@@ -312,6 +319,11 @@ int main(int argc, char **argv)
    test:
      suffix: large
      args: -rows 100003 -widths 5
+     output_file: output/ops_block_1.out
+
+   test:
+     suffix: huge
+     args: -rows 1000007 -widths 3 -columns 21
      output_file: output/ops_block_1.out
 
 TEST*/

@@ -148,7 +148,7 @@ static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar
 static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], double a, double b)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
+  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
 #else
   const int lane = threadIdx.x % IDRS_WARP;
 
@@ -168,15 +168,44 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], d
 static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const double a[8], const double b[4])
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
-               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 #else
   #pragma unroll
   for (int l = 0; l < 4; l++) {
     IDRSMatrixMultiplyAddSmall(c, a[2 * l], b[l]);
     IDRSMatrixMultiplyAddSmall(c + 2, a[2 * l + 1], b[l]);
   }
+#endif
+}
+
+/* Copies so many bytes, 4, 8 or 16, from global to shared memory, while the thread goes on; those that a thread has started up to a commit are one group, and a wait ends when no more than so many groups of it are under way */
+template <int bytes>
+static __device__ __forceinline__ void IDRSCopyAsync(void *to, const void *from)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
+
+  if constexpr (bytes == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(bytes) : "memory");
+#else
+  for (int i = 0; i < bytes / 4; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+#endif
+}
+
+static __device__ __forceinline__ void IDRSCopyCommit()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <int groups>
+static __device__ __forceinline__ void IDRSCopyWait()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 #endif
 }
 

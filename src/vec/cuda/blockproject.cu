@@ -1,5 +1,5 @@
 /*
-   block project:  P^H X and W^H X for many tasks. Reads W and X once each, where a task has up to 192 columns on the left.
+   block project:  P^H X and W^H X for many tasks. Reads W and X once each, where a task has up to 128 columns on the left.
 
    The blocks (x, y, z) of threads with the same y work for a task and share its rows, and z says which strips of 16 columns on its left they have. Rows come through shared memory, slab after slab: while one
    is multiplied others are on their way. A warp has one strip, of P or of W, and multiplies it by all columns of X, 16 rows at a time, with the matrix units, in double precision whatever the scalars
@@ -7,7 +7,6 @@
 
    Sums of warps are added up in a fixed order, and those of blocks of threads by a second kernel, which leaves them on the device, for what follows in the stream, and in the memory of the host.
 */
-#include <cuda_pipeline.h>
 #include <petscidrs/private/idrsshadow.h>
 #include "launch.cuh"
 
@@ -15,10 +14,11 @@
 #define IDRS_TILE          8 /* columns of X that are multiplied at a time */
 #define IDRS_DOTS_ROWS     16
 #define IDRS_DOTS_STAGES   3     /* slabs in shared memory */
-#define IDRS_DOTS_BYTES    16384 /* of a slab, at most, where it has more than IDRS_DOTS_FEWEST rows */
+#define IDRS_DOTS_BYTES    32768 /* of a slab, at most, where it has more than IDRS_DOTS_FEWEST rows */
 #define IDRS_DOTS_FEWEST   64
+#define IDRS_DOTS_FILLS    12 /* slabs of a multiprocessor, at least, where they have more than the fewest rows: it waits for the first one */
 #define IDRS_DOTS_MOST     512
-#define IDRS_DOTS_WARPS    12                                  /* of a block of threads, at most */
+#define IDRS_DOTS_WARPS    8                                   /* of a block of threads, at most */
 #define IDRS_DOTS_RESIDENT 2                                   /* blocks of threads on a multiprocessor */
 #define IDRS_DOTS_TASKS    64                                  /* of a launch, at most, as arguments of the kernel */
 #define IDRS_DOTS_COLUMNS  128                                 /* of these, whose pointers are arguments, too; more are in the memory of the device */
@@ -89,18 +89,17 @@ static __device__ __forceinline__ void IDRSDotsLoad(const PetscScalar *rows, Pet
 
 /* Starts to copy a slab, from row `first` on; zeros where there are no rows. By all threads of a block */
 template <int W>
-static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dots, const PetscScalar *const *columns, int count, size_t first, char *to)
+static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dots, const PetscScalar *const *columns, int count, size_t first, char *slab)
 {
-  const int warps = (int)blockDim.x / IDRS_WARP;
+  const int warps = (int)blockDim.x / IDRS_WARP, row = (int)threadIdx.x % IDRS_WARP * W, rows = (int)min(dots.n - first, (size_t)dots.slab), whole = rows / W * W;
 
   for (int c = (int)threadIdx.x / IDRS_WARP; c < count; c += warps) {
-    const PetscScalar *x = columns[c];
+    const PetscScalar *from = columns[c] + first;
+    PetscScalar       *to   = (PetscScalar *)(slab + (size_t)c * IDRSDotsColumnBytes(dots.slab));
 
-    for (int l = (int)threadIdx.x % IDRS_WARP * W; l < dots.slab; l += IDRS_WARP * W) {
-      const size_t i = first + (size_t)l, rows = i < dots.n ? (dots.n - i < W ? dots.n - i : W) : 0;
-
-      __pipeline_memcpy_async(to + (size_t)c * IDRSDotsColumnBytes(dots.slab) + (size_t)l * sizeof(PetscScalar), rows ? x + i : x, sizeof(IDRSPack<W>), (W - rows) * sizeof(PetscScalar));
-    }
+    for (int l = row; l < whole; l += IDRS_WARP * W) IDRSCopyAsync<sizeof(IDRSPack<W>)>(to + l, from + l);
+#pragma unroll 1
+    for (int l = whole + (int)threadIdx.x % IDRS_WARP; l < dots.slab; l += IDRS_WARP) to[l] = l < rows ? from[l] : (PetscScalar)0.0;
   }
 }
 
@@ -110,7 +109,7 @@ static __device__ __forceinline__ void IDRSDotsShadow(const uint2 *states, uint3
 #pragma unroll
   for (int l = 0; l < 4; l++) {
     const uint2    state = states[IDRSDotsRow(l)];
-    const uint32_t w = state.x * multiplier + state.y, even = 0x3ff00000u | (w >> 16);
+    const uint32_t w = state.x * multiplier + state.y, even = 0x3ff00000u + (w >> 16);
 
     a[2 * l]     = __hiloint2double((int)even, 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
     a[2 * l + 1] = __hiloint2double((int)(even ^ (w & 0xffffu)), 0) - (1.0 + 1.0 / 32.0 - 1.0 / 2097152.0);
@@ -145,64 +144,87 @@ static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4],
   IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, part);
 }
 
-/* What a warp does: its strip of the left side, or none, and its turn at the rows */
-typedef struct {
-  int  strip, slot, turn, turns; /* slot: counted from the first strip of this block of threads */
-  bool works, shadow;
-} IDRSDotsWarp;
+/* What a warp does: its strip of the left side, or none, and its turn at the rows. What a column that is not there would give is not used: another one stands for it */
+template <int B>
+struct IDRSDotsWarp {
+  int      strip, slot, turn, turns; /* slot: counted from the first strip of this block of threads */
+  bool     works, shadow;
+  uint32_t multiplier;        /* of two columns of P */
+  int      left[2], right[B]; /* where columns of this lane begin in a slab, in bytes */
+};
 
-static __device__ __forceinline__ IDRSDotsWarp IDRSDotsGetWarp(const IDRSDotsTask &task, int strips, int steps)
+template <int B>
+static __device__ __forceinline__ IDRSDotsWarp<B> IDRSDotsGetWarp(const IDRSDotsTask &task, int strips, int slab)
 {
-  const int    warp = (int)threadIdx.x / IDRS_WARP, shadows = IDRSDotsStrips(task.rows);
-  IDRSDotsWarp mine;
+  const int       warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP / 4, shadows = IDRSDotsStrips(task.rows), firstx = task.hermitian ? 0 : task.nw, bytes = (int)IDRSDotsColumnBytes(slab);
+  IDRSDotsWarp<B> mine;
 
-  mine.turns  = IDRSDotsTurns(strips, (int)blockDim.x / IDRS_WARP, steps);
+  mine.turns  = IDRSDotsTurns(strips, (int)blockDim.x / IDRS_WARP, slab / IDRS_DOTS_ROWS);
   mine.slot   = warp % strips;
   mine.turn   = warp / strips;
   mine.works  = mine.turn < mine.turns;
   mine.strip  = (int)blockIdx.z * IDRSDotsShare(&task, (int)gridDim.z) + mine.slot;
   mine.shadow = mine.strip < shadows;
   if (!mine.shadow) mine.strip -= shadows;
+  mine.multiplier = IDRSShadowMultiplier((uint32_t)(mine.strip * (IDRS_STRIP / 2) + lane));
+#pragma unroll
+  for (int h = 0; h < 2; h++) mine.left[h] = min(mine.strip * IDRS_STRIP + lane + h * (IDRS_STRIP / 2), task.nw - 1) * bytes;
+#pragma unroll
+  for (int b = 0; b < B; b++) mine.right[b] = (firstx + min(b * IDRS_TILE + lane, task.nx - 1)) * bytes;
   return mine;
 }
 
-/* The products of a strip with all tiles of X, on the steps of a slab whose turn it is */
+/* The products of a strip of P with all tiles of X, on the steps of a slab whose turn it is */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsSlab(const IDRSDotsTask &task, const IDRSDotsWarp &mine, int slab, int steps, const char *rows, const uint2 *states, double c[B][IDRS_PARTS_OF][4])
+static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab, const uint2 *states, double c[B][IDRS_PARTS_OF][4])
 {
-  const int      lane = (int)threadIdx.x % IDRS_WARP / 4, firstx = task.hermitian ? 0 : task.nw, firsttile = task.hermitian && !mine.shadow ? mine.strip * IDRS_STRIP / IDRS_TILE : 0;
-  const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(mine.strip * (IDRS_STRIP / 2) + lane));
-  auto           column     = [&](int i) { return (const PetscScalar *)(rows + (size_t)i * IDRSDotsColumnBytes(slab)); };
-
+#pragma unroll 2
   for (int step = mine.turn; step < steps; step += mine.turns) {
-    const int   row = step * IDRS_DOTS_ROWS;
-    double      a[8], imaginary[8];
-    PetscScalar left[2][4], right[4];
+    const char *rows = slab + step * IDRS_DOTS_ROWS * (int)sizeof(PetscScalar);
+    double      a[8];
 
-    if (mine.shadow) IDRSDotsShadow(states + row, multiplier, a);
-    else {
-      /* what a column that is not there would give is not used */
-      IDRSDotsLoad(column(min(mine.strip * IDRS_STRIP + lane, task.nw - 1)) + row, left[0]);
-      IDRSDotsLoad(column(min(mine.strip * IDRS_STRIP + lane + IDRS_STRIP / 2, task.nw - 1)) + row, left[1]);
+    IDRSDotsShadow(states + step * IDRS_DOTS_ROWS, mine.multiplier, a);
 #pragma unroll
-      for (int l = 0; l < 8; l++) {
-        a[l] = (double)PetscRealPart(left[l % 2][l / 2]);
-        if (IDRS_PARTS_OF == 2) imaginary[l] = (double)PetscImaginaryPart(left[l % 2][l / 2]);
-      }
+    for (int b = 0; b < B; b++) {
+      PetscScalar right[4];
+
+      IDRSDotsLoad((const PetscScalar *)(rows + mine.right[b]), right);
+      IDRSDotsMultiply(c[b], a, right);
+    }
+  }
+}
+
+/* The same for a strip of W */
+template <int B>
+static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab, double c[B][IDRS_PARTS_OF][4])
+{
+#pragma unroll 2
+  for (int step = mine.turn; step < steps; step += mine.turns) {
+    const char *rows = slab + step * IDRS_DOTS_ROWS * (int)sizeof(PetscScalar);
+    double      a[8], imaginary[8];
+    PetscScalar left[2][4];
+
+    IDRSDotsLoad((const PetscScalar *)(rows + mine.left[0]), left[0]);
+    IDRSDotsLoad((const PetscScalar *)(rows + mine.left[1]), left[1]);
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      a[l]         = (double)PetscRealPart(left[l % 2][l / 2]);
+      imaginary[l] = (double)PetscImaginaryPart(left[l % 2][l / 2]);
     }
 #pragma unroll
     for (int b = 0; b < B; b++) {
-      if (b < firsttile) continue; /* below the diagonal */
-      IDRSDotsLoad(column(firstx + min(b * IDRS_TILE + lane, task.nx - 1)) + row, right);
+      PetscScalar right[4];
+
+      IDRSDotsLoad((const PetscScalar *)(rows + mine.right[b]), right);
       IDRSDotsMultiply(c[b], a, right);
-      if (IDRS_PARTS_OF == 2 && !mine.shadow) IDRSDotsMultiplyImaginary(c[b], imaginary, right);
+      if (IDRS_PARTS_OF == 2) IDRSDotsMultiplyImaginary(c[b], imaginary, right);
     }
   }
 }
 
 /* Sums of the warps that take turns, one after another, to total: 16 of a strip for each column of X */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp &mine, const double c[B][IDRS_PARTS_OF][4], double *total)
+static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &mine, const double c[B][IDRS_PARTS_OF][4], double *total)
 {
   const int lane = (int)threadIdx.x % IDRS_WARP;
 
@@ -265,16 +287,16 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   char                        *slabs                  = (char *)memory + (2 * (size_t)dots.slab * sizeof(uint2) + (size_t)task.columns * sizeof(*columns) + 15) / 16 * 16;
   double                       c[B][IDRS_PARTS_OF][4] = {};
   size_t                       first = (size_t)blockIdx.x * (size_t)dots.slab, next = first;
-  IDRSDotsWarp                 mine;
+  IDRSDotsWarp<B>              mine;
 
   IDRSAdmitNext();
   if (strips <= 0 || !task.nx) return;
-  mine = IDRSDotsGetWarp(task, strips, dots.slab / IDRS_DOTS_ROWS);
+  mine = IDRSDotsGetWarp<B>(task, strips, dots.slab);
   for (int i = (int)threadIdx.x; i < task.columns; i += (int)blockDim.x) columns[i] = dots.columns ? dots.columns[task.column + i] : dots.column[task.column + i];
   __syncthreads();
   for (int i = 0; i < IDRS_DOTS_STAGES - 1; i++, next += stride) {
     if (next < dots.n) IDRSDotsCopy<W>(dots, columns, task.columns, next, slabs + (size_t)i * stage);
-    __pipeline_commit();
+    IDRSCopyCommit();
   }
   for (int turn = 0; first < dots.n; turn++, first += stride, next += stride) {
     uint2 *here = states + turn % 2 * dots.slab;
@@ -284,26 +306,28 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
 
       here[i] = make_uint2(state.z0, state.z1);
     }
-    __pipeline_wait_prior(IDRS_DOTS_STAGES - 2);
+    IDRSCopyWait<IDRS_DOTS_STAGES - 2>();
     __syncthreads(); /* this slab is there, and the one before it has been used */
     if (next < dots.n) IDRSDotsCopy<W>(dots, columns, task.columns, next, slabs + (size_t)((turn + IDRS_DOTS_STAGES - 1) % IDRS_DOTS_STAGES) * stage);
-    __pipeline_commit();
+    IDRSCopyCommit();
     if (mine.works) {
-      const size_t left = dots.n - first;
+      const size_t left  = dots.n - first;
+      const int    steps = left < (size_t)dots.slab ? ((int)left + IDRS_DOTS_ROWS - 1) / IDRS_DOTS_ROWS : dots.slab / IDRS_DOTS_ROWS;
+      const char  *slab  = slabs + (size_t)(turn % IDRS_DOTS_STAGES) * stage;
 
-      IDRSDotsSlab<B>(task, mine, dots.slab, left < (size_t)dots.slab ? ((int)left + IDRS_DOTS_ROWS - 1) / IDRS_DOTS_ROWS : dots.slab / IDRS_DOTS_ROWS, slabs + (size_t)(turn % IDRS_DOTS_STAGES) * stage, here, c);
+      if (mine.shadow) IDRSDotsShadowSlab<B>(mine, steps, slab, here, c);
+      else IDRSDotsExplicitSlab<B>(mine, steps, slab, c);
     }
   }
-  __pipeline_wait_prior(0);
+  IDRSCopyWait<0>();
   IDRSDotsAddWarps<B>(mine, c, (double *)memory);
   IDRSDotsLeave<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
-/* Adds up the sums of blocks of threads, 32 of them in a block; the last block hands all on to the host, if hostsums is not NULL */
+/* Adds up the sums of blocks of threads, 32 of them in a block; the last block tells the host that all have come, if hostsums is not NULL */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRSOverlap<true, true> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums, PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
   __shared__ double part[IDRS_WARPS][IDRS_WARP];
-  __shared__ bool   last;
   const int         warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP, i = (int)blockIdx.x * IDRS_WARP + lane;
   double            sum = 0.0;
 
@@ -312,21 +336,16 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRS
   for (unsigned int b = (unsigned int)warp; b < blocks; b += IDRS_WARPS) sum += i < count ? partials[(size_t)b * (size_t)count + (size_t)i] : 0.0;
   part[warp][lane] = sum;
   __syncthreads();
-  if (!warp && i < count) {
+  if (warp) return;
+  if (i < count) {
     for (int l = 1; l < IDRS_WARPS; l++) sum += part[l][lane];
     sums[i] = (PetscReal)sum;
-    __threadfence();
+    if (hostsums) hostsums[i] = (PetscReal)sum;
   }
   if (!hostsums) return;
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(done, 1u) + 1 == gridDim.x;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  for (int l = (int)threadIdx.x; l < count; l += IDRS_THREADS) hostsums[l] = *(volatile PetscReal *)(sums + l);
   __threadfence_system();
-  __syncthreads();
-  if (threadIdx.x == 0) {
+  __syncwarp();
+  if (lane == 0 && atomicAdd(done, 1u) + 1 == gridDim.x) {
     *done = 0;
     __threadfence_system();
     *(volatile uint64_t *)arrived = sequence;
@@ -382,7 +401,7 @@ static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, Pets
   plan->tiles  = nx <= IDRS_TILE ? 1 : nx <= 2 * IDRS_TILE ? 2 : 4;
   plan->shares = PetscMax((strips + IDRS_DOTS_WARPS - 1) / IDRS_DOTS_WARPS, 1);
   plan->slab   = IDRS_DOTS_MOST;
-  while (plan->slab > IDRS_DOTS_FEWEST && ((size_t)plan->slab * (size_t)columns * sizeof(PetscScalar) > IDRS_DOTS_BYTES || (n + (size_t)plan->slab - 1) / (size_t)plan->slab * (size_t)(plan->tasks * plan->shares) < (size_t)cuda->multiprocessors))
+  while (plan->slab > IDRS_DOTS_FEWEST && ((size_t)plan->slab * (size_t)columns * sizeof(PetscScalar) > IDRS_DOTS_BYTES || (n + (size_t)plan->slab - 1) / (size_t)plan->slab * (size_t)(plan->tasks * plan->shares) < (size_t)(IDRS_DOTS_FILLS * cuda->multiprocessors)))
     plan->slab /= 2;
   while (plan->slab > IDRS_DOTS_ROWS && IDRSDotsShared(plan->slab, columns) > (size_t)limit) plan->slab /= 2;
   for (PetscInt i = 0; i < count; i++) {

@@ -212,7 +212,7 @@ static __device__ __forceinline__ void IDRSWarpTotals(PetscReal values[count], P
       for (int i = 0; i < IDRS_TOTALS && begin + i < count; i++) {
         double columns[2] = {0.0, 0.0};
 
-        IDRSMatrixMultiplyAdd(columns, 1.0, values[begin + i]);
+        IDRSMatrixMultiplyAddSmall(columns, 1.0, values[begin + i]);
         part[i] = columns[0] + columns[1];
       }
 #pragma unroll
@@ -220,7 +220,7 @@ static __device__ __forceinline__ void IDRSWarpTotals(PetscReal values[count], P
 #pragma unroll
         for (int i = 0; i < half; i++) part[i] = threadIdx.x & (4 * half) ? part[i + half] : part[i];
       }
-      IDRSMatrixMultiplyAdd(total, 1.0, part[0]);
+      IDRSMatrixMultiplyAddSmall(total, 1.0, part[0]);
       if (threadIdx.x % IDRS_WARP < 4) {
         to[begin + 2 * (threadIdx.x % IDRS_WARP)]     = total[0];
         to[begin + 2 * (threadIdx.x % IDRS_WARP) + 1] = total[1];

@@ -42,7 +42,8 @@ static PetscErrorCode TestMatvecs(Mat A)
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[0]));
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[1]));
-    PetscCall(ComplainIf(matvecs[1] > 0.95 * matvecs[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1], matvecs[0]));
+    /* with s = 1 rounding errors move the count of a block by some per cent: from 600 to 648 of 680 with other orders of the same sums, and on 1, 2, 3 processes */
+    PetscCall(ComplainIf(matvecs[1] > (s > 1 ? 0.95 : 0.98) * matvecs[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1], matvecs[0]));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
     PetscCall(BlockCreate(A, 2 * COLUMNS, &B));

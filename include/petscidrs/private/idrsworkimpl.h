@@ -85,6 +85,7 @@ PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
 PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSBlockCombineCount(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
+PETSC_INTERN PetscErrorCode IDRSBlockEachTask(IDRSWork, PetscInt, const IDRSBlockDots[], PetscErrorCode (*)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProjectCount(IDRSWork, PetscInt, const IDRSBlockDots[], PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);

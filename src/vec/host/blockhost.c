@@ -245,9 +245,6 @@ static PetscErrorCode IDRSBlockProjectOne_Host(IDRSWork work, const IDRSBlockDot
 PetscErrorCode IDRSBlockProject_Host(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) {
-    PetscCall(IDRSBlockProjectOne_Host(work, &tasks[i], sums));
-    sums += IDRSBlockDotsCount(&tasks[i]);
-  }
+  PetscCall(IDRSBlockEachTask(work, count, tasks, IDRSBlockProjectOne_Host, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -45,6 +45,17 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSBlockEachTask - The sums of one task after another, for back ends that have nothing to gain from many */
+PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscErrorCode (*project)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall((*project)(work, &tasks[i], sums));
+    sums += IDRSBlockDotsCount(&tasks[i]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSBlockProjectCount - Checks tasks, and what they move and take */
 PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
 {

@@ -99,9 +99,6 @@ static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWork work, const IDRSBlockDots
 PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) {
-    PetscCall(IDRSBlockProjectOne_Vec(work, &tasks[i], sums));
-    sums += IDRSBlockDotsCount(&tasks[i]);
-  }
+  PetscCall(IDRSBlockEachTask(work, count, tasks, IDRSBlockProjectOne_Vec, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -16,6 +16,7 @@ Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8
 
 #include <petscksp.h>
 #include <petsctime.h>
+#include <petscidrs/private/idrscompat.h>
 #include "../tutorials/matrixmarket.h"
 #include "preconditioner.h"
 #include "problems.h"
@@ -290,7 +291,7 @@ static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
   PetscCall(KSPGetPC(ksp, &pc));
   if (!ierr) PetscCall(PCGetFailedReason(pc, &failed));
   cannot = ierr || failed ? 1 : 0;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &cannot, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  IDRSCallAllreduce(MPI_IN_PLACE, &cannot, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   *can = cannot ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(0);
 }

@@ -380,6 +380,30 @@ static PetscErrorCode Identity(Mat A, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The identity with n rows on the last process and a few on the others, and a vector, where vectors are on a device; else nothing */
+static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b)
+{
+  PetscInt    here;
+  PetscMPIInt rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  here = rank == size - 1 ? n : 10;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, b));
+  PetscCall(VecSetSizes(*b, here, PETSC_DETERMINE));
+  PetscCall(VecSetFromOptions(*b));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*b, cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (!*cuda) {
+    PetscCall(VecDestroy(b));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, here, here, PETSC_DETERMINE, PETSC_DETERMINE, NULL, A));
+  PetscCall(MatShellSetOperation(*A, MATOP_MULT, (void (*)(void))Identity));
+  PetscCall(MatShellSetVecType(*A, VECCUDA));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    On a device: with twice as many rows as before on the last process until the panels of 64 columns do not fit. That is an error on all
    processes that says what was asked for, after which all of it is free again: panels that need most of the memory fit.
@@ -388,28 +412,17 @@ static PetscErrorCode TestMemory(void)
 {
   PetscBool      cuda = PETSC_FALSE;
   PetscErrorCode ierr = PETSC_SUCCESS;
-  PetscMPIInt    rank, size;
+  PetscMPIInt    rank;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt n = 1 << 20; !ierr && n < 1 << 30; n *= 2) {
-    const PetscInt here = rank == size - 1 ? n : 10;
-    Mat            A;
-    Vec            b;
-    KSP            ksp;
+    Mat A;
+    Vec b;
+    KSP ksp;
 
-    PetscCall(VecCreate(PETSC_COMM_WORLD, &b));
-    PetscCall(VecSetSizes(b, here, PETSC_DETERMINE));
-    PetscCall(VecSetFromOptions(b));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-    if (!cuda) {
-      PetscCall(VecDestroy(&b));
-      break;
-    }
-    PetscCall(MatCreateShell(PETSC_COMM_WORLD, here, here, PETSC_DETERMINE, PETSC_DETERMINE, NULL, &A));
-    PetscCall(MatShellSetOperation(A, MATOP_MULT, (void (*)(void))Identity));
-    PetscCall(MatShellSetVecType(A, VECCUDA));
+    PetscCall(IdentityCreate(n, &cuda, &A, &b));
+    if (!cuda) break;
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPSetOperators(ksp, A, A));
@@ -450,28 +463,15 @@ static PetscErrorCode TestWidth(void)
   const PetscInt columns = 16, s = 24;
   PetscBool      cuda = PETSC_FALSE;
   PetscErrorCode ierr = PETSC_SUCCESS;
-  PetscMPIInt    rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt n = 1 << 22; !ierr && n < 1 << 28; n *= 2) {
-    const PetscInt here = rank == size - 1 ? n : 10;
-    Mat            A, B, X;
-    Vec            b;
-    KSP            ksp;
+    Mat A, B, X;
+    Vec b;
+    KSP ksp;
 
-    PetscCall(VecCreate(PETSC_COMM_WORLD, &b));
-    PetscCall(VecSetSizes(b, here, PETSC_DETERMINE));
-    PetscCall(VecSetFromOptions(b));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-    if (!cuda) {
-      PetscCall(VecDestroy(&b));
-      break;
-    }
-    PetscCall(MatCreateShell(PETSC_COMM_WORLD, here, here, PETSC_DETERMINE, PETSC_DETERMINE, NULL, &A));
-    PetscCall(MatShellSetOperation(A, MATOP_MULT, (void (*)(void))Identity));
-    PetscCall(MatShellSetVecType(A, VECCUDA));
+    PetscCall(IdentityCreate(n, &cuda, &A, &b));
+    if (!cuda) break;
     PetscCall(BlockCreate(b, columns, &B));
     PetscCall(BlockCreate(b, columns, &X));
     for (PetscInt j = 0; j < columns; j++) {

@@ -59,15 +59,21 @@ static const IDRSBlockVec *KSPIDRSBlockP(const KSP_IDRS *idrs, const KSPIDRSBloc
   return idrs->preconditioned || idrs->diagonal ? block->V : block->R;
 }
 
+/* The sum X_k -= X(:,0:k) alpha of step k, where X is G or U */
+static IDRSBlockAxpy KSPIDRSBlockAlphaSum(KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, const IDRSBlockVec *X, PetscInt k)
+{
+  const IDRSBlockScalars *algebra = &block->algebra;
+  const PetscInt          m = algebra->m, q = algebra->q;
+  IDRSBlockAxpy           sum = KSPIDRSBlockAxpy(block, before, X + k * m, PETSC_TRUE);
+
+  KSPIDRSBlockTerm(block, &sum, k * m, X, -1, PETSC_FALSE, algebra->alpha + k * m * q, q);
+  return sum;
+}
+
 /* The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read once for all of them. Returns how many there are */
 static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
 {
-  const PetscInt m = block->algebra.m, q = block->algebra.q;
-
-  for (PetscInt k = 1; k < columns; k++) {
-    sums[k - 1] = KSPIDRSBlockAxpy(block, k > 1 ? &sums[k - 2] : NULL, block->U + k * m, PETSC_TRUE);
-    KSPIDRSBlockTerm(block, &sums[k - 1], k * m, block->U, -1, PETSC_FALSE, block->algebra.alpha + k * m * q, q);
-  }
+  for (PetscInt k = 1; k < columns; k++) sums[k - 1] = KSPIDRSBlockAlphaSum(block, k > 1 ? &sums[k - 2] : NULL, block->U, k);
   return PetscMax(columns - 1, 0);
 }
 
@@ -144,8 +150,7 @@ static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *bl
   IDRSBlockAxpy          *sum = sums;
 
   if (k) {
-    *sum = KSPIDRSBlockAxpy(block, NULL, block->G + k * m, PETSC_TRUE);
-    KSPIDRSBlockTerm(block, sum, k * m, block->G, -1, PETSC_FALSE, algebra->alpha + k * m * q, q);
+    *sum = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);
     sum++;
   }
   *sum = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, block->R, PETSC_TRUE);
@@ -347,8 +352,7 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, Petsc
 PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
-  const PetscInt          k = block->at.k, m = algebra->m, q = algebra->q;
-  const IDRSBlockVec     *both[] = {block->G, block->U};
+  const PetscInt          k       = block->at.k;
   IDRSBlockAxpy           sums[2];
 
   PetscFunctionBegin;
@@ -358,10 +362,8 @@ PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
   }
   block->at.filled = PetscMax(block->at.filled, k + 1);
   if (!k) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt i = 0; i < 2; i++) {
-    sums[i] = KSPIDRSBlockAxpy(block, i ? &sums[0] : NULL, both[i] + k * m, PETSC_TRUE);
-    KSPIDRSBlockTerm(block, &sums[i], k * m, both[i], -1, PETSC_FALSE, algebra->alpha + k * m * q, q);
-  }
+  sums[0] = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);
+  sums[1] = KSPIDRSBlockAlphaSum(block, &sums[0], block->U, k);
   PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 2, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -201,7 +201,7 @@ static const struct {
   {"KSPSetUp()",                SetUp,          PETSC_TRUE,  8,  1000},
   {"KSPSolve()",                Solve,          PETSC_FALSE, 20, 2000},
   {"KSPMatSolve()",             SolveColumns,   PETSC_FALSE, 20, 2000},
-  {"KSPMatSolve() with blocks", SolveBlock,     PETSC_FALSE, 20, 1000},
+  {"KSPMatSolve() with blocks", SolveBlock,     PETSC_FALSE, 20, 500 },
   {"KSPView()",                 View,           PETSC_FALSE, 8,  0   },
 };
 

@@ -120,7 +120,7 @@ struct _n_BJIDRSDevice {
   IDRSBlockResult *results;
   PetscInt         nresults;
 
-  BJIDRSSystems last; /* what the last application worked on */
+  BJIDRSSystems systems; /* of the last launch */
 };
 
 /* MEMORY: the panels and vectors of the systems are in the memory of the GPU, a part of it for each block of threads */
@@ -354,11 +354,12 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 }
 
 /* One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further systems */
-static PetscErrorCode BJIDRSLaunch(PC pc, BJIDRSSystems *systems, cudaStream_t stream)
+static PetscErrorCode BJIDRSLaunch(PC pc, cudaStream_t stream)
 {
-  PC_BJIDRS   *bjidrs = (PC_BJIDRS *)pc->data;
-  BJIDRSDevice device = bjidrs->device;
-  PetscInt     blocks;
+  PC_BJIDRS     *bjidrs  = (PC_BJIDRS *)pc->data;
+  BJIDRSDevice   device  = bjidrs->device;
+  BJIDRSSystems *systems = &device->systems;
+  PetscInt       blocks;
 
   PetscFunctionBegin;
   PetscCall(BJIDRSPlan(bjidrs, systems->limits.s));
@@ -378,8 +379,8 @@ PetscErrorCode BJIDRSRelaunch_CUDA(PC pc, void *stream)
   BJIDRSDevice device = ((PC_BJIDRS *)pc->data)->device;
 
   PetscFunctionBegin;
-  PetscCheck(device && device->last.nsystems, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER, "PCBJIDRS has not been applied on a GPU, so that there is nothing to launch again");
-  PetscCall(BJIDRSLaunch(pc, &device->last, (cudaStream_t)stream));
+  PetscCheck(device && device->systems.nsystems, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER, "PCBJIDRS has not been applied on a GPU, so that there is nothing to launch again");
+  PetscCall(BJIDRSLaunch(pc, (cudaStream_t)stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -409,35 +410,35 @@ static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
 /* All systems, with arrays in the memory of the GPU. The host waits, as it must know which of them have failed */
 static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
 {
-  PC_BJIDRS    *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscInt      rows   = bjidrs->starts[bjidrs->nblocks];
-  BJIDRSSystems systems;
-  cudaStream_t  stream;
+  PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
+  BJIDRSSystems     *systems = &bjidrs->device->systems;
+  const PetscScalar *inverse = NULL;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   if (!bjidrs->nsystems) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&systems, sizeof(systems)));
-  PetscCall(IDRSGetCSR(bjidrs->A, &systems.A));
-  if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &systems.inverse));
-  systems.B        = B;
-  systems.X        = X;
-  systems.Y        = bjidrs->device->y;
-  systems.starts   = bjidrs->device->starts;
-  systems.widths   = bjidrs->device->widths;
-  systems.nblocks  = bjidrs->nblocks;
-  systems.nsystems = bjidrs->nsystems;
-  systems.rows     = rows;
-  systems.ldb      = ldb;
-  systems.ldx      = ldx;
-  systems.limits   = *limits;
-  systems.results  = bjidrs->device->results;
+  PetscCall(PetscMemzero(systems, sizeof(*systems)));
+  PetscCall(IDRSGetCSR(bjidrs->A, &systems->A));
+  if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &inverse));
+  systems->inverse  = inverse;
+  systems->B        = B;
+  systems->X        = X;
+  systems->Y        = bjidrs->device->y;
+  systems->starts   = bjidrs->device->starts;
+  systems->widths   = bjidrs->device->widths;
+  systems->nblocks  = bjidrs->nblocks;
+  systems->nsystems = bjidrs->nsystems;
+  systems->rows     = bjidrs->starts[bjidrs->nblocks];
+  systems->ldb      = ldb;
+  systems->ldx      = ldx;
+  systems->limits   = *limits;
+  systems->results  = bjidrs->device->results;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(BJIDRSLaunch(pc, &systems, stream));
+  PetscCall(BJIDRSLaunch(pc, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  bjidrs->device->last = systems;
-  if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &systems.inverse));
+  if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &inverse));
   PetscCall(BJIDRSTakeResults(pc, limits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

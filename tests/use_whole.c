@@ -269,34 +269,87 @@ static PetscErrorCode TestSizes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What cannot run in one kernel is an error that names the option, and the solver goes on with another setting. A NaN ends the solve */
+/* A monitor and a convergence test of a program, which might ask for the solution */
+static PetscErrorCode MonitorNothing(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PassTest(KSP ksp, PetscInt its, PetscReal norm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPConvergedDefault(ksp, its, norm, reason, ctx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a kernel of many steps does not do, and the reason that the error tells on a GPU; without one there is another reason */
+typedef enum {
+  OTHER_BJACOBI,
+  OTHER_SOR,
+  OTHER_SHELL,
+  OTHER_SIZE,
+  OTHER_SIDE,
+  OTHER_MONITOR,
+  OTHER_TEST,
+  OTHER_SMOOTHING,
+  OTHER_PRODUCT,
+  OTHERS
+} Other;
+static const char *const reasons[] =
+  {"not PCNONE or PCJACOBI from the right", "not PCNONE or PCJACOBI from the right", "", "at most 16 shadow vectors", "not PCNONE or PCJACOBI from the right", "a monitor", "a convergence test of the user", "residual smoothing",
+   "MatMult() computes the matvecs"};
+
+/* A solver that is to make many steps in one kernel, and cannot. S: a shell that is A */
+static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
+{
+  const char *const pctypes[OTHERS] = {[OTHER_BJACOBI] = PCBJACOBI, [OTHER_SOR] = PCSOR, [OTHER_SIDE] = PCJACOBI};
+  void             *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreateRun(other == OTHER_SHELL ? S : A, other == OTHER_SIZE ? 17 : 4, pctypes[other] ? pctypes[other] : PCNONE, KSP_IDRS_RUN_WHOLE, ksp));
+  if (other == OTHER_SIDE) PetscCall(KSPSetPCSide(*ksp, PC_LEFT));
+  if (other == OTHER_MONITOR) PetscCall(KSPMonitorSet(*ksp, MonitorNothing, NULL, NULL));
+  if (other == OTHER_TEST) {
+    PetscCall(KSPConvergedDefaultCreate(&ctx));
+    PetscCall(KSPSetConvergenceTest(*ksp, PassTest, ctx, KSPConvergedDefaultDestroy));
+  }
+  if (other == OTHER_SMOOTHING) PetscCall(KSPIDRSSetSmoothing(*ksp, PETSC_TRUE));
+  if (other == OTHER_PRODUCT) PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_MAT));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What cannot run in one kernel is an error that names the option and the reason, and the solver goes on with another setting. A NaN ends the solve */
 static PetscErrorCode TestRefused(void)
 {
-  const char *const  pctypes[] = {PCBJACOBI, PCSOR};
   PetscErrorCode     ierr;
   KSPConvergedReason reason;
   KSPIDRSRun         run;
   PetscInt           begin, end;
+  PetscBool          gpu;
   Mat                A, S;
   Vec                b, x;
   KSP                ksp;
 
   PetscFunctionBeginUser;
+  PetscCall(OnGPU(&gpu));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
-  for (PetscInt i = 0; i < 4; i++) {
-    PetscCall(SolverCreateRun(i == 2 ? S : A, i == 3 ? 17 : 4, i < 2 ? pctypes[i] : PCNONE, KSP_IDRS_RUN_WHOLE, &ksp));
+  for (Other other = OTHER_BJACOBI; other < OTHERS; other++) {
+    PetscCall(OtherCreate(other, A, S, &ksp));
     PetscCall(Listen());
     ierr = KSPSolve(ksp, b, x);
     PetscCall(Heard());
     PetscCall(Unlock(b));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", "whole"));
+    PetscCall(CheckError(ierr, "one kernel where it cannot run", "cannot be used here: ", gpu ? reasons[other] : ""));
     PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
     PetscCall(KSPIDRSGetRun(ksp, &run));
     PetscCall(ComplainIf(run != KSP_IDRS_RUN_AUTO, "KSPIDRSGetRun() gives %s", KSPIDRSRuns[run]));
     PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("after an error", ksp, A, b, x));
+    if (other == OTHER_SIDE) PetscCall(CheckConverged("after an error", ksp, b, x));
+    else PetscCall(CheckSolved("after an error", ksp, A, b, x));
     PetscCall(Listen());
     ierr = KSPIDRSSetRun(ksp, (KSPIDRSRun)3);
     PetscCall(Heard());
@@ -408,6 +461,101 @@ static PetscErrorCode TestUpdates(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A monitor of PETSc has the norms of the history, one line an iteration, when they come from a kernel of many steps */
+static PetscErrorCode TestMonitor(void)
+{
+  PetscBool    gpu;
+  PetscInt     lines;
+  PetscReal    norms[MAX_HISTORY], kernels;
+  PetscOptions options;
+  Mat          A;
+  Vec          b, x;
+  KSP          ksp;
+  History     *history;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnGPU(&gpu));
+  PetscCall(PetscMalloc1(1, &history));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 40, 0.4, LAYOUT_EVEN, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(OptionsPush("-ksp_monitor ascii:use_whole_norms.txt", &options));
+  PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(SolveHistory(ksp, b, x, history));
+  PetscCall(CheckSolved("with a monitor", ksp, A, b, x));
+  PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &kernels, &lines));
+  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a monitor: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+  PetscCall(KSPDestroy(&ksp)); /* which closes the file */
+  PetscCall(OptionsPop(&options));
+  PetscCall(FileNumbers("use_whole_norms.txt", "KSP Residual norm ", MAX_HISTORY, norms, &lines));
+  PetscCall(ComplainIf(lines != history->length || lines < 20, "a monitor: %" PetscInt_FMT " lines of %" PetscInt_FMT " norms", lines, history->length));
+  for (PetscInt i = 0; i < PetscMin(lines, history->length); i++) {
+    PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - history->norms[i]) <= PetscMax(1e-11, 10 * PETSC_MACHINE_EPSILON) * history->norms[i]), "iteration %" PetscInt_FMT ": the monitor has norm %g, the history %g", i, (double)norms[i], (double)history->norms[i]));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree(history));
+  PetscCall(Verdict("monitors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Three entries a row, but for one that has an entry in each column */
+static PetscErrorCode MatCreateLongRow(PetscInt n, Mat *A)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    const PetscInt reach = i == n / 2 ? n : 1;
+
+    for (PetscInt j = PetscMax(i - reach, 0); j <= PetscMin(i + reach, n - 1); j++) PetscCall(MatSetValue(*A, i, j, reach > 1 && i != j ? 0.5 / n : Tridiagonal(i, j, n), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where one row is long the automatic choice is step by step, and the view says why; a kernel of many steps has the same solution */
+static PetscErrorCode TestLongRow(void)
+{
+  const PetscInt n = 4000;
+  PetscBool      gpu;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(OnGPU(&gpu));
+  PetscCall(MatCreateLongRow(n, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 0.7));
+  for (PetscInt whole = 0; whole < 2; whole++) {
+    PetscReal number;
+    PetscInt  lines;
+    KSP       ksp;
+
+    PetscCall(SolverCreateRun(A, 4, PCNONE, whole && gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
+    PetscCall(CountViewed(ksp, "no faster one: a row is so long that the others would wait for it", &number, &lines));
+    PetscCall(ComplainIf(lines != (gpu && !whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of it", lines));
+    PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &number, &lines));
+    PetscCall(ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a long row"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where a null space is removed after each application of the preconditioner, no kernel makes many steps, and the view says why */
 static PetscErrorCode TestNullSpace(void)
 {
@@ -507,6 +655,8 @@ int main(int argc, char **argv)
   PetscCall(TestTolerances());
   PetscCall(TestSizes());
   PetscCall(TestUpdates());
+  PetscCall(TestMonitor());
+  PetscCall(TestLongRow());
   PetscCall(TestNullSpace());
   PetscCall(TestRefused());
   PetscCall(TestParallelType());

@@ -1,14 +1,15 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of KSPIDRS fails once, the first, the second and so on.\n\
-Each failure is an error, what was allocated is freed, and the solver can be used again.\n\n";
+Each failure is an error, what was allocated is freed, and the solver can be used again. The same of PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
 
 #include "allocators.h"
 #include "columns.h"
 
-/* Is this file one of the solver's? */
+/* Is this file one of the library's? PETSc has files named factor*, too */
 static PetscBool Ours(const char file[])
 {
-  const char *const begins[] = {"idrs", "blockvec.", "blockhost.", "hostcolumns."}, *slash = strrchr(file, '/');
+  const char *const begins[] = {"idrs", "bjidrs", "blockvec.", "blockhost.", "hostcolumns."}, *slash = strrchr(file, '/');
 
+  if (strstr(file, "mat/factor/")) return PETSC_TRUE;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(begins); i++) {
     if (!strncmp(slash ? slash + 1 : file, begins[i], strlen(begins[i]))) return PETSC_TRUE;
   }
@@ -311,6 +312,119 @@ static PetscErrorCode TestAct(size_t which)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Preconditioners of the library that solve by themselves */
+static const struct {
+  const char *name, *type;
+  PetscInt    allocations; /* at least so many of them fail, ours */
+} preconditioners[] = {
+  {"PCBJIDRS", PCBJIDRS, 8},
+  {"ILU(1)",   PCILU,    8},
+  {"LU",       PCLU,     8},
+};
+
+/* Makes one of them */
+static PetscErrorCode PreconditionerCreate(size_t which, Mat A, PC *pc)
+{
+  const PetscInt sizes[] = {4, 1, 15};
+  KSP            inner;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PETSC_COMM_WORLD, pc));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscCall(PCSetType(*pc, preconditioners[which].type));
+  if (which == 0) {
+    PetscCall(PCBJIDRSSetLocalBlocks(*pc, 3, sizes));
+    PetscCall(PCBJIDRSGetKSP(*pc, &inner));
+    PetscCall(KSPSetTolerances(inner, rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  } else {
+    PetscCall(PCFactorSetMatSolverType(*pc, MATSOLVERPETSCIDRS));
+    if (which == 1) PetscCall(PCFactorSetLevels(*pc, 1));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Uses it, with new values, too */
+static PetscErrorCode PreconditionerUse(size_t which, PC pc, Scene *scene)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt turn = 0; turn < 2; turn++) {
+    if (turn) PetscCall(MatScale(scene->A, 2.0));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PCMatApply(pc, scene->B, scene->X));
+    if (which) PetscCall(PCApplyTranspose(pc, scene->b, scene->x));
+    PetscCall(PCApply(pc, scene->b, scene->x));
+    PetscCall(PCView(pc, scene->viewer));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All of it, in which the n-th allocation fails. Where it was ours, the same preconditioner does it again after PCReset(). Tells whether there was an n-th, and counts ours */
+static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *happened, PetscInt *ours)
+{
+  const Use      use = {1, PC_RIGHT, PCNONE, PETSC_FALSE};
+  PetscErrorCode ierr;
+  PetscBool      made;
+  PetscReal      rnorm, bnorm;
+  char           what[256];
+  Scene          scene;
+  PC             pc = NULL;
+
+  PetscFunctionBeginUser;
+  failed   = NULL;
+  inuse    = 0;
+  watching = PETSC_TRUE;
+  PetscCall(SceneCreate(&use, &scene));
+  PetscCall(Listen());
+  left = n;
+  ierr = PreconditionerCreate(which, scene.A, &pc);
+  made = ierr ? PETSC_FALSE : PETSC_TRUE;
+  if (made) ierr = PreconditionerUse(which, pc, &scene);
+  left = 0;
+  PetscCall(Heard());
+  *happened = failed ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, allocation %" PetscInt_FMT " in %s()", preconditioners[which].name, n, failed ? failed : "nowhere"));
+  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(Unlock(scene.b));
+  PetscCall(Unlock(scene.x));
+  if (*happened && Ours(failedfile)) {
+    (*ours)++;
+    PetscCall(Listen());
+    if (made) {
+      ierr = PCReset(pc);
+      if (!ierr) ierr = PCSetOperators(pc, scene.A, scene.A);
+    } else {
+      ierr = PCDestroy(&pc); /* PETSc takes a type that is half made for made, too */
+      if (!ierr) ierr = PreconditionerCreate(which, scene.A, &pc);
+    }
+    if (!ierr && which == 0) ierr = PCBJIDRSSetLocalBlocks(pc, 1, NULL);
+    if (!ierr) ierr = PreconditionerUse(which, pc, &scene);
+    PetscCall(Heard());
+    PetscCall(ResidualNorm(scene.A, scene.b, scene.x, &rnorm, &bnorm));
+    PetscCall(ComplainIf(ierr || (which != 1 && !(rnorm <= 1.01e3 * rtol * bnorm)), "%s: again, error code %d, ||b - A x|| = %g of %g, \"%s\"", what, (int)ierr, (double)rnorm, (double)bnorm, message));
+  }
+  PetscCall(PCDestroy(&pc));
+  PetscCall(SceneDestroy(&scene));
+  watching = PETSC_FALSE;
+  if (n) PetscCall(CheckMemory(what, 20));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestPreconditioners(void)
+{
+  PetscFunctionBeginUser;
+  for (size_t which = 0; which < PETSC_STATIC_ARRAY_LENGTH(preconditioners); which++) {
+    PetscBool happened = PETSC_TRUE;
+    PetscInt  ours     = 0;
+
+    PetscCall(FailPreconditioner(which, 0, &happened, &ours)); /* what PETSc allocates once */
+    happened = PETSC_TRUE;
+    for (PetscInt n = 1; happened; n++) PetscCall(FailPreconditioner(which, n, &happened, &ours));
+    PetscCall(ComplainIf(ours < preconditioners[which].allocations, "%s: only %" PetscInt_FMT " allocations", preconditioners[which].name, ours));
+  }
+  PetscCall(Verdict("preconditioners"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
@@ -325,6 +439,7 @@ int main(int argc, char **argv)
   PetscCall(ReplaceAllocators(PETSC_TRUE));
   PetscCall(FailOnce(&use, PETSC_STATIC_ARRAY_LENGTH(acts) - 1, 0, AFTER_NOTHING, &happened)); /* what PETSc allocates once */
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(acts); i++) PetscCall(TestAct(i));
+  PetscCall(TestPreconditioners());
   PetscCall(ReplaceAllocators(PETSC_FALSE));
   PetscCall(PetscFinalize());
   return 0;

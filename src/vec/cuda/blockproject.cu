@@ -469,13 +469,9 @@ static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDot
 template <int B, int W>
 static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, const IDRSDotsArguments &dots, cudaStream_t stream)
 {
-  static size_t allowed = 0;
-
   PetscFunctionBegin;
-  if (plan->shared > allowed) {
-    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
-    allowed = plan->shared;
-  }
+  /* More shared memory than 48 KiB is to be asked for on every device that a process uses */
+  if (plan->shared > 49152) PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
   IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)count, (unsigned int)plan->shares), (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(dots);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);

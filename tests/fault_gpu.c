@@ -1,5 +1,6 @@
 static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS allocate, launch, copy, set or wait in a solve fails once, and the solver can\n\
-be used again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\n";
+be used again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\
+  -missing - a kernel of many steps whose blocks wait for others in vain, and nothing else\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
@@ -258,6 +259,41 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A kernel of many steps whose blocks wait in vain, as part of them is not there: it ends, with an error, and the solver can be used again */
+static PetscErrorCode TestMissing(void)
+{
+  PetscErrorCode ierr;
+  PetscReal      rnorm, bnorm;
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreate(20000, &A, &b, &x));
+  PetscCall(SolverMake(A, 4, PCJACOBI, &ksp));
+  PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE));
+  withhold = PETSC_TRUE;
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  if (withhold) PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message)); /* a GPU without clusters */
+  else PetscCall(CheckError(ierr, "blocks that wait in vain", "have not met", "-ksp_idrs_run steps"));
+  withhold = PETSC_FALSE;
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+  PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "after blocks that wait in vain: ||b - A x|| = %g ||b||", (double)(rnorm / bnorm)));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(Verdict("blocks that wait in vain"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MonitorNothing(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
 {
   PetscFunctionBeginUser;
@@ -295,6 +331,7 @@ int main(int argc, char **argv)
 {
   const PetscInt    numbers[] = {4, 20};
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCILU, PCBJIDRS};
+  PetscBool         alone;
   Mat               A;
   Vec               b, x;
 
@@ -307,6 +344,12 @@ int main(int argc, char **argv)
     return 0;
   }
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-missing", &alone));
+  PetscCall(TestMissing());
+  if (alone) {
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(Wait(8000000));
   PetscCall(SystemCreate(500, &A, &b, &x));
   for (Call call = CALL_MALLOC; call < CALLS; call++) {

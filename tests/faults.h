@@ -61,7 +61,25 @@ RUNTIME(cudaEventRecord, CALL_RECORD, cudaErrorUnknown, (cudaEvent_t event, cuda
 RUNTIME(cudaStreamWaitEvent, CALL_WAIT, cudaErrorUnknown, (cudaStream_t stream, cudaEvent_t event, unsigned int flags), (stream, event, flags))
 RUNTIME(cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
 RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
-RUNTIME(cudaLaunchKernelExC, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments), (configuration, kernel, arguments))
+
+/* Is the next launch of blocks in clusters to be without its last cluster? The others wait for it in vain then */
+static PetscBool withhold = PETSC_FALSE;
+
+PETSC_EXTERN cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
+cudaError_t              cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments)
+{
+  cudaLaunchConfig_t config = *configuration;
+  cudaError_t (*runtime)(const cudaLaunchConfig_t *, const void *, void **);
+
+  if (Fails(CALL_LAUNCH, __builtin_return_address(0))) return last = cudaErrorLaunchFailure;
+  for (unsigned int i = 0; withhold && i < config.numAttrs; i++) {
+    if (config.attrs[i].id != cudaLaunchAttributeClusterDimension || config.gridDim.x <= config.attrs[i].val.clusterDim.x) continue;
+    config.gridDim.x -= config.attrs[i].val.clusterDim.x;
+    withhold = PETSC_FALSE;
+  }
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaLaunchKernelExC");
+  return (*runtime)(&config, kernel, arguments);
+}
 
 /* The error of a launch that is written with <<<>>> is asked for afterwards */
 PETSC_EXTERN cudaError_t cudaGetLastError(void);

@@ -270,6 +270,37 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Solves with all unit vectors are those of PETSc's factor: they give the inverse of L U, and L and U are the only ones with that product, as L has ones on its diagonal */
+static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat O)
+{
+  PetscInt  n;
+  PetscReal allowed = 0.0, difference;
+  Mat       unit, X, Y, Z;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(DenseCreate(n, n, n, &unit));
+  PetscCall(DenseCreate(n, n, n, &X));
+  PetscCall(DenseCreate(n, n, n, &Y));
+  PetscCall(DenseCreate(n, n, n, &Z));
+  PetscCall(MatZeroEntries(unit));
+  PetscCall(MatShift(unit, 1.0));
+  PetscCall(MatMatSolve(R, unit, Y));
+  PetscCall(MatMatSolve(O, unit, Z));
+  PetscCall(Difference(Z, Y, &allowed));
+  allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
+  PetscCall(ToMemory(A, &unit));
+  PetscCall(ToMemory(A, &X));
+  PetscCall(MatMatSolve(F, unit, X));
+  PetscCall(Difference(X, Y, &difference));
+  PetscCall(ComplainIf(!(difference <= allowed), "%s, unit vectors: %g from PETSc, and %g is allowed", what, (double)difference, (double)allowed));
+  PetscCall(MatDestroy(&Z));
+  PetscCall(MatDestroy(&Y));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&unit));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The error of a factor, with the row and the value of the pivot */
 static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *failed)
 {
@@ -295,12 +326,13 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
   Mat         T, F, R, O, P;
   PetscBool   failed = PETSC_FALSE;
   PetscReal   size[1];
-  PetscInt    lines;
+  PetscInt    n, lines;
   PetscViewer viewer;
   char        name[256];
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" PetscInt_FMT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu", kind->levels, kind->ordering));
+  PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(ToType(A, &T));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, kind, info, &F));
   for (PetscInt changed = 0; changed < 2; changed++) {
@@ -314,6 +346,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
     PetscCall(Factor(P, MATSOLVERPETSC, kind, info, &O));
     PetscCall(CompareErrors(name, F, R, &failed));
     if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
+    if (!failed && n <= 150) PetscCall(CompareFactors(name, F, T, R, O));
     PetscCall(MatDestroy(&O));
     PetscCall(MatDestroy(&R));
     PetscCall(MatDestroy(&P));

@@ -979,7 +979,7 @@ static PetscErrorCode TestRestarts(void)
       PetscCall(VecRestoreArrayRead(b, &barray));
       PetscCall(PCDestroy(&pc));
     }
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, failed, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+    IDRSCallAllreduce(MPI_IN_PLACE, failed, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
     PetscCall(ComplainIf(failed[0] < 5 || 10 * failed[1] > 6 * failed[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " of 100 blocks fail with restarts, %" PetscInt_FMT " without", s, failed[1], failed[0]));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));

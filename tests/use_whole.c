@@ -43,7 +43,7 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KS
 static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};
-  const PetscInt    sizes[]   = {1, 2, 3, 4, 8, 16};
+  const PetscInt    sizes[]   = {1, 2, 3, 4, 6, 8, 12, 16};
   PetscInt          begin, end;
   PetscBool         runs;
   Mat               A;

@@ -170,7 +170,7 @@ static PetscErrorCode Operate(Operation *operation)
     PetscCall(IDRSBlockCombine(operation->work, operation->count[i], sum));
     sum += operation->count[i];
   }
-  if (!operation->calls) PetscCall(IDRSBlockProject(operation->work, operation->tasks, operation->dots, PETSC_FALSE, operation->sums));
+  if (!operation->calls) PetscCall(IDRSBlockProject(operation->work, operation->tasks, operation->dots, operation->sums));
   PetscFunctionReturn(0);
 }
 

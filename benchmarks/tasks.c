@@ -36,7 +36,7 @@ static PetscErrorCode OurAxpy(Tasks *tasks)
 static PetscErrorCode OurDots(Tasks *tasks)
 {
   PetscFunctionBeginUser;
-  PetscCall(IDRSBlockProject(tasks->work, tasks->tasks, tasks->dots, PETSC_FALSE, tasks->results));
+  PetscCall(IDRSBlockProject(tasks->work, tasks->tasks, tasks->dots, tasks->results));
   PetscFunctionReturn(0);
 }
 

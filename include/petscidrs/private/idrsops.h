@@ -304,7 +304,7 @@ PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
 PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscBool, PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
 PETSC_EXTERN PetscBool      IDRSBlockQueueRuns(IDRSWork);
 PETSC_EXTERN PetscErrorCode IDRSBlockQueueBegin(IDRSWork, const IDRSBlockScalars *, PetscReal);
 PETSC_EXTERN PetscErrorCode IDRSBlockQueueLaunch(IDRSWork, const IDRSBlockStep *);

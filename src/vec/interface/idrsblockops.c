@@ -13,17 +13,18 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockCombineCount - Checks sums, and what they move and take */
-PetscErrorCode IDRSBlockCombineCount(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+/* IDRSBlockCombineBegin - Checks sums, and begins the pass that makes them with what they move and take */
+PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscInt vectors = 0, flops = 0;
 
   PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) PetscCheck(sums[i].ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sums[i].ny, IDRS_MAX_WIDTH);
+  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
   for (PetscInt i = 0; i < count; i++) {
     const IDRSBlockAxpy *sum      = &sums[i];
     const PetscInt       diagonal = work->diagonal && sum->scaled ? 1 : 0;
 
-    PetscCheck(sum->ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sum->ny, IDRS_MAX_WIDTH);
     vectors += sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal;
     flops += (2 * sum->nx + diagonal) * sum->ny;
   }
@@ -38,8 +39,7 @@ PetscErrorCode IDRSBlockCombineCount(IDRSWork work, PetscInt count, const IDRSBl
 PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
-  PetscCall(IDRSBlockCombineCount(work, count, sums));
+  PetscCall(IDRSBlockCombineBegin(work, count, sums));
   PetscCall((*work->passes->blockcombine)(work, count, sums));
   PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -56,16 +56,18 @@ PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockD
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockProjectCount - Checks tasks, and what they move and take */
-PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
+/* IDRSBlockProjectBegin - Checks tasks, and begins the pass that takes them with what they move and take. Returns the number of sums, too */
+PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
 {
   PetscInt vectors = 0;
 
   PetscFunctionBegin;
   *nsums = 0;
   PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
-  for (PetscInt i = 0; i < count; i++) {
+  for (PetscInt i = 0; i < count; i++)
     PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
+  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
+  for (PetscInt i = 0; i < count; i++) {
     *nsums += IDRSBlockDotsCount(&tasks[i]);
     vectors += tasks[i].nx + (IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw);
   }
@@ -77,24 +79,21 @@ PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBl
    IDRSBlockProject - Block DOT, many tasks in one reduction over all processes
 
    Input Parameters:
-+  work   - the work, which gives the seed of the shadow space
-.  count  - the number of tasks
-.  tasks  - what is to be multiplied
--  failed - this process cannot go on: all sums are NaN then, on all processes
++  work  - the work, which gives the seed of the shadow space
+.  count - the number of tasks
+-  tasks - what is to be multiplied
 
    Output Parameter:
 .  sums - P^H X, then W^H X, of one task after another
 */
-PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscBool failed, PetscScalar sums[])
+PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   PetscInt nsums;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
-  PetscCall(IDRSBlockProjectCount(work, count, tasks, &nsums));
+  PetscCall(IDRSBlockProjectBegin(work, count, tasks, &nsums));
   PetscCall((*work->passes->blockproject)(work, count, tasks, sums));
   PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
-  for (PetscInt i = 0; failed && i < nsums; i++) sums[i] = (PetscScalar)NAN;
   PetscCall(IDRSSum(work->comm, nsums, sums));
   work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -24,8 +24,7 @@ PetscErrorCode IDRSBlockQueueLaunch(IDRSWork work, const IDRSBlockStep *step)
   PetscInt nsums;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
-  PetscCall(IDRSBlockProjectCount(work, step->tasks, step->dots, &nsums));
+  PetscCall(IDRSBlockProjectBegin(work, step->tasks, step->dots, &nsums));
   PetscCall((*work->passes->blockqueue->launch)(work, step));
   PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
   work->reductions++;
@@ -36,8 +35,7 @@ PetscErrorCode IDRSBlockQueueLaunch(IDRSWork work, const IDRSBlockStep *step)
 PetscErrorCode IDRSBlockQueueCombine(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
-  PetscCall(IDRSBlockCombineCount(work, step->count[which], step->sums[which]));
+  PetscCall(IDRSBlockCombineBegin(work, step->count[which], step->sums[which]));
   PetscCall((*work->passes->blockqueue->combine)(work, step, which));
   PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
   PetscFunctionReturn(PETSC_SUCCESS);

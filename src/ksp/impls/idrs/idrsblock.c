@@ -100,7 +100,7 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
     const IDRSBlockAxpy sum = {.nx = count, .ny = count, .x = r, .y = r, .C = C, .ld = count};
 
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, PETSC_FALSE, block->sums));
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums));
     for (PetscInt j = 0; !before && j < count; j++) {
       size[j] = block->norms[j] = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
       small[j]                  = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * size[j]);
@@ -150,7 +150,7 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, PETSC_FALSE, block->sums));
+  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums));
   PetscCall(PetscArraycpy(block->algebra.f, block->sums, q * m));
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
   block->rnorm = block->anchornorm = block->peak = PetscSqrtReal(square);

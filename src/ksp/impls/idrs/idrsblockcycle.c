@@ -267,7 +267,7 @@ PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block)
   const PetscInt count = KSPIDRSBlockTasks(block, tasks);
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(((KSP_IDRS *)ksp->data)->slot[0].work, count, tasks, PETSC_FALSE, block->sums));
+  PetscCall(IDRSBlockProject(((KSP_IDRS *)ksp->data)->slot[0].work, count, tasks, block->sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -110,6 +110,22 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The view of a solver has so many lines with this text */
+static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
+{
+  const char  name[] = "columns_view.txt";
+  PetscInt    lines;
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, name, &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers(name, text, 0, NULL, &lines));
+  PetscCall(ComplainIf(lines != expected, "%" PetscInt_FMT " lines of the view have the text \"%s\", not %" PetscInt_FMT, lines, text, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* All kinds of right-hand sides, numbers of columns, these preconditioners, sides and widths, with block recurrences or not: every column is solved */
 static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes, const char *const pctypes[])
 {

@@ -4,32 +4,6 @@ static char help[] = "KSPMatSolve() with KSPIDRS beside the rest of PETSc: null 
 
 #define COLUMNS 6
 
-/* Whether the text that a solver prints of itself has this in it */
-static PetscErrorCode CheckView(KSP ksp, const char expected[])
-{
-  const char  name[] = "use_inside.txt";
-  PetscMPIInt rank;
-  PetscViewer viewer;
-  char        text[8192] = "", *found;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, name, &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  if (!rank) {
-    FILE *file = fopen(name, "r");
-
-    PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
-    (void)fread(text, 1, sizeof(text) - 1, file);
-    (void)fclose(file);
-    (void)remove(name);
-    PetscCall(PetscStrstr(text, expected, &found));
-    PetscCall(ComplainIf(!found, "\"%s\" is not in\n%s", expected, text));
-  } else PetscCall(LeaveOut());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   return PETSC_SUCCESS;

@@ -498,6 +498,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   block->best = PETSC_MAX_REAL;
   idrs->blocks.columns += block->count;
   idrs->blocks.rank += block->owners.count;
+  idrs->blocks.ahead = block->ahead;
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, block, &ends));
   PetscCall(KSPIDRSBlockPart_Private(ksp, block));
   if (block->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));

@@ -273,7 +273,7 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
   if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT " they are not", prefix, prefix, width);
   PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
-  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs %" PetscInt_FMT " shadow vectors for -%sksp_idrs_width %" PetscInt_FMT ", KSPIDRSSetShadowVecs() has given %" PetscInt_FMT, prefix, s * width, prefix, width, s);
+  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block takes hashed shadow vectors only, s for each linearly independent right-hand side: not with the %" PetscInt_FMT " of KSPIDRSSetShadowVecs()", prefix, s);
   PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
   PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT, prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
   PetscFunctionReturn(PETSC_SUCCESS);

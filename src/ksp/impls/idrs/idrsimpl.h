@@ -156,6 +156,7 @@ typedef struct {
   PetscInt    columns, rank; /* right-hand sides, and columns of their bases */
   PetscInt    alone;         /* right-hand sides that have gone on by themselves, or had no block recurrence */
   const char *why;           /* the last of them, or NULL */
+  PetscBool   ahead;         /* a device does the algebra, and the host is a step ahead of it */
 } KSPIDRSBlockCounts;
 
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */

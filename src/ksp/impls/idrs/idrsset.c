@@ -363,7 +363,7 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
   The vectors are referenced, not copied. They must not change during a solve, and must be in the same memory, host or GPU, as the vectors of the system.
   They need not be orthonormal, but should have similar norms. Their sizes are checked when the solver is set up.
 
-  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need neither memory nor memory traffic.
+  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need neither memory nor memory traffic. `KSPMatSolve()` with `KSPIDRSSetBlock()` refuses explicit ones.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowSeed()`
 @*/
@@ -1007,11 +1007,11 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
   the next one before all of its block are done. Where the block recurrence breaks down, its residuals grow too far, or it finds no smaller one in 100 iterations, those that are not done go on by
   themselves from where they are, as without this option. `-ksp_view` tells how many, and why.
 
-  The shadow space has s m hashed vectors, at most 1024; no memory is needed besides that of `KSPIDRSSetWidth()`. On a GPU the host does the algebra of the m x m coefficients, and waits for the device once
-  in an iteration.
+  The shadow space has s m hashed vectors; no memory is needed besides that of `KSPIDRSSetWidth()`. On one GPU the algebra of the m x m coefficients is done there, and the host launches an iteration before it
+  looks at the norms of the one before. On several processes the host does it, and waits once in an iteration.
 
-  `KSPMatSolve()` ends with an error with a width of 1, with residual smoothing, with `KSPIDRSSetShadowVecs()`, whose vectors would have to be s m, and with `KSPIDRSSetRun()` for whole solves. Where right-hand
-  sides are taken one by one for another reason, see `KSPIDRSSetWidth()`, this option changes nothing, and `-ksp_view` tells the reason.
+  `KSPMatSolve()` ends with an error with a width of 1, with more than 1024 shadow vectors, s times the width, with residual smoothing, and with `KSPIDRSSetRun()` for whole solves. So it does with explicit
+  shadow vectors, however many: there would have to be s m of them, and m is known only once the solve has begun. Where right-hand sides are taken one by one for another reason, see `KSPIDRSSetWidth()`, this option changes nothing, and `-ksp_view` tells the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetBlock()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
 @*/

@@ -99,12 +99,17 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the scalars are, and how sums travel, with passes on a device */
+/* Where the scalars are, and how sums travel, with passes on a device. Behind the line on block recurrences the others tell of right-hand sides without one, if there were any */
 static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
+  const PetscBool blocks = (PetscBool)(idrs->results.latest && idrs->blocks.columns);
 
   PetscFunctionBegin;
+  if (idrs->depth && blocks) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    block recurrences: %s\n", idrs->blocks.ahead ? "coefficients stay on the device, the host launches a matvec of each right-hand side before it reads their norms" : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
+    if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.alone) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (idrs->lockstep) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n", info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "", idrs->lockstep));
   } else if (idrs->depth) {

@@ -21,35 +21,97 @@ static PetscErrorCode Before(KSP ksp, Vec b, Vec x, void *ctx)
   return PETSC_SUCCESS;
 }
 
+/* F(x) = A x */
+static PetscErrorCode Product(void *ctx, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatMult((Mat)ctx, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operator of type MATMFFD: A, by differences */
+static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
+{
+  PetscInt n;
+  Vec      base;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatCreateVecs(A, &base, NULL));
+  PetscCall(VecSet(base, 0.0));
+  PetscCall(MatCreateMFFD(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, M));
+  PetscCall(MatMFFDSetFunction(*M, Product, A));
+  PetscCall(MatMFFDSetBase(*M, base, NULL));
+  PetscCall(MatSetUp(*M));
+  PetscCall(VecDestroy(&base));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The smallest, median and largest number of iterations, and how many have failed, as the view prints them */
+static PetscErrorCode CheckIterationsView(KSP ksp)
+{
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscInt                  n, sorted[COLUMNS], failed = 0;
+  char                      text[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, &reasons, &its, NULL));
+  PetscCall(ComplainIf(n != COLUMNS, "results of %" PetscInt_FMT " columns", n));
+  PetscCall(PetscArraycpy(sorted, its, COLUMNS));
+  PetscCall(PetscSortInt(COLUMNS, sorted));
+  for (PetscInt j = 0; j < COLUMNS; j++) failed += reasons[j] < 0 ? 1 : 0;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT " right-hand sides have not converged", sorted[0], sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
+  PetscCall(CheckView(ksp, text, 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What needs the iterate of one right-hand side goes one by one, which is told, and is KSPSolve() to the bit */
 static PetscErrorCode TestApart(Mat A)
 {
-  const char *const why[]  = {"at the same time", "width 1", "residual smoothing", "a monitor", "a convergence test", "an initial guess", "before and after"};
-  PetscInt          before = 0;
-  Vec               b, x, y;
-  Mat               B, X;
+  enum {
+    TOGETHER,
+    WIDTH,
+    SMOOTHING,
+    MONITOR,
+    TEST,
+    KNOLL,
+    BEFORE,
+    DIFFERENCES,
+    GUESS, /* of what was solved before, so that later solves are others */
+    WAYS
+  };
+  const char *const why[WAYS] = {[TOGETHER] = "6 at the same time", [WIDTH] = "one by one: -ksp_idrs_width 1", [SMOOTHING] = "one by one: residual smoothing", [MONITOR] = "one by one: a monitor", [TEST] = "one by one: a convergence test", [KNOLL] = "one by one: an initial guess", [BEFORE] = "one by one: something is to be done before and after", [DIFFERENCES] = "one by one: the operator is of type mffd", [GUESS] = "one by one: an initial guess"};
+  PetscInt before = 0;
+  Vec      b, x, y;
+  Mat      B, X, M;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(BlockSet(A, BLOCK_ZERO, B)); /* so that iterations are 0, too */
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(why); i++) {
-    KSP ksp;
+  PetscCall(DifferencesCreate(A, &M));
+  for (PetscInt i = 0; i < WAYS; i++) {
+    const PetscBool limited = (PetscBool)(i == TOGETHER || i == WIDTH); /* so that some have not converged */
+    KSP             ksp;
 
-    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-    if (i == 1) PetscCall(KSPIDRSSetWidth(ksp, 1));
-    if (i == 2) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
-    if (i == 3) PetscCall(KSPMonitorSet(ksp, Monitor, NULL, NULL));
-    if (i == 4) PetscCall(KSPSetConvergenceTest(ksp, ConvergedAtTen, NULL, NULL));
-    if (i == 5) PetscCall(KSPSetInitialGuessKnoll(ksp, PETSC_TRUE));
-    if (i == 6) PetscCall(KSPSetPreSolve(ksp, Before, &before));
+    PetscCall(SolverCreate(i == DIFFERENCES ? M : A, 4, i == DIFFERENCES ? PCNONE : PCJACOBI, &ksp));
+    if (limited) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 12));
+    if (i == WIDTH) PetscCall(KSPIDRSSetWidth(ksp, 1));
+    if (i == SMOOTHING) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
+    if (i == MONITOR) PetscCall(KSPMonitorSet(ksp, Monitor, NULL, NULL));
+    if (i == TEST) PetscCall(KSPSetConvergenceTest(ksp, ConvergedAtTen, NULL, NULL));
+    if (i == KNOLL) PetscCall(KSPSetInitialGuessKnoll(ksp, PETSC_TRUE));
+    if (i == BEFORE) PetscCall(KSPSetPreSolve(ksp, Before, &before));
+    if (i == GUESS) PetscCall(KSPSetUseFischerGuess(ksp, 1, 4));
     PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(CheckView(ksp, why[i]));
-    PetscCall(CheckView(ksp, "right-hand sides have not converged"));
-    PetscCall(ComplainIf(i == 6 && before != COLUMNS, "%" PetscInt_FMT " calls before %d solves", before, COLUMNS));
-    for (PetscInt j = 0; i && j < COLUMNS; j++) {
+    PetscCall(CheckView(ksp, why[i], 1));
+    PetscCall(CheckIterationsView(ksp));
+    PetscCall(ComplainIf(i == BEFORE && before != COLUMNS, "%" PetscInt_FMT " calls before %d solves", before, COLUMNS));
+    if (i == GUESS) PetscCall(CheckBlock(why[i], ksp, A, B, X, PETSC_TRUE));
+    for (PetscInt j = 0; i != TOGETHER && i != GUESS && j < COLUMNS; j++) {
       PetscBool equal;
 
       PetscCall(ColumnGet(B, j, b));
@@ -65,6 +127,7 @@ static PetscErrorCode TestApart(Mat A)
   PetscCall(VecDestroy(&y));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&M));
   PetscCall(Verdict("one by one where that is needed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -125,22 +188,92 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* idrs as the solver of a block, a level or a field, and of a PCKSP, which call KSPMatSolve() of it */
+/* Two levels of PCMG: a coarse unknown for each pair of rows of a process */
+static PetscErrorCode SetLevels(Mat A, PC pc)
+{
+  PetscInt n, begin, end, first;
+  Mat      P;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, n, (n + 1) / 2, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 0, NULL, &P));
+  PetscCall(MatGetOwnershipRangeColumn(P, &first, NULL));
+  for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(P, i, first + (i - begin) / 2, 1.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(PCMGSetLevels(pc, 2, NULL));
+  PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_BOTH));
+  PetscCall(PCMGSetInterpolation(pc, 1, P));
+  PetscCall(MatDestroy(&P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The two fields of PCFIELDSPLIT: every other row */
+static PetscErrorCode SetFields(Mat A, PC pc)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt field = 0; field < 2; field++) {
+    const PetscInt first = begin % 2 == field ? begin : begin + 1;
+    IS             rows;
+
+    PetscCall(ISCreateStride(PETSC_COMM_WORLD, end > first ? (end - first + 1) / 2 : 0, first, 2, &rows));
+    PetscCall(PCFieldSplitSetIS(pc, field ? "1" : "0", rows));
+    PetscCall(ISDestroy(&rows));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetSmoother(PC pc, KSP *inner)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCMGGetSmoother(pc, 1, inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetBlock(PC pc, KSP *inner)
+{
+  KSP *blocks;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &blocks));
+  *inner = blocks[0];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver inside of another one */
+typedef struct {
+  const char *options;
+  PetscBool   loose; /* it is not exact, so that the other one has to iterate */
+  PetscErrorCode (*set)(Mat, PC);
+  PetscErrorCode (*get)(PC, KSP *); /* where idrs around it leads to KSPMatSolve() of it with every PETSc */
+} Inside;
+
+/* idrs as the solver of a block, of levels or of fields, and of a PCKSP, which call KSPMatSolve() of it */
 static PetscErrorCode TestInside(Mat A)
 {
-  const char *const outer[] = {KSPIDRS, KSPRICHARDSON, KSPPREONLY};
-  const char *const options[] = {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-2 -ksp_pc_type jacobi", "-pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 1e-3 -sub_pc_type none", "-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-10 -ksp_pc_type bjacobi"};
+  const char *const outer[]  = {KSPIDRS, KSPRICHARDSON, KSPPREONLY};
+  const Inside      inside[] = {
+    {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-2 -ksp_pc_type jacobi",                                                                                                                                                              PETSC_TRUE,  NULL,      NULL       },
+    {"-pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 1e-3 -sub_pc_type none",                                                                                                                                                            PETSC_TRUE,  NULL,      GetBlock   },
+    {"-pc_type mg -mg_levels_ksp_type idrs -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none -mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 1e-3 -mg_coarse_pc_type none", PETSC_TRUE,  SetLevels, GetSmoother},
+    {"-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_ksp_type idrs -fieldsplit_ksp_rtol 1e-3 -fieldsplit_pc_type jacobi",                                                                                               PETSC_TRUE,  SetFields, NULL       },
+    {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-10 -ksp_pc_type bjacobi",                                                                                                                                                            PETSC_FALSE, NULL,      NULL       }
+  };
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(outer); i++) {
-    for (size_t o = 0; o < PETSC_STATIC_ARRAY_LENGTH(options); o++) {
-      const PetscBool loose = (PetscBool)(o < 2);
-      Vec             b, x;
-      Mat             B, X;
-      KSP             ksp;
+    for (size_t o = 0; o < PETSC_STATIC_ARRAY_LENGTH(inside); o++) {
+      Vec b, x;
+      Mat B, X;
+      KSP ksp, inner;
+      PC  pc;
 
-      if (i == 2 && loose) continue;
-      PetscCall(PetscOptionsInsertString(NULL, options[o]));
+      if (i == 2 && inside[o].loose) continue;
+      PetscCall(PetscOptionsInsertString(NULL, inside[o].options));
       PetscCall(BlockCreate(A, COLUMNS, &B));
       PetscCall(BlockSet(A, BLOCK_ZERO, B));
       PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
@@ -149,15 +282,25 @@ static PetscErrorCode TestInside(Mat A)
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(KSPSetType(ksp, outer[i]));
       PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+      PetscCall(KSPGetPC(ksp, &pc));
+      PetscCall(PCSetFromOptions(pc));
+      if (inside[o].set) PetscCall((*inside[o].set)(A, pc));
       PetscCall(KSPSetFromOptions(ksp));
       PetscCall(KSPMatSolve(ksp, B, X));
+      if (!i && inside[o].get) {
+        PetscInt n;
+
+        PetscCall((*inside[o].get)(pc, &inner));
+        PetscCall(KSPIDRSGetColumnResults(inner, &n, NULL, NULL, NULL));
+        PetscCall(ComplainIf(!n, "%s: the inner solver has been given one right-hand side after another", inside[o].options));
+      }
       for (PetscInt j = 0; j < COLUMNS; j++) {
         PetscReal norm, bnorm;
 
         PetscCall(ColumnGet(B, j, b));
         PetscCall(ColumnGet(X, j, x));
         PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-        PetscCall(ComplainIf(!(norm <= 100 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", outer[i], options[o], (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(!(norm <= 100 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", outer[i], inside[o].options, (double)norm, (double)bnorm));
       }
       PetscCall(KSPDestroy(&ksp));
       PetscCall(VecDestroy(&b));

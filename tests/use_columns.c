@@ -136,22 +136,33 @@ static PetscErrorCode TestIndependent(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How often this event has been logged so far */
+static PetscErrorCode CountEvent(const char name[], PetscInt *count)
+{
+  PetscEventPerfInfo info;
+  PetscLogEvent      event;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscLogEventGetId(name, &event));
+  PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
+  *count = info.count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* How often the passes and the reduction have been called so far */
 static PetscErrorCode CountCalls(PetscInt *passes, PetscInt *reductions)
 {
-  const char *const names[] = {"IDRSCombine", "IDRSProject", "IDRSUpdate", "IDRSAdvance", "IDRSReduce"};
+  const char *const names[] = {"IDRSCombine", "IDRSProject", "IDRSUpdate", "IDRSAdvance"};
 
   PetscFunctionBeginUser;
   *passes = 0;
-  for (PetscInt i = 0; i < 5; i++) {
-    PetscEventPerfInfo info;
-    PetscLogEvent      event;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(names); i++) {
+    PetscInt count;
 
-    PetscCall(PetscLogEventGetId(names[i], &event));
-    PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
-    if (i < 4) *passes += info.count;
-    else *reductions = info.count;
+    PetscCall(CountEvent(names[i], &count));
+    *passes += count;
   }
+  PetscCall(CountEvent("IDRSReduce", reductions));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,6 +206,188 @@ static PetscErrorCode TestCalls(Mat A)
     }
   }
   PetscCall(Verdict("passes and reductions of many columns are those of one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A is read once in a step for all columns that make it: there are as many products of several columns as the slowest of them has steps, and products of one column are those of b - A x alone */
+static PetscErrorCode TestReads(Mat A)
+{
+  PetscBool device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscInt several[2], one[2], its, matvecs, updates;
+    KSP      ksp;
+    Mat      B, X;
+
+    PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+    PetscCall(BlockCreate(A, COLUMNS, &B));
+    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(CountEvent("MatMatMultNum", &several[0]));
+    PetscCall(CountEvent("MatMult", &one[0]));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CountEvent("MatMatMultNum", &several[1]));
+    PetscCall(CountEvent("MatMult", &one[1]));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(KSPIDRSGetCounts(ksp, &matvecs, NULL, &updates, NULL));
+    /* updates of different columns may be due in different cycles, and a device makes some products in vain where it has stopped */
+    PetscCall(ComplainIf(several[1] - several[0] < its || several[1] - several[0] > its + updates + 1 + (device ? 3 * (updates + COLUMNS) : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of several columns, for %" PetscInt_FMT " iterations and %" PetscInt_FMT " updates", sizes[is], several[1] - several[0], its, updates));
+    PetscCall(ComplainIf(one[1] - one[0] > 2 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of one column, to verify %d", sizes[is], one[1] - one[0], COLUMNS));
+    PetscCall(ComplainIf(matvecs < COLUMNS * (its / 2), "s = %" PetscInt_FMT ": only %" PetscInt_FMT " matvecs are counted", sizes[is], matvecs));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Verdict("A is read once for all columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A slow column keeps its slot, and quick ones take turns in the other: all of them together make as many projections as the slow one beside one of them */
+static PetscErrorCode TestTurns(Mat A)
+{
+  const PetscInt s = 1, counts[] = {2, 10};
+  PetscInt       projections[2];
+  PetscReal      norm;
+  Vec            b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(BlockColumn(BLOCK_RANDOM, 0, b));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  for (PetscInt i = 0; i < 2; i++) {
+    const PetscInt *its;
+    PetscInt        before, after;
+    KSP             ksp;
+    Mat             B, X;
+
+    PetscCall(BlockCreate(A, counts[i], &B));
+    for (PetscInt j = 0; j < counts[i]; j++) {
+      PetscCall(BlockColumn(BLOCK_RANDOM, j, b));
+      if (j) PetscCall(VecScale(b, 2 * rtol)); /* near the absolute tolerance */
+      PetscCall(ColumnSet(B, j, b));
+    }
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+    PetscCall(KSPSetTolerances(ksp, 0.0, rtol * norm, PETSC_DEFAULT, PETSC_DEFAULT));
+    PetscCall(KSPIDRSSetWidth(ksp, 2));
+    PetscCall(CountEvent("IDRSProject", &before));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CountEvent("IDRSProject", &after));
+    projections[i] = after - before;
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+    for (PetscInt j = 1; j < counts[i]; j++) PetscCall(ComplainIf(its[j] < 1 || 10 * its[j] > its[0], "the slow column has %" PetscInt_FMT " iterations, column %" PetscInt_FMT " has %" PetscInt_FMT, its[0], j, its[j]));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(ComplainIf(projections[1] > projections[0] + 2, "%" PetscInt_FMT " projections for %" PetscInt_FMT " columns, %" PetscInt_FMT " for %" PetscInt_FMT, projections[1], counts[1], projections[0], counts[0]));
+  PetscCall(VecDestroy(&b));
+  PetscCall(Verdict("a column that is done makes room for the next"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A block of this many columns whose columns are further apart than they are long, and what is between them is a number */
+static PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, PetscScalar between, Mat *B)
+{
+  PetscScalar *array;
+  PetscInt     n;
+  MatType      type;
+  Mat          like;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, 1, &like));
+  PetscCall(MatGetType(like, &type));
+  PetscCall(MatGetLocalSize(like, &n, NULL));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
+  PetscCall(MatSetType(*B, type));
+  PetscCall(MatDenseSetLDA(*B, n + more));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatDenseGetArrayWrite(*B, &array));
+  for (PetscInt i = 0; i < (n + more) * columns; i++) array[i] = between;
+  PetscCall(MatDenseRestoreArrayWrite(*B, &array));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDestroy(&like));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks of any leading dimensions. What is between their columns stays as it is */
+static PetscErrorCode TestLeading(Mat A)
+{
+  const PetscInt more[][2] = {
+    {3, 0},
+    {0, 5},
+    {1, 7}
+  };
+  const PetscScalar between = 1e30;
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(more); i++) {
+    for (PetscInt way = 0; way < 4; way++) { /* together, one by one, by PCMatApply(), a block recurrence */
+      const PetscScalar *array;
+      PetscInt           n, ld;
+      KSP                ksp;
+      Mat                B, X;
+
+      PetscCall(BlockCreateApart(A, COLUMNS, more[i][0], between, &B));
+      PetscCall(BlockCreateApart(A, COLUMNS, more[i][1], between, &X));
+      PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+      PetscCall(SolverCreate(A, 4, way == 2 ? PCBJACOBI : PCJACOBI, &ksp));
+      if (way == 1) PetscCall(KSPIDRSSetWidth(ksp, 1));
+      PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)(way == 3)));
+      PetscCall(KSPMatSolve(ksp, B, X));
+      PetscCall(CheckBlock("leading dimensions", ksp, A, B, X, PETSC_TRUE));
+      PetscCall(MatGetLocalSize(X, &n, NULL));
+      PetscCall(MatDenseGetLDA(X, &ld));
+      PetscCall(ComplainIf(ld != n + more[i][1], "the leading dimension is %" PetscInt_FMT " for %" PetscInt_FMT " rows", ld, n));
+      PetscCall(MatDenseGetArrayRead(X, &array));
+      for (PetscInt j = 0; j < COLUMNS; j++) {
+        for (PetscInt l = n; l < ld; l++) PetscCall(ComplainIf(array[l + j * ld] != between, "number %" PetscInt_FMT " behind column %" PetscInt_FMT " has been written to", l - n, j));
+      }
+      PetscCall(MatDenseRestoreArrayRead(X, &array));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(MatDestroy(&B));
+      PetscCall(MatDestroy(&X));
+    }
+  }
+  PetscCall(Verdict("leading dimensions"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory that several right-hand sides take on the host, where PETSc counts it: 2s + 5 vectors each, s more with the back end vec, and what does not grow with the rows */
+static PetscErrorCode TestMemory(Mat A)
+{
+  PetscBool device;
+  PetscInt  n;
+  Mat       B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &device, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  for (size_t is = 0; is < SIZES; is++) {
+    const PetscInt s = sizes[is], vectors = (implementation == KSP_IDRS_VEC ? 3 : 2) * s + 5;
+    PetscLogDouble before, after;
+    PetscReal      taken;
+    KSP            ksp;
+
+    PetscCall(SolverCreate(A, s, PCNONE, &ksp));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(PetscMallocGetCurrentUsage(&before));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(PetscMallocGetCurrentUsage(&after));
+    taken = (PetscReal)(after - before) / ((COLUMNS - 1) * (PetscReal)sizeof(PetscScalar)) / n;
+    PetscCall(ComplainIf(before > 0.0 && !device && !(taken <= 1.05 * vectors + 1), "s = %" PetscInt_FMT ": %g vectors a column, should be %" PetscInt_FMT, s, (double)taken, vectors));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("memory"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -287,21 +480,27 @@ static PetscErrorCode TestRestarts(void)
 int main(int argc, char **argv)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR, PCASM};
-  Mat               A, matrices[2];
+  Mat               A, large, matrices[2];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
   PetscCall(PetscLogDefaultBegin()); /* to count calls */
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 150, 0.8, 0.4, &large));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
   PetscCall(TestSolved(A, PETSC_FALSE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestHistories(A));
   PetscCall(TestIndependent(A));
   PetscCall(TestCalls(A));
+  PetscCall(TestReads(A));
+  PetscCall(TestTurns(A));
+  PetscCall(TestLeading(A));
+  PetscCall(TestMemory(large));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestRestarts());
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
+  PetscCall(MatDestroy(&large));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -451,6 +451,11 @@ static PetscErrorCode TestColumns(Mat A, PetscBool block)
           PetscCall(KSPMatSolve(ksp, B, X));
           PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, width %" PetscInt_FMT ", stops %" PetscInt_FMT, shadow[is], pctypes[ipc], BlockKinds[i / 2], widths[i % 2], stops[stop]));
           PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+          if (!i && block) { /* all seven with one block recurrence */
+            PetscCall(CheckView(ksp, "block recurrences: coefficients stay on the device, the host launches a matvec of each", size == 1 ? 1 : 0));
+            PetscCall(CheckView(ksp, "block recurrences: the host has the coefficients", size == 1 ? 0 : 1));
+            PetscCall(CheckView(ksp, "matvecs before it reads a norm", 0));
+          }
           PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
           for (PetscInt j = 0; j < 7; j++) PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, in lockstep %" PetscInt_FMT, what, j, its[j], expected[j]));
           for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) total += block && size == 1 ? blocks.stops : devices[j].stops;

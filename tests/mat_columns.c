@@ -180,26 +180,45 @@ static PetscErrorCode TestChanges(IDRSProduct product, const Blocks *blocks, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with so many rows of this process; all numbers of columns or some of them */
+/* How often a matrix has been transposed so far */
+static PetscErrorCode CountTransposes(PetscInt *count)
+{
+  PetscEventPerfInfo info;
+  PetscLogEvent      event;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscLogEventGetId("MatTranspose", &event));
+  PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
+  *count = info.count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix with so many rows of this process; all numbers of columns or some of them. Products with the transpose make it once */
 static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSPIDRSProduct kind, PetscBool all)
 {
   char        what[128];
   IDRSProduct product;
   Blocks      blocks;
+  PetscInt    before, first, after;
   Mat         A;
 
   PetscFunctionBeginUser;
+  PetscCall(CountTransposes(&before));
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
   PetscCall(PatternCreate(pattern, type, n, &A));
   PetscCall(BlocksCreate(A, &blocks));
   PetscCall(IDRSProductCreate(&product));
   PetscCall(IDRSProductSetMat(product, A, transpose, kind, NULL));
+  PetscCall(Apply(product, 1, &blocks));
+  PetscCall(CountTransposes(&first)); /* of a parallel matrix its blocks are, too */
   for (PetscInt k = all ? 1 : 8; k <= IDRS_MAX_WIDTH; k += !all ? 8 : (transpose ? 3 : 1)) {
     PetscCall(Apply(product, k, &blocks));
     PetscCall(CheckColumns(product, k, &blocks, what));
   }
   PetscCall(CheckBackend(product, kind, what));
   if ((transpose ? product->transposed : product)->wide) PetscCall(CheckBits(product, &blocks, what));
+  PetscCall(CountTransposes(&after));
+  PetscCall(ComplainIf(transpose ? first <= before || after != first : after != before, "%s%s: %" PetscInt_FMT " transposes for the first product, %" PetscInt_FMT " for the others", what, transpose ? ", transposed" : "", first - before, after - first));
   PetscCall(TestChanges(product, &blocks, what));
   PetscCall(BlocksDestroy(&blocks));
   PetscCall(IDRSProductDestroy(&product));
@@ -411,6 +430,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscLogDefaultBegin()); /* to count transposes */
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", given, sizeof(given), &set));

@@ -209,15 +209,17 @@ static PetscErrorCode TestCalls(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A is read once in a step for all columns that make it: there are as many products of several columns as the slowest of them has steps, and products of one column are those of b - A x alone */
+/* A is read once in a step for all columns that make it, with one scatter: there are as many products of several columns as the slowest of them has steps, and products of one column are those of b - A x alone */
 static PetscErrorCode TestReads(Mat A)
 {
-  PetscBool device;
+  PetscMPIInt size;
+  PetscBool   device;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   for (size_t is = 0; is < SIZES; is++) {
-    PetscInt several[2], one[2], its, matvecs, updates;
+    PetscInt several[2], one[2], scatters[2], its, matvecs, updates;
     KSP      ksp;
     Mat      B, X;
 
@@ -227,13 +229,17 @@ static PetscErrorCode TestReads(Mat A)
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
     PetscCall(CountEvent("MatMatMultNum", &several[0]));
     PetscCall(CountEvent("MatMult", &one[0]));
+    PetscCall(CountEvent("SFBcastBegin", &scatters[0]));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CountEvent("MatMatMultNum", &several[1]));
     PetscCall(CountEvent("MatMult", &one[1]));
+    PetscCall(CountEvent("SFBcastBegin", &scatters[1]));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, &matvecs, NULL, &updates, NULL));
     /* updates of different columns may be due in different cycles, and a device makes some products in vain where it has stopped */
     PetscCall(ComplainIf(several[1] - several[0] < its || several[1] - several[0] > its + updates + 1 + (device ? 3 * (updates + COLUMNS) : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of several columns, for %" PetscInt_FMT " iterations and %" PetscInt_FMT " updates", sizes[is], several[1] - several[0], its, updates));
+    if (size > 1)
+      PetscCall(ComplainIf(scatters[1] - scatters[0] < several[1] - several[0] || scatters[1] - scatters[0] > several[1] - several[0] + one[1] - one[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " scatters for %" PetscInt_FMT " products of several columns", sizes[is], scatters[1] - scatters[0], several[1] - several[0]));
     PetscCall(ComplainIf(one[1] - one[0] > 2 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of one column, to verify %d", sizes[is], one[1] - one[0], COLUMNS));
     PetscCall(ComplainIf(matvecs < COLUMNS * (its / 2), "s = %" PetscInt_FMT ": only %" PetscInt_FMT " matvecs are counted", sizes[is], matvecs));
     PetscCall(MatDestroy(&B));
@@ -241,6 +247,45 @@ static PetscErrorCode TestReads(Mat A)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(Verdict("A is read once for all columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The preconditioner is applied to all columns at once by PCMatApply() where that reads its data once; PCASM takes them one by one, as its PCMatApply() goes through the host; PCJACOBI is applied by the passes,
+   which look at its diagonal once; PCNONE is not applied
+*/
+static PetscErrorCode TestPreconditioners(Mat A)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCASM};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(pctypes); i++) {
+    const PetscBool several = (PetscBool)(i == 2), one = (PetscBool)(i == 3);
+    PetscInt        blocks[2], vectors[2], its, updates;
+    KSP             ksp;
+    Mat             B, X;
+
+    PetscCall(SolverCreate(A, 4, pctypes[i], &ksp));
+    PetscCall(BlockCreate(A, COLUMNS, &B));
+    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(CountEvent("PCMatApply", &blocks[0]));
+    PetscCall(CountEvent("PCApply", &vectors[0]));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CountEvent("PCMatApply", &blocks[1]));
+    PetscCall(CountEvent("PCApply", &vectors[1]));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates, NULL));
+    blocks[1] -= blocks[0];
+    vectors[1] -= vectors[0];
+    /* blocks inside of a preconditioner may be counted, too, and a device makes some in vain */
+    PetscCall(ComplainIf(several ? blocks[1] < its || blocks[1] > 2 * (its + updates + 1) + 6 * (updates + COLUMNS) : blocks[1] > 0, "%s: applied to %" PetscInt_FMT " blocks in %" PetscInt_FMT " iterations", pctypes[i], blocks[1], its));
+    PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0), "%s: applied to %" PetscInt_FMT " vectors in %" PetscInt_FMT " iterations", pctypes[i], vectors[1], its));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Verdict("preconditioners of all columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -494,6 +539,7 @@ int main(int argc, char **argv)
   PetscCall(TestIndependent(A));
   PetscCall(TestCalls(A));
   PetscCall(TestReads(A));
+  PetscCall(TestPreconditioners(A));
   PetscCall(TestTurns(A));
   PetscCall(TestLeading(A));
   PetscCall(TestMemory(large));

@@ -164,7 +164,7 @@ static PetscErrorCode CheckBlocks(const char what[], PC pc, Mat A, const Blocks 
     PetscCall(BlockResidual(A, blocks, k, barray, xarray, &bnorm, &rnorm));
     PetscCall(ComplainIf(reasons[k] <= 0, "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: %s after %" PetscInt_FMT " iterations, %g of %g", what, k, blocks->sizes[k], KSPConvergedReasons[reasons[k]], its[k], (double)norms[k], (double)bnorm));
     PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm), "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, ||b|| = %g", what, k, blocks->sizes[k], (double)rnorm, (double)bnorm));
-    PetscCall(ComplainIf(!(PetscAbsReal(rnorm - norms[k]) <= 0.01 * tolerance * bnorm), "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, said to be %g", what, k, blocks->sizes[k], (double)rnorm, (double)norms[k]));
+    PetscCall(ComplainIf(!(PetscAbsReal(rnorm - norms[k]) <= PetscMax(0.01 * tolerance, 10 * PETSC_MACHINE_EPSILON) * bnorm), "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, said to be %g", what, k, blocks->sizes[k], (double)rnorm, (double)norms[k]));
   }
   PetscCall(VecRestoreArrayRead(x, &xarray));
   PetscCall(VecRestoreArrayRead(b, &barray));
@@ -902,7 +902,7 @@ static PetscErrorCode TestIterations(void)
     PetscCall(BlocksCreate(60, &s, 1, &blocks));
     PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
     PetscCall(VecDuplicate(b, &x));
-    PetscCall(MatDiagonalScale(A, b, NULL)); /* rows of very different sizes, for Jacobi */
+    if (!PetscDefined(USE_REAL_SINGLE)) PetscCall(MatDiagonalScale(A, b, NULL)); /* rows of very different sizes, for Jacobi; single precision has not the digits for them */
     PetscCall(BatchPCCreate(A, s, 0, PCNONE, rtol, 1000, &pc));
     if (blocks.n) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, blocks.sizes));
     for (PetscInt jacobi = 0; jacobi < 2; jacobi++) {

@@ -66,6 +66,35 @@ static PetscErrorCode TestMatvecs(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A step has one reduction, in which the Gram matrix of R travels, too. Beside the steps: the basis, each reliable update, and the verification of each column */
+static PetscErrorCode TestReductions(Mat A)
+{
+  PetscBool device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscInt its, reductions, updates;
+    KSP      ksp;
+    Mat      B, X;
+
+    PetscCall(BlockSolverCreate(A, sizes[is], PCNONE, &ksp));
+    PetscCall(BlockCreate(A, COLUMNS, &B));
+    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
+    /* five: of the first norms, the basis in three rounds at most, and f; a device makes some steps in vain where it has stopped */
+    PetscCall(ComplainIf(reductions < its || reductions > its + updates / COLUMNS + COLUMNS + 5 + (device ? updates + COLUMNS : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations with %" PetscInt_FMT " updates", sizes[is], reductions, its, updates));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+  }
+  PetscCall(Verdict("reductions of blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An operator that is right except for some products in a row, which are off by this part of their norm */
 typedef struct {
   Mat       A;
@@ -420,6 +449,7 @@ int main(int argc, char **argv)
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
   PetscCall(TestSolved(A, PETSC_TRUE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestMatvecs(large));
+  PetscCall(TestReductions(large));
   PetscCall(TestMisses(large));
   PetscCall(TestBreakdown(A));
   PetscCall(TestNear(A));

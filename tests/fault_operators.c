@@ -1,6 +1,6 @@
 static char help[] = "NaN, Inf and errors of the operator, the preconditioner, monitors, convergence tests and vectors of KSPIDRS: every solve ends with the reason that belongs to them.\n\n";
 
-#include "systems.h"
+#include "columns.h"
 
 /*
    Operators and preconditioners that go wrong at one of their applications, the first being 0, and in the part of the
@@ -264,11 +264,18 @@ static PetscErrorCode TestCallbacks(void)
 
 /*
    A preconditioner that fails on one process only, in its set-up or in an application: all must agree on the reason.
-   Blocks of this matrix are regular but for the last, which has a zero row inside the block; on one process the matrix is regular.
+   Blocks of this matrix are regular but for the last, which has a zero row inside the block; on one process the matrix is regular, and one that is not is factored.
 */
 static PetscScalar BlockSingular(PetscInt i, PetscInt j, PetscInt n)
 {
   if (i == n - 2) return j == 0 ? 1.0 : 0.0;
+  return Tridiagonal(i, j, n);
+}
+
+/* The last two rows are equal: a pivot vanishes */
+static PetscScalar EndSingular(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i >= n - 2) return j >= n - 2 ? 1.0 : 0.0;
   return Tridiagonal(i, j, n);
 }
 
@@ -280,6 +287,42 @@ static PetscErrorCode FailingSetUp(PC pc)
   PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   if (rank == size - 1) PetscCall(PCSetFailedReason(pc, PC_FACTOR_OTHER));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All processes have the same reason, which is that the preconditioner has failed */
+static PetscErrorCode CheckFailed(const char what[], KSPConvergedReason reason)
+{
+  const PetscMPIInt mine = (PetscMPIInt)reason;
+  PetscMPIInt       worst, best;
+
+  PetscFunctionBeginUser;
+  IDRSCallAllreduce(&mine, &worst, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+  IDRSCallAllreduce(&mine, &best, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+  PetscCall(ComplainIf(worst != best || reason != KSP_DIVERGED_PC_FAILED, "%s: reasons %d to %d", what, worst, best));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for each of several right-hand sides */
+static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
+{
+  const PetscInt columns = 3;
+  Mat            B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, columns, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt block = 0; block < 2; block++) {
+    const KSPConvergedReason *reasons;
+
+    PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+    for (PetscInt j = 0; j < columns; j++) PetscCall(CheckFailed(what, reasons[j]));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,19 +339,19 @@ static PetscErrorCode TestBlocks(void)
   for (size_t is = 0; is < 2; is++) {
     for (size_t iside = 0; iside < 2; iside++) {
       for (size_t inorm = 0; inorm < 2; inorm++) {
-        for (PetscInt shell = size > 1 ? 0 : 1; shell < 2; shell++) {
+        for (PetscInt shell = 0; shell < 2; shell++) {
           KSPConvergedReason reason;
-          PetscMPIInt        worst, best, mine;
+          char               what[128];
           Faulty             preconditioner = {NULL, FAULT_INF, 0, 0, PETSC_FALSE};
           Mat                A;
           Vec                b, x;
           PC                 pc;
           KSP                ksp;
 
-          PetscCall(MatCreateEntries(BlockSingular, 12, PETSC_FALSE, &A));
+          PetscCall(MatCreateEntries(shell || size > 1 ? BlockSingular : EndSingular, 12, PETSC_FALSE, &A));
           PetscCall(MatCreateVecs(A, &x, &b));
           PetscCall(VecSetGeneral(b, 1.0));
-          PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50, shell ? PCSHELL : PCBJACOBI, &ksp));
+          PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50, shell ? PCSHELL : (size > 1 ? PCBJACOBI : PCLU), &ksp));
           PetscCall(KSPGetPC(ksp, &pc));
           PetscCall(PCSetFromOptions(pc));
           if (shell) {
@@ -318,10 +361,9 @@ static PetscErrorCode TestBlocks(void)
           }
           PetscCall(KSPSolve(ksp, b, x));
           PetscCall(KSPGetConvergedReason(ksp, &reason));
-          mine = (PetscMPIInt)reason;
-          IDRSCallAllreduce(&mine, &worst, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
-          IDRSCallAllreduce(&mine, &best, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
-          PetscCall(ComplainIf(worst != best || reason != KSP_DIVERGED_PC_FAILED, "%s, s = %" PetscInt_FMT ", %s, norm %s: reasons %d to %d", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]], worst, best));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
+          PetscCall(CheckFailed(what, reason));
+          PetscCall(TestFailedColumns(what, ksp, A));
           PetscCall(KSPDestroy(&ksp));
           PetscCall(MatDestroy(&A));
           PetscCall(VecDestroy(&b));

@@ -170,14 +170,17 @@ static PetscErrorCode KSPIDRSCreateBlock_Private(KSP ksp, MatType type, Mat *blo
 
 /*
    How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which pays where it reads its data once for all of them. That of PCASM and
-   PCGASM makes blocks in the memory of the host, and those of types that have none apply the preconditioner to one vector after another
+   PCGASM makes blocks in the memory of the host, and those of types that have none apply the preconditioner to one vector after another. So does one whose set-up has failed on some process: PCApply()
+   makes infinite vectors then, where PCMatApply() may be an error, as that of PCBJACOBI with PETSc 3.18
 */
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    overlapping, inner, direct, host, device;
-  MatNullSpace space;
-  Mat          A;
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool      overlapping, inner, direct, host, device;
+  PCFailedReason failed;
+  PetscMPIInt    any;
+  MatNullSpace   space;
+  Mat            A;
 
   PetscFunctionBegin;
   idrs->matapply = PETSC_FALSE;
@@ -190,6 +193,10 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
+  any = failed ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
+  if (any) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->matapply = PETSC_TRUE;
   idrs->mayfail  = direct ? PETSC_FALSE : PETSC_TRUE; /* types that may have inner solvers, which others learn of */
   if (!idrs->pcin) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));

@@ -22,14 +22,15 @@
   #define IDRS_BLOCK_FUNCTION static inline
 #endif
 
-/* Threads of a block are in columns of 16 */
+/* Threads of a block are in columns of 16. As little is unrolled as keeps loads of a product under way together: a device runs this code once in a launch, and waits for the code, too */
 #if defined(__CUDA_ARCH__)
   #define IDRS_MEMBER         ((int)threadIdx.x)
   #define IDRS_MEMBERS        ((int)blockDim.x)
   #define IDRS_MEMBER_ROWS    16
   #define IDRS_SYNC_MEMBERS() __syncthreads()
   #define IDRS_ANY_MEMBER(x)  __syncthreads_or(x)
-  #define IDRS_UNROLL         _Pragma("unroll 8")
+  #define IDRS_UNROLL         _Pragma("unroll 4")
+  #define IDRS_ROLLED         _Pragma("unroll 1")
 #else
   #define IDRS_MEMBER      0
   #define IDRS_MEMBERS     1
@@ -39,12 +40,12 @@
     } while (0)
   #define IDRS_ANY_MEMBER(x) (x)
   #define IDRS_UNROLL
+  #define IDRS_ROLLED
 #endif
 
 /* The entries of a matrix that are the work of this member */
-#define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) \
-  for (int j = IDRS_MEMBER / IDRS_MEMBER_ROWS; j < (columns); j += IDRS_MEMBERS / IDRS_MEMBER_ROWS) \
-    for (int i = IDRS_MEMBER % IDRS_MEMBER_ROWS; i < (rows); i += IDRS_MEMBER_ROWS)
+#define IDRS_FOR_MY(i, begin, end, step)         IDRS_ROLLED for (int i = (begin); i < (end); i += (step))
+#define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) IDRS_FOR_MY(j, IDRS_MEMBER / IDRS_MEMBER_ROWS, columns, IDRS_MEMBERS / IDRS_MEMBER_ROWS) IDRS_FOR_MY(i, IDRS_MEMBER % IDRS_MEMBER_ROWS, rows, IDRS_MEMBER_ROWS)
 
 /* All numbers are in one array, so that one copy takes them to a device or back. From one step to the next those are kept that come first */
 #define IDRS_BLOCK_KEPT(s, m)    ((2 * (s) * (s) + 3 * (s) + 1) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1)

@@ -79,8 +79,8 @@ static __device__ __forceinline__ void IDRSBlockKeep(const IDRSBlockScalars *blo
   IDRSBlockCopy(q * m, block->f, kept->f);
 }
 
-/* The norms of a step go to the host, by all threads of a block */
-static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockNorms &norms, const IDRSBlockAlgebra &algebra)
+/* The norms of a step go to the host, by all threads of a block: they are on their way while the coefficients are written */
+static __device__ __forceinline__ void IDRSBlockSend(const IDRSBlockNorms &norms, const IDRSBlockAlgebra &algebra)
 {
   for (int j = (int)threadIdx.x; j < (int)algebra.bounds.count; j += IDRS_THREADS) *(volatile PetscReal *)&algebra.result->norms[j] = norms.norms[j];
   if (threadIdx.x == 0) {
@@ -90,6 +90,11 @@ static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockNorms &nor
     algebra.norms->peak                             = norms.peak;
     algebra.norms->stopped                          = norms.stopped;
   }
+}
+
+/* The host may take them, by all threads of a block, each of which has sent some */
+static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockAlgebra &algebra)
+{
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0) *(volatile uint64_t *)algebra.arrived = algebra.sequence;
@@ -114,12 +119,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockAlgebraKernel(ID
   if (SHARED) IDRSBlockCopy(nsums, algebra.sums, sums);
   __syncthreads();
   IDRSBlockScalarsContinue(&block, algebra.k, &algebra.bounds, SHARED ? sums : algebra.sums, &norms);
+  IDRSBlockSend(norms, algebra);
   if (norms.stopped) IDRSBlockCopy(nsums, algebra.sums, algebra.kept);
   else {
     for (int l = 0; l < IDRS_BLOCK_COMBINES; l++) IDRSBlockWriteCoefficients(&block, algebra.widthbits, algebra.coefficients[l]);
     if (SHARED) IDRSBlockKeep(&block, &kept, algebra.k);
   }
-  IDRSBlockReport(norms, algebra);
+  IDRSBlockReport(algebra);
 }
 
 static PetscErrorCode IDRSBlockOperandsDestroy_CUDA(IDRSBlockOperands *operands)

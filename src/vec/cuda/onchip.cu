@@ -1,13 +1,15 @@
 /*
    Many steps in one kernel, for systems that fit into the shared memory of all multiprocessors: the panels, r, t, the matrix and u of its rows are in the shared memory of a block from the
    first step to the last, and go back to global memory at the end, where the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a
-   multiprocessor for itself.
+   multiprocessor for itself. What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there.
 
    Blocks are in clusters, and the sums of a step are made in three parts. Sum i is that of rank i mod size in each cluster:
 
      of a block           by its warps; then to the rank that has sum i, into its shared memory
-     of a cluster         by that rank, in the order of the ranks; then to all clusters, into a mailbox for each in global memory
-     of all               by each block, from the mailbox of its cluster, in the order of the clusters
+     of a cluster         by a warp of that rank, in a fixed order of the ranks; then to all clusters, into a mailbox for each in global memory
+     of all               by the first warp of each block, from the mailbox of its cluster, in a fixed order of the clusters
+
+   Meanwhile the first warp prepares the algebra.
 
    What goes from block to block is in messages, and why none is overwritten before it is read is argued in whole.cuh for u, and for sums that go from each block to all. Here they go through
    the rank that has them:
@@ -16,6 +18,8 @@
                           contains what that rank itself has left for step j+1, and it left that after it had passed on all that it read of step j, and met its threads.
      to a mailbox         A rank posts sums of step j+2 over those of step j once its cluster has left those of step j+2, which each block does after it has the sums of all clusters of
                           step j+1. Each of them contains what the blocks that read this mailbox have left for step j+1, after they had read it in step j.
+
+   Entries of u that come into shared memory are stored there by the thread that has read them, and a barrier is between that and the product: so the sums of a block depend on all of them.
 
    A block reads its own mailboxes only, and every store and load is of the same words, relaxed, in the order that data depends on: no fence is needed. No block ends before all of its
    cluster have come to the end, as they might still write to it.
@@ -36,24 +40,34 @@
 /* Entries of other blocks that a thread asks for at once */
 #define IDRS_NEAR_ATONCE 6
 
-/* Rows of a matrix: in global memory, or in the shared memory of the block, with columns that are places in shared memory */
-template <typename Offset, typename Column>
-struct IDRSOwnCSR {
-  const Offset      *i;
-  const Column      *j;
-  const PetscScalar *a;
-  size_t             n;
-};
+/* Rows of a matrix in global memory */
+typedef struct {
+  const IDRSMatIndex *i, *j;
+  const PetscScalar  *a;
+  size_t              n;
+} IDRSOwnCSR;
 
-template <typename Offset, typename Column>
-static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSOwnCSR<Offset, Column> &A, IDRSIndex q)
+static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSOwnCSR &A, IDRSIndex q)
 {
   return A.a[q];
 }
 
+/*
+   Rows of a matrix in shared memory, with columns that are places there. The first entries of 32 neighbouring rows are a slice: those of the same number side by side, so that lanes meet in no bank,
+   and zeros behind the shorter rows. What is left of long rows follows row by row
+*/
+typedef struct {
+  const PetscScalar *a;
+  const uint16_t    *j;
+  const uint32_t    *slice;  /* where slices begin, and the end of the last */
+  const uint32_t    *rest;   /* where the rest of each row begins, and the end of the last, */
+  bool               isrest; /* unless no row is so long */
+  uint32_t           n;
+} IDRSNearMatrix;
+
 /* The u of a step: in shared memory for the rows of this block, and on its way to those of others */
 struct IDRSOwnEntries {
-  IDRSBlockMessage    *entries; /* of all rows */
+  IDRSBlockMessage    *entries; /* of all rows, in global memory */
   PetscScalar         *own;
   IDRSIndex            first, n; /* own rows */
   uint32_t             number;
@@ -93,7 +107,7 @@ static __device__ __forceinline__ void IDRSGather(const IDRSOwnEntries &u, const
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = IDRSLoadRelaxed(u.entries + (from[l / IDRS_PARTS] * IDRS_PARTS + l % IDRS_PARTS));
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) missing |= others[l / IDRS_PARTS] & IDRSMessageLacks(message[l], u.number);
-  } while (!IDRSWarpAll(!missing || u.patience->Ends()));
+  } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) {
     entry[l] = column[l] < 0 || others[l] ? (PetscScalar)0.0 : u.own[(IDRSIndex)column[l] - u.first];
@@ -115,34 +129,64 @@ static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDR
   for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.count ? (IDRSIndex)__ldg(u.others + min(begin + l * blockDim.x, u.count - 1)) : 0;
 }
 
-typedef IDRSOwnCSR<uint32_t, uint16_t> IDRSNearCSR;
-
-/*
-   Entries of a row, as in rowsum.cuh. No load depends on a test: predicates are few, and a load that waits for one waits for what was loaded before. What follows on the entries of a row counts as
-   zero, and is there behind the last row, too
-*/
+/* Some entries of a row from place p on. All loads are made at once, as none of them depends on a test */
 template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const IDRSNearCSR &A, const IDRSNearEntries &u, IDRSIndex begin, IDRSIndex end, int stride)
+static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &A, const IDRSNearEntries &u, uint32_t p)
 {
-  PetscScalar sum[2] = {0.0, 0.0};
-
-  for (uint32_t p = (uint32_t)begin; p < (uint32_t)end; p += ATONCE * stride) {
-    PetscScalar value[ATONCE], entry[ATONCE];
-    uint32_t    place[ATONCE];
+  PetscScalar value[ATONCE], entry[ATONCE], sum[2] = {0.0, 0.0};
+  uint32_t    place[ATONCE];
 
 #pragma unroll
-    for (int l = 0; l < ATONCE; l++) {
-      const uint32_t q = stride == 1 ? p + l : min(p + l * stride, (uint32_t)end - 1);
-
-      place[l] = A.j[q];
-      value[l] = A.a[q];
-    }
-#pragma unroll
-    for (int l = 0; l < ATONCE; l++) entry[l] = u.own[place[l]];
-#pragma unroll
-    for (int l = 0; l < ATONCE; l++) sum[l % 2] += (p + l * stride < (uint32_t)end ? value[l] : (PetscScalar)0.0) * entry[l];
+  for (int l = 0; l < ATONCE; l++) {
+    place[l] = A.j[p + l * IDRS_WARP];
+    value[l] = A.a[p + l * IDRS_WARP];
   }
+#pragma unroll
+  for (int l = 0; l < ATONCE; l++) entry[l] = u.own[place[l]];
+#pragma unroll
+  for (int l = 0; l < ATONCE; l++) sum[l % 2] += value[l] * entry[l];
   return sum[0] + sum[1];
+}
+
+/* By a warp: entry of A u for row + (this lane), where row is the first of 32, as in rowsum.cuh */
+template <int ATONCE>
+static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMatrix &A, const IDRSNearEntries &u, IDRSIndex row, int)
+{
+  const uint32_t lane = threadIdx.x % IDRS_WARP, slice = (uint32_t)row / IDRS_WARP, end = A.slice[slice + 1];
+  PetscScalar    mine = 0.0;
+
+  for (uint32_t p = A.slice[slice]; p < end;) {
+    const uint32_t left = (end - p) / IDRS_WARP;
+
+    if (left == 7) { /* 7 points, in one turn */
+      mine += IDRSNearSum<7>(A, u, p + lane);
+      p = end;
+    } else if (left >= 8) {
+      mine += IDRSNearSum<8>(A, u, p + lane);
+      p += 8 * IDRS_WARP;
+    } else if (left >= 4) {
+      mine += IDRSNearSum<4>(A, u, p + lane);
+      p += 4 * IDRS_WARP;
+    } else {
+      mine += IDRSNearSum<1>(A, u, p + lane);
+      p += IDRS_WARP;
+    }
+  }
+  if (A.isrest) {
+    const bool     there = row + lane < A.n;
+    const uint32_t begin = there ? A.rest[row + lane] : 0, stop = there ? A.rest[row + lane + 1] : 0;
+
+    for (unsigned int left = IDRSWarpBallot(begin < stop); left; left &= left - 1) {
+      const int      from = __ffs(left) - 1;
+      const uint32_t last = IDRSShuffle(stop, from);
+      PetscScalar    sum  = 0.0;
+
+      for (uint32_t p = IDRSShuffle(begin, from) + lane; p < last; p += IDRS_WARP) sum += IDRSNearSum<1>(A, u, p);
+      sum = IDRSShuffle(IDRSWarpSum<IDRS_WARP>(sum), 0);
+      if ((int)lane == from) mine += sum;
+    }
+  }
+  return mine;
 }
 
 /* Own entries are there for all threads of the block */
@@ -151,7 +195,27 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSOwnEntries &)
   __syncthreads();
 }
 
-/* And those of others, all of which are asked for before one is looked at. A lane that has no more of them asks for the last one */
+/* Entries of others, all of which are asked for before one is looked at, with load(which of from, part). A lane that has no more of them asks for the last one */
+template <typename Load>
+static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u, IDRSIndex begin, const Load &load)
+{
+  IDRSBlockMessage message[IDRS_NEAR_ATONCE * IDRS_PARTS];
+  uint32_t         missing;
+
+  do {
+    missing = 0;
+#pragma unroll
+    for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) message[l] = load(l / IDRS_PARTS, l % IDRS_PARTS);
+#pragma unroll
+    for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
+  } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
+#pragma unroll
+  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) {
+    if (begin + l * blockDim.x < u.count) u.own[u.n + begin + l * blockDim.x] = IDRSMessagesScalar(message + l * IDRS_PARTS);
+  }
+}
+
+/* Own entries and those of others */
 static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 {
   IDRSIndex from[IDRS_NEAR_ATONCE];
@@ -159,21 +223,8 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 #pragma unroll
   for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.from[l];
   for (IDRSIndex begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_NEAR_ATONCE * blockDim.x) {
-    IDRSBlockMessage message[IDRS_NEAR_ATONCE * IDRS_PARTS];
-    uint32_t         missing;
-
     if (begin != threadIdx.x) IDRSSetFrom(u, begin, from);
-    do {
-      missing = 0;
-#pragma unroll
-      for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) message[l] = IDRSLoadRelaxed(u.entries + (size_t)from[l / IDRS_PARTS] * IDRS_PARTS + l % IDRS_PARTS);
-#pragma unroll
-      for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
-    } while (!IDRSWarpAll(!missing || u.patience->Ends()));
-#pragma unroll
-    for (int l = 0; l < IDRS_NEAR_ATONCE; l++) {
-      if (begin + l * blockDim.x < u.count) u.own[u.n + begin + l * blockDim.x] = IDRSMessagesScalar(message + l * IDRS_PARTS);
-    }
+    IDRSTakeEntries(u, begin, [&](int l, int part) { return IDRSLoadRelaxed(u.entries + (size_t)from[l] * IDRS_PARTS + part); });
   }
   __syncthreads();
 }
@@ -296,29 +347,28 @@ struct IDRSOnChipBlocks {
         for (int l = 0; l < ranks; l++) message[l] = IDRSLoadCluster(slots + (mine ? i & ~(cluster.size - 1) : 0) + ((lane + l * IDRS_CLUSTER_LANES) & (cluster.size - 1)));
 #pragma unroll
         for (int l = 0; l < ranks; l++) missing |= IDRSMessageLacks(message[l], u.number);
-      } while (!IDRSWarpAll(!mine || !missing || u.patience->Ends()));
+      } while (!IDRSWarpAll(!mine || !missing) && !u.patience->Ends());
 #pragma unroll
       for (int l = 0; l < ranks; l++) sum += l * IDRS_CLUSTER_LANES < cluster.size ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
       for (int offset = IDRS_CLUSTER_LANES / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
-      if (!IDRSWarpAll(u.patience->left)) return;
+      if (!u.patience->left) return;
       for (unsigned int to = lane; mine && to < cluster.count; to += IDRS_CLUSTER_LANES) IDRSPostMessage(boxes + (to * cluster.count + cluster.index) * count + i, sum, u.number);
     }
   }
 
-  /* By a warp, a lane for a sum: the sums of all clusters, from the mailbox of this one */
-  template <int S, bool Y, bool HASHED>
-  __device__ __forceinline__ void Take(const IDRSBlockMessage *boxes, PetscScalar *sums)
+  /* By a warp, a lane for a sum: adds up so many messages for each, which load(sum, number) asks for */
+  template <int S, bool Y, bool HASHED, typename Load>
+  __device__ __forceinline__ void Take(unsigned int messages, PetscScalar *sums, const Load &load)
   {
-    constexpr int           count = IDRSRealSums<S, Y, true>;
-    const IDRSBlockMessage *box   = boxes + cluster.index * cluster.count * count;
+    constexpr int count = IDRSRealSums<S, Y, true>;
 
 #pragma unroll
     for (int begin = 0; begin < count; begin += IDRS_WARP) {
       const int i = min(begin + (int)(threadIdx.x % IDRS_WARP), count - 1), place = begin + (int)(threadIdx.x % IDRS_WARP) < count ? shared->places[Y][i] : -1;
       PetscReal total = 0.0;
 
-      for (unsigned int first = 0; first < cluster.count; first += IDRS_TAKES) {
+      for (unsigned int first = 0; first < messages; first += IDRS_TAKES) {
         IDRSBlockMessage message[IDRS_TAKES];
         PetscReal        sum[IDRS_TAKES];
         uint32_t         missing;
@@ -326,12 +376,12 @@ struct IDRSOnChipBlocks {
         do {
           missing = 0;
 #pragma unroll
-          for (int l = 0; l < IDRS_TAKES; l++) message[l] = IDRSLoadRelaxed(box + min(first + l, cluster.count - 1) * count + i);
+          for (int l = 0; l < IDRS_TAKES; l++) message[l] = load(i, min(first + l, messages - 1));
 #pragma unroll
           for (int l = 0; l < IDRS_TAKES; l++) missing |= IDRSMessageLacks(message[l], u.number);
-        } while (!IDRSWarpAll(!missing || u.patience->Ends()));
+        } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
 #pragma unroll
-        for (int l = 0; l < IDRS_TAKES; l++) sum[l] = first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+        for (int l = 0; l < IDRS_TAKES; l++) sum[l] = first + l < messages ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
         for (int half = IDRS_TAKES / 2; half > 0; half /= 2) {
 #pragma unroll
@@ -346,15 +396,18 @@ struct IDRSOnChipBlocks {
   template <int S, bool Y, bool HASHED, typename Meanwhile>
   __device__ __forceinline__ bool Sums(const IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &, PetscScalar *sums, const Meanwhile &meanwhile)
   {
-    IDRSBlockMessage *slots = shared->messages[u.number % 2], *boxes = u.number % 2 ? second : mailboxes;
+    constexpr int     count = IDRSRealSums<S, Y, true>;
+    const bool        odd   = u.number % 2;
+    IDRSBlockMessage *slots = shared->messages[odd], *boxes = odd ? second : mailboxes;
     const bool        lost = Leave<S, Y>(dots, slots);
 
-    if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<IDRSRealSums<S, Y, true>>(slots, boxes);
+    if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<count>(slots, boxes);
     if (threadIdx.x >= IDRS_WARP) return lost;
     meanwhile();
-    Take<S, Y, HASHED>(boxes, sums);
+    boxes += cluster.index * cluster.count * count;
+    Take<S, Y, HASHED>(cluster.count, sums, [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
-    return lost || !IDRSWarpAll(u.patience->left);
+    return lost || !u.patience->left;
   }
 
   __device__ __forceinline__ void Meet() const { IDRSMeetEntries(u); }
@@ -419,22 +472,28 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     sums.places[1][i] = IDRSSumPlace<S, true, true>(P, i);
   }
   if constexpr (NEAR) {
-    const IDRSMatIndex begin = given.A.i[first];
-    const size_t       count = given.A.i[first + n] - begin;
-    uint32_t          *i     = (uint32_t *)(free + onchip.nonzeros + IDRS_WHOLE_ATONCE);
-    uint16_t          *j     = (uint16_t *)(i + rows + 1);
-    IDRSNearEntries    near  = {entries, onchip.rowsofothers + onchip.firstother[blockIdx.x], (IDRSIndex)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x])};
+    const size_t       slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+    const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
+    uint32_t          *slice = (uint32_t *)(free + onchip.slots), *rest = slice + slices + 1;
+    uint16_t          *j    = (uint16_t *)(onchip.rest ? rest + rows + 1 : rest);
+    IDRSNearEntries    near = {entries, onchip.rowsofothers + onchip.firstother[blockIdx.x], (IDRSIndex)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x])};
 
     IDRSSetFrom(near, threadIdx.x, near.from);
-    IDRSCopyEntries(free, given.A.a + begin, count);
-    IDRSCopyEntries(j, onchip.columns + begin, count);
-    for (size_t k = threadIdx.x; k <= n; k += blockDim.x) i[k] = (uint32_t)(given.A.i[first + k] - begin);
-    if (threadIdx.x < IDRS_WHOLE_ATONCE) {
-      free[count + threadIdx.x] = 0.0;
-      j[count + threadIdx.x]    = 0;
+    IDRSCopyEntries(slice, onchip.slice + blockIdx.x * (slices + 1), slices + 1);
+    if (onchip.rest) IDRSCopyEntries(rest, onchip.rest + blockIdx.x * (rows + 1), rows + 1);
+    for (size_t k = threadIdx.x; k < onchip.slots; k += blockDim.x) {
+      free[k] = 0.0;
+      j[k]    = 0;
     }
-    step = run(IDRSNearCSR{i, j, free, n}, near);
-  } else step = run(IDRSOwnCSR<IDRSMatIndex, IDRSMatIndex>{given.A.i + first, given.A.j, given.A.a, n}, entries);
+    __syncthreads();
+    for (IDRSMatIndex q = begin + threadIdx.x; q < end; q += blockDim.x) {
+      const uint32_t place = onchip.places[q];
+
+      free[place >> 16] = given.A.a[q];
+      j[place >> 16]    = (uint16_t)place;
+    }
+    step = run(IDRSNearMatrix{free, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, near);
+  } else step = run(IDRSOwnCSR{given.A.i + first, given.A.j, given.A.a, n}, entries);
   for (int j = 0; j < s; j++) {
     IDRSCopyEntries(given.panels.G + j * given.panels.ld + first, steps.panels.G + j * rows, n);
     IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * rows, n);
@@ -442,15 +501,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
   IDRSCopyEntries(given.r + first, steps.r, n);
   if (step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
   IDRSClusterMeet();
-}
-
-/* Nonzeros of the rows of a block at most, where each has so many rows */
-static size_t IDRSGetMostNonzeros(size_t n, const PetscInt *i, size_t rows)
-{
-  size_t most = 0;
-
-  for (size_t begin = 0; begin < n; begin += rows) most = PetscMax(most, (size_t)(i[PetscMin(n, begin + rows)] - i[begin]));
-  return most;
 }
 
 /* As many clusters of such a size as the device holds of a kernel, whose blocks have a multiprocessor each; *shared: bytes of shared memory that the kernel leaves to a block */
@@ -478,62 +528,104 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
   return error;
 }
 
-/* Bytes of shared memory for such blocks */
-static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, bool matrix, size_t rows, size_t nonzeros, size_t others)
+/* Bytes of shared memory for such blocks; slots: of the matrix, if it is there */
+static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, size_t rows, size_t slots, size_t others, bool rest)
 {
   size_t bytes = ((2 * (size_t)s + (diagonal ? 4 : 3)) * rows + others) * sizeof(PetscScalar);
 
-  if (matrix) bytes += (nonzeros + IDRS_WHOLE_ATONCE) * (sizeof(PetscScalar) + sizeof(uint16_t)) + (rows + 1) * sizeof(uint32_t);
+  if (slots) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t)) + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
   return bytes;
 }
 
-/* What the rows of blocks need of each other, on the host */
+/* The matrix as blocks have it in shared memory, on the host */
 typedef struct {
-  PetscInt *first, *rows; /* of each block the rows of others, in ascending order */
-  uint16_t *columns;      /* of all nonzeros: places in shared memory, of which a block that fits has fewer than 65536 */
+  PetscInt *first, *rows; /* of each block the rows of others that it needs, in ascending order */
   PetscInt *place;        /* of each row; -1 between two blocks */
-} IDRSOthers;
+  uint32_t *places;       /* of each nonzero: its slot, and that of the entry of u, of which a block that fits has fewer than 65536 */
+  uint32_t *slice, *rest; /* as in IDRSNearMatrix, of one block after another */
+  size_t    others, slots;
+  bool      isrest;
+} IDRSNear;
 
-static PetscErrorCode IDRSOthersCreate(PetscInt n, const PetscInt *i, PetscInt blocks, IDRSOthers *others)
+static PetscErrorCode IDRSNearCreate(PetscInt n, const PetscInt *i, PetscInt blocks, PetscInt rows, IDRSNear *near)
 {
   PetscFunctionBegin;
-  PetscCall(PetscMalloc4(blocks + 1, &others->first, i[n], &others->rows, i[n], &others->columns, n, &others->place));
-  for (PetscInt row = 0; row < n; row++) others->place[row] = -1;
+  PetscCall(PetscMalloc6(blocks + 1, &near->first, i[n], &near->rows, n, &near->place, i[n], &near->places, blocks * ((rows + IDRS_WARP - 1) / IDRS_WARP + 1), &near->slice, blocks * (rows + 1), &near->rest));
+  for (PetscInt row = 0; row < n; row++) near->place[row] = -1;
+  near->others = near->slots = 0;
+  near->isrest               = false;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSOthersDestroy(IDRSOthers *others)
+static PetscErrorCode IDRSNearDestroy(IDRSNear *near)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree4(others->first, others->rows, others->columns, others->place));
+  PetscCall(PetscFree6(near->first, near->rows, near->place, near->places, near->slice, near->rest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *most: of a block at most */
-static PetscErrorCode IDRSOthersFind(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt blocks, PetscInt rows, IDRSOthers *others, size_t *most)
+/* The rows from begin to end - 1: which of others they need, and where each nonzero finds its entry of u */
+static PetscErrorCode IDRSNearColumns(const PetscInt *i, const PetscInt *j, PetscInt begin, PetscInt end, PetscInt *mine, PetscInt *count, IDRSNear *near)
 {
-  PetscInt total = 0;
+  PetscFunctionBegin;
+  *count = 0;
+  for (PetscInt q = i[begin]; q < i[end]; q++) {
+    if ((j[q] >= begin && j[q] < end) || near->place[j[q]] >= 0) continue;
+    near->place[j[q]] = 0;
+    mine[(*count)++]  = j[q];
+  }
+  PetscCall(PetscSortInt(*count, mine));
+  for (PetscInt k = 0; k < *count; k++) near->place[mine[k]] = end - begin + k;
+  for (PetscInt q = i[begin]; q < i[end]; q++) near->places[q] = (uint32_t)(j[q] >= begin && j[q] < end ? j[q] - begin : near->place[j[q]]) & 0xffffu;
+  for (PetscInt k = 0; k < *count; k++) near->place[mine[k]] = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Slots for their nonzeros, of which so many are in slices; returns how many slots */
+static size_t IDRSNearSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt rows, PetscInt own, uint32_t *slice, uint32_t *rest, IDRSNear *near)
+{
+  PetscInt slots = 0, number = 0;
+
+  for (PetscInt first = begin; first < begin + rows; first += IDRS_WARP) {
+    PetscInt width = 0;
+
+    slice[number++] = (uint32_t)slots;
+    for (PetscInt row = first; row < PetscMin(end, first + IDRS_WARP); row++) {
+      const PetscInt length = PetscMin(i[row + 1] - i[row], own);
+
+      width = PetscMax(width, length);
+      for (PetscInt l = 0; l < length; l++) near->places[i[row] + l] |= (uint32_t)(slots + l * IDRS_WARP + row - first) << 16;
+    }
+    slots += width * IDRS_WARP;
+  }
+  slice[number] = (uint32_t)slots;
+  for (PetscInt row = begin; row < begin + rows; row++) {
+    rest[row - begin] = (uint32_t)slots;
+    for (PetscInt q = row < end ? i[row] + own : 0; row < end && q < i[row + 1]; q++) near->places[q] |= (uint32_t)slots++ << 16;
+    if (rest[row - begin] < (uint32_t)slots) near->isrest = true;
+  }
+  rest[rows] = (uint32_t)slots;
+  return (size_t)slots;
+}
+
+static PetscErrorCode IDRSNearFind(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt blocks, PetscInt rows, PetscInt own, IDRSNear *near)
+{
+  const PetscInt slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  PetscInt       total  = 0;
 
   PetscFunctionBegin;
-  *most = 0;
   for (PetscInt block = 0; block < blocks; block++) {
     const PetscInt begin = PetscMin(n, block * rows), end = PetscMin(n, begin + rows);
-    PetscInt      *mine = others->rows + total, count = 0;
+    PetscInt       count;
 
-    others->first[block] = total;
-    for (PetscInt q = i[begin]; q < i[end]; q++) {
-      if ((j[q] >= begin && j[q] < end) || others->place[j[q]] >= 0) continue;
-      others->place[j[q]] = 0;
-      mine[count++]       = j[q];
-    }
-    PetscCall(PetscSortInt(count, mine));
-    for (PetscInt k = 0; k < count; k++) others->place[mine[k]] = end - begin + k;
-    for (PetscInt q = i[begin]; q < i[end]; q++) others->columns[q] = (uint16_t)(j[q] >= begin && j[q] < end ? j[q] - begin : others->place[j[q]]);
-    for (PetscInt k = 0; k < count; k++) others->place[mine[k]] = -1;
+    near->first[block] = total;
+    PetscCall(IDRSNearColumns(i, j, begin, end, near->rows + total, &count, near));
     total += count;
-    *most = PetscMax(*most, (size_t)count);
+    near->others = PetscMax(near->others, (size_t)count);
+    near->slots  = PetscMax(near->slots, IDRSNearSlots(i, begin, end, rows, own, near->slice + block * (slices + 1), near->rest + block * (rows + 1), near));
   }
-  others->first[blocks] = total;
+  near->first[blocks] = total;
+  near->slots         = PetscMax(near->slots, (size_t)1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -557,19 +649,36 @@ PetscErrorCode IDRSOnChipDestroy_CUDA(IDRSOnChip *onchip)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, onchip->firstother));
   PetscCall(PetscDeviceFree(dctx, onchip->rowsofothers));
-  PetscCall(PetscDeviceFree(dctx, onchip->columns));
+  PetscCall(PetscDeviceFree(dctx, onchip->places));
+  PetscCall(PetscDeviceFree(dctx, onchip->slice));
+  PetscCall(PetscDeviceFree(dctx, onchip->rest));
   *onchip = {};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The matrix as all blocks have it, to the device */
+static PetscErrorCode IDRSOnChipUploadNear(const PetscInt *i, PetscInt n, const IDRSNear *near, IDRSOnChip *onchip)
+{
+  const size_t blocks = (size_t)onchip->clusters * onchip->size;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSOnChipUpload(blocks + 1, near->first, stream, &onchip->firstother));
+  PetscCall(IDRSOnChipUpload((size_t)near->first[blocks], near->rows, stream, &onchip->rowsofothers));
+  PetscCall(IDRSOnChipUpload((size_t)i[n], near->places, stream, &onchip->places));
+  PetscCall(IDRSOnChipUpload(blocks * ((onchip->rows + IDRS_WARP - 1) / IDRS_WARP + 1), near->slice, stream, &onchip->slice));
+  if (near->isrest) PetscCall(IDRSOnChipUpload(blocks * (onchip->rows + 1), near->rest, stream, &onchip->rest));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The system in clusters of such a size, if it fits, with the matrix or without */
-static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, bool matrix, unsigned int size, IDRSOnChip *onchip)
+static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix, unsigned int size, IDRSOnChip *onchip)
 {
   const size_t n = (size_t)work->n;
   int          clusters;
-  size_t       shared, rows, nonzeros, most = 0;
-  IDRSOthers   others;
-  cudaStream_t stream;
+  size_t       shared, rows, bytes;
+  IDRSNear     near;
 
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) { return matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, true>, size, &clusters, &shared) : IDRSGetClusters(IDRSOnChipKernel<S, hashed, false>, size, &clusters, &shared); }));
@@ -577,23 +686,19 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
   clusters = PetscMin(clusters, IDRS_WARP); /* mailboxes that there is room for */
   clusters = (int)PetscMax(PetscMin((size_t)clusters, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
   rows     = PetscMax((n + clusters * size - 1) / (clusters * size), (size_t)1);
-  nonzeros = matrix ? IDRSGetMostNonzeros(n, i, rows) : 0;
-  if (IDRSOnChipBytes(work->s, work->diagonal, matrix, rows, nonzeros, 0) > shared) PetscFunctionReturn(PETSC_SUCCESS);
+  bytes    = IDRSOnChipBytes(work->s, work->diagonal, rows, matrix ? (size_t)i[n] / (clusters * size) : 0, 0, false); /* at least */
+  if (bytes > shared) PetscFunctionReturn(PETSC_SUCCESS);
   if (matrix) {
-    PetscCall(IDRSOthersCreate(work->n, i, clusters * (PetscInt)size, &others));
-    PetscCall(IDRSOthersFind(work->n, i, j, clusters * (PetscInt)size, (PetscInt)rows, &others, &most));
+    PetscCall(IDRSNearCreate(work->n, i, clusters * (PetscInt)size, (PetscInt)rows, &near));
+    PetscCall(IDRSNearFind(work->n, i, j, clusters * (PetscInt)size, (PetscInt)rows, own, &near));
+    bytes = IDRSOnChipBytes(work->s, work->diagonal, rows, near.slots, near.others, near.isrest);
   }
-  if (IDRSOnChipBytes(work->s, work->diagonal, matrix, rows, nonzeros, most) <= shared) {
-    *onchip       = {(unsigned int)clusters, size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), matrix, rows, nonzeros, most, 0};
-    onchip->bytes = PetscMax(IDRSOnChipBytes(work->s, work->diagonal, matrix, rows, nonzeros, most), shared / 2 + 1); /* no two blocks on a multiprocessor */
-    if (matrix) {
-      PetscCall(IDRSStream_CUDA(&stream));
-      PetscCall(IDRSOnChipUpload((size_t)clusters * size + 1, others.first, stream, &onchip->firstother));
-      PetscCall(IDRSOnChipUpload((size_t)others.first[clusters * size], others.rows, stream, &onchip->rowsofothers));
-      PetscCall(IDRSOnChipUpload((size_t)i[n], others.columns, stream, &onchip->columns));
-    }
+  if (bytes <= shared) {
+    *onchip = {(unsigned int)clusters,         size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), matrix, rows, matrix ? near.slots : 0, matrix ? near.others : 0,
+               PetscMax(bytes, shared / 2 + 1)}; /* no two blocks on a multiprocessor */
+    if (matrix) PetscCall(IDRSOnChipUploadNear(i, work->n, &near, onchip));
   }
-  if (matrix) PetscCall(IDRSOthersDestroy(&others));
+  if (matrix) PetscCall(IDRSNearDestroy(&near));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -601,7 +706,7 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
    IDRSOnChipSetUp_CUDA - How the system lies in shared memory: with the matrix if that fits, in clusters that are as large as can be, and in as few of them as leave each thread
    a row. There are fewer multiprocessors for larger clusters
 */
-PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, IDRSOnChip *onchip)
+PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSOnChip *onchip)
 {
   bool can;
 
@@ -610,7 +715,7 @@ PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const Pets
   PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, true>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   for (int matrix = 1; matrix >= 0; matrix--) {
-    for (unsigned int size = IDRS_CLUSTER_BLOCKS; size >= 4 && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, matrix, size, onchip));
+    for (unsigned int size = IDRS_CLUSTER_BLOCKS; size >= 4 && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, own, matrix, size, onchip));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -29,7 +29,7 @@
      Rows            those of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of the step, u.patience how long is waited
      Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for
-     Meet()          after the direction has been told: what threads of this block are told without messages is there
+     Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the block fetches for all of them
 */
 
 /* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread, first: state of the hash for its first row */

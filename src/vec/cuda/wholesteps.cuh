@@ -42,6 +42,7 @@ typedef struct {
   uint64_t          *arrived, sequence;
 } IDRSWholeSteps;
 
+/* The lanes of a warp lose it together: each calls Ends() if any does */
 struct IDRSBoundedPatience {
   unsigned int left;
 

@@ -9,7 +9,8 @@
      of a cluster         by a warp of that rank, in a fixed order of the ranks; then to all clusters, into a mailbox for each in global memory
      of all               by the first warp of each block, from the mailbox of its cluster, in a fixed order of the clusters
 
-   Meanwhile the first warp prepares the algebra.
+   Meanwhile the first warp prepares the algebra. Where there is one cluster nothing goes through global memory: a block leaves its sums to all others, which add them up, and asks for u in their
+   shared memory.
 
    What goes from block to block is in messages, and why none is overwritten before it is read is argued in whole.cuh for u, and for sums that go from each block to all. Here they go through
    the rank that has them:
@@ -117,16 +118,31 @@ static __device__ __forceinline__ void IDRSGather(const IDRSOwnEntries &u, const
 
 /* The same where all that the rows of this block need is in shared memory: behind own entries those of other blocks, which come before the product */
 struct IDRSNearEntries : IDRSOwnEntries {
-  const PetscInt *others; /* their rows */
-  IDRSIndex       count;
-  IDRSIndex       from[IDRS_NEAR_ATONCE]; /* the first rows that this thread asks for */
+  const PetscInt   *others; /* their rows */
+  IDRSIndex         count;
+  IDRSIndex         rows;                   /* of each block, but for the last ones */
+  IDRSBlockMessage *close;                  /* where there is one cluster: messages of own rows, in shared memory, where others ask for them; else NULL */
+  uint32_t          rank;                   /* of this block in it */
+  uint32_t          from[IDRS_NEAR_ATONCE]; /* what this thread asks for first: rows, or if they are close the rank and the row of that block in the lower half */
+
+  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
+  {
+    if (!close) return IDRSOwnEntries::operator()(i, u);
+    own[i] = u.v[0];
+#pragma unroll
+    for (int k = 0; k < IDRS_PARTS; k++) IDRSStoreCluster(close + i * IDRS_PARTS + k, rank, IDRSMakeMessage(k ? PetscImaginaryPart(u.v[0]) : PetscRealPart(u.v[0]), number));
+  }
 };
 
-/* The rows of a thread that asks for those at begin, begin + blockDim.x, ...; for the last one where it has no more of them */
-static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDRSIndex begin, IDRSIndex from[IDRS_NEAR_ATONCE])
+/* What a thread asks for that asks for the entries at begin, begin + blockDim.x, ...; for the last one where it has no more of them */
+static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDRSIndex begin, uint32_t from[IDRS_NEAR_ATONCE])
 {
 #pragma unroll
-  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.count ? (IDRSIndex)__ldg(u.others + min(begin + l * blockDim.x, u.count - 1)) : 0;
+  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) {
+    const IDRSIndex row = u.count ? (IDRSIndex)__ldg(u.others + min(begin + l * blockDim.x, u.count - 1)) : 0;
+
+    from[l] = (uint32_t)(u.close ? row / u.rows << 16 | row % u.rows : row);
+  }
 }
 
 /* Some entries of a row from place p on. All loads are made at once, as none of them depends on a test */
@@ -218,13 +234,14 @@ static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u,
 /* Own entries and those of others */
 static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 {
-  IDRSIndex from[IDRS_NEAR_ATONCE];
+  uint32_t from[IDRS_NEAR_ATONCE];
 
 #pragma unroll
   for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.from[l];
   for (IDRSIndex begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_NEAR_ATONCE * blockDim.x) {
     if (begin != threadIdx.x) IDRSSetFrom(u, begin, from);
-    IDRSTakeEntries(u, begin, [&](int l, int part) { return IDRSLoadRelaxed(u.entries + (size_t)from[l] * IDRS_PARTS + part); });
+    if (u.close) IDRSTakeEntries(u, begin, [&](int l, int part) { return IDRSLoadRank(u.close + (from[l] & 0xffff) * IDRS_PARTS + part, from[l] >> 16); });
+    else IDRSTakeEntries(u, begin, [&](int l, int part) { return IDRSLoadRelaxed(u.entries + (size_t)from[l] * IDRS_PARTS + part); });
   }
   __syncthreads();
 }
@@ -232,6 +249,10 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 /* Messages for the sums that a rank has, from all ranks, in one step */
 template <int S>
 static constexpr int IDRSClusterMessages = IDRSRealSums<S, true, true> + IDRS_CLUSTER_BLOCKS;
+
+/* Messages for the sums of a block where there is one cluster, for even steps and for odd ones */
+template <int S>
+static constexpr unsigned int IDRSCloseSums = 2 * IDRSRealSums<S, true, true>;
 
 /* Sums of a warp, with room for as many as are made at once */
 #define IDRS_TOTALS 8
@@ -304,8 +325,9 @@ struct IDRSOnChipBlocks {
   IDRSCluster           cluster;
   IDRSOnChipSums<SMAX> *shared;
   IDRSBlockMessage     *mailboxes, *second; /* of all clusters, for even steps and for odd ones */
+  IDRSBlockMessage     *all;                /* where there is one cluster: sums of all its blocks, in shared memory, for even steps and then for odd ones; else NULL */
 
-  /* By all threads: the sums of this block, to the ranks that have them. Returns whether a message has not come */
+  /* By all threads: the sums of this block, to the ranks that have them, or to all of them where there is one cluster. Returns whether a message has not come */
   template <int S, bool Y>
   __device__ __forceinline__ bool Leave(const IDRSDots<S, Y, true> &block, IDRSBlockMessage *slots)
   {
@@ -323,6 +345,14 @@ struct IDRSOnChipBlocks {
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
     IDRSWarpTotals<count>(values, shared->warps[threadIdx.x / IDRS_WARP]);
     lost = __syncthreads_or(!u.patience->left);
+    if (all) {
+      for (unsigned int k = threadIdx.x; k < count * cluster.size; k += blockDim.x) {
+        const unsigned int i = k >> (__ffs(cluster.size) - 1);
+
+        IDRSStoreCluster(slots + i * cluster.size + cluster.rank, k & (cluster.size - 1), IDRSMakeMessage(IDRSWarpsTree(shared->warps, (int)i, warps), u.number));
+      }
+      return lost;
+    }
     for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1), IDRSMakeMessage(IDRSWarpsTree(shared->warps, (int)i, warps), u.number));
     return lost;
   }
@@ -398,14 +428,15 @@ struct IDRSOnChipBlocks {
   {
     constexpr int     count = IDRSRealSums<S, Y, true>;
     const bool        odd   = u.number % 2;
-    IDRSBlockMessage *slots = shared->messages[odd], *boxes = odd ? second : mailboxes;
+    IDRSBlockMessage *slots = all ? all + (odd ? IDRSRealSums<S, true, true> * cluster.size : 0) : shared->messages[odd], *boxes = odd ? second : mailboxes;
     const bool        lost = Leave<S, Y>(dots, slots);
 
-    if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<count>(slots, boxes);
+    if (!all && threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<count>(slots, boxes);
     if (threadIdx.x >= IDRS_WARP) return lost;
     meanwhile();
     boxes += cluster.index * cluster.count * count;
-    Take<S, Y, HASHED>(cluster.count, sums, [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
+    if (all) Take<S, Y, HASHED>(cluster.size, sums, [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
+    else Take<S, Y, HASHED>(cluster.count, sums, [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
     return lost || !u.patience->left;
   }
@@ -433,9 +464,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
   IDRSShadow<S>                P        = shadow;
   PetscScalar                 *own = chip + (2 * s + 2) * rows, *free = own + rows + onchip.others;
   const IDRSOwnEntries         entries = {given.entries, own, (IDRSIndex)first, (IDRSIndex)n, given.partials.launch, &patience};
+  IDRSBlockMessage            *all     = NULL;
   IDRSStep                     step;
   const auto                   run = [&](auto A, auto u) {
-    IDRSOnChipBlocks<S, decltype(A), decltype(u)> blocks = {A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second};
+    IDRSOnChipBlocks<S, decltype(A), decltype(u)> blocks = {A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second, all};
 
     IDRSClusterMeet();
     return IDRSWholeRun<S, HASHED>(steps, P, blocks);
@@ -476,8 +508,14 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
     uint32_t          *slice = (uint32_t *)(free + onchip.slots), *rest = slice + slices + 1;
     uint16_t          *j    = (uint16_t *)(onchip.rest ? rest + rows + 1 : rest);
-    IDRSNearEntries    near = {entries, onchip.rowsofothers + onchip.firstother[blockIdx.x], (IDRSIndex)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x])};
+    IDRSNearEntries    near = {entries, onchip.rowsofothers + onchip.firstother[blockIdx.x], (IDRSIndex)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]), (IDRSIndex)rows};
 
+    if (onchip.clusters == 1) {
+      all        = (IDRSBlockMessage *)chip + onchip.messages;
+      near.close = all + IDRSCloseSums<S> * onchip.size;
+      near.rank  = blockIdx.x;
+      for (unsigned int k = threadIdx.x; k < IDRSCloseSums<S> * onchip.size + rows * IDRS_PARTS; k += blockDim.x) all[k] = {0, 0};
+    }
     IDRSSetFrom(near, threadIdx.x, near.from);
     IDRSCopyEntries(slice, onchip.slice + blockIdx.x * (slices + 1), slices + 1);
     if (onchip.rest) IDRSCopyEntries(rest, onchip.rest + blockIdx.x * (rows + 1), rows + 1);
@@ -677,11 +715,14 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
 {
   const size_t n = (size_t)work->n;
   int          clusters;
-  size_t       shared, rows, bytes;
+  size_t       shared, rows, bytes, begin = 0, messages = 0;
   IDRSNear     near;
 
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) { return matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, true>, size, &clusters, &shared) : IDRSGetClusters(IDRSOnChipKernel<S, hashed, false>, size, &clusters, &shared); }));
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) {
+    messages = IDRSCloseSums<S> * size;
+    return matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, true>, size, &clusters, &shared) : IDRSGetClusters(IDRSOnChipKernel<S, hashed, false>, size, &clusters, &shared);
+  }));
   if (!clusters) PetscFunctionReturn(PETSC_SUCCESS);
   clusters = PetscMin(clusters, IDRS_WARP); /* mailboxes that there is room for */
   clusters = (int)PetscMax(PetscMin((size_t)clusters, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
@@ -692,9 +733,13 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
     PetscCall(IDRSNearCreate(work->n, i, clusters * (PetscInt)size, (PetscInt)rows, &near));
     PetscCall(IDRSNearFind(work->n, i, j, clusters * (PetscInt)size, (PetscInt)rows, own, &near));
     bytes = IDRSOnChipBytes(work->s, work->diagonal, rows, near.slots, near.others, near.isrest);
+    if (clusters == 1) {
+      begin = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
+      bytes = (begin + messages + rows * IDRS_PARTS) * sizeof(IDRSBlockMessage);
+    }
   }
   if (bytes <= shared) {
-    *onchip = {(unsigned int)clusters,         size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), matrix, rows, matrix ? near.slots : 0, matrix ? near.others : 0,
+    *onchip = {(unsigned int)clusters,         size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), matrix, rows, matrix ? near.slots : 0, matrix ? near.others : 0, begin,
                PetscMax(bytes, shared / 2 + 1)}; /* no two blocks on a multiprocessor */
     if (matrix) PetscCall(IDRSOnChipUploadNear(i, work->n, &near, onchip));
   }

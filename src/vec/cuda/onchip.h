@@ -11,6 +11,7 @@ typedef struct {
   unsigned int threads;             /* of a block */
   bool         matrix;              /* is in shared memory, too */
   size_t       rows, slots, others; /* of a block at most: slots of the matrix, and entries of u of other blocks that it needs; without the matrix rows only */
+  size_t       messages;            /* where messages begin in shared memory, counted in messages, if there is one cluster */
   size_t       bytes;               /* of shared memory, beside what the kernel declares */
   PetscInt    *firstother;          /* on the device, as all below: of each block, and the end */
   PetscInt    *rowsofothers;

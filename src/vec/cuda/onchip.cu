@@ -457,8 +457,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
 {
   extern __shared__ __align__(16) PetscScalar chip[];
   __shared__ IDRSOnChipSums<S> sums;
-  const size_t                 rows = onchip.rows, first = min((size_t)blockIdx.x * rows, given.panels.n), n = min(rows, given.panels.n - first);
-  const int                    s        = given.panels.s;
+  const size_t                 rows = IDRSKeep((unsigned int)onchip.rows), first = min((size_t)blockIdx.x * rows, given.panels.n), n = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
+  const int                    s        = (int)IDRSKeep((unsigned int)given.panels.s);
   IDRSBoundedPatience          patience = {IDRS_WHOLE_POLLS};
   IDRSWholeSteps               steps    = given;
   IDRSShadow<S>                P        = shadow;

@@ -197,6 +197,8 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
   lane.last = IDRS_LANES_BEGIN;
   IDRSScalarsSetPointers(&scalars, s, storage);
+  scalars.sums       = storage + IDRSKeep((unsigned int)(scalars.sums - storage));
+  scalars.f          = storage + IDRSKeep((unsigned int)(scalars.f - storage));
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;

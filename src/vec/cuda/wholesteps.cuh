@@ -55,6 +55,13 @@ struct IDRSBoundedPatience {
   }
 };
 
+/* x in a register from here on: what the compiler knows to be an argument of the kernel, or to follow from some, it fetches and computes again where it is used, while one warp works and all others wait */
+static __device__ __forceinline__ unsigned int IDRSKeep(unsigned int x)
+{
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 /* A scalar to whoever needs it, a message for each of its parts */
 static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
 {

@@ -171,14 +171,18 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscI
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal, PetscScalar *enlarged)
 {
-  const PetscInt    s     = scalars->s;
-  const PetscScalar tr    = scalars->sums[IDRS_SUM_XY(s)];
-  const PetscReal   tt    = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
-  const PetscReal   tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_YY(s)])), size = PetscAbsScalar(tr);
+  const PetscInt    s  = scalars->s;
+  const PetscScalar tr = scalars->sums[IDRS_SUM_XY(s)];
+  const PetscReal   tt = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
+  const PetscReal   rr = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]), size = PetscAbsScalar(tr);
 
   if (!(tt > 0.0)) return PETSC_FALSE;
   *minimal = *enlarged = tr / tt;
-  if (size < cosine * tnorm * rnorm) *enlarged = (size > 0.0 ? tr / size : (PetscScalar)1.0) * (cosine * rnorm / tnorm);
+  if (!(PetscAbsScalar(*minimal) * size > ((PetscReal)1.0 + 16 * PETSC_MACHINE_EPSILON) * cosine * cosine * rr)) { /* else the angle is not wide, without a root */
+    const PetscReal tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(rr);
+
+    if (size < cosine * tnorm * rnorm) *enlarged = (size > 0.0 ? tr / size : (PetscScalar)1.0) * (cosine * rnorm / tnorm);
+  }
   return PetscAbsScalar(*enlarged) <= PETSC_MAX_REAL ? PETSC_TRUE : PETSC_FALSE;
 }
 

@@ -141,6 +141,22 @@ static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, ID
   }
 }
 
+/* Whether the sums of an omega step or a step of the start that this lane looks at are finite; r^H r counts only if it is asked for */
+template <int S>
+static __device__ __forceinline__ bool IDRSLanesAreFinite(const IDRSScalars *scalars, bool rr)
+{
+  const int s      = (int)scalars->s;
+  bool      finite = true;
+
+#pragma unroll
+  for (int first = 0; first < IDRS_SUMS(S, 1); first += IDRS_LANES) {
+    const int i = min(first + (int)IDRS_LANE, IDRS_SUMS(s, 1) - 1);
+
+    if ((rr || i != IDRS_SUM_RR(s)) && !(PetscAbsScalar(scalars->sums[i]) <= PETSC_MAX_REAL)) finite = false;
+  }
+  return finite;
+}
+
 /*
    Step k, from d = P^H g: the coefficients of its passes. Returns to all lanes whether M_kk can be divided by, see IDRSScalarsIsPivot(): not if any number of d is infinite or a NaN, as the terms
    are then. *lane has what follows for the scalars, which are as they were. With fewer than S columns E and N have zeros where d and f have none
@@ -151,6 +167,7 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   const int   i       = (int)IDRS_LANE;
   PetscScalar left[2] = {0.0, 0.0}, Nleft = 0.0, pivot;
   PetscReal   terms = 0.0;
+  bool        pivots;
 
 #pragma unroll
   for (int j = 0; j < S; j++) {
@@ -161,6 +178,7 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   }
   lane->left    = left[0] + left[1];
   pivot         = IDRSShuffle(lane->left, k);
+  pivots        = IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k)); /* not after the division, which can do nothing else meanwhile */
   lane->inverse = (PetscScalar)1.0 / pivot;
   lane->beta    = lane->fk * lane->inverse;
 #pragma unroll
@@ -172,7 +190,7 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   }
   if (i == 0) coefficients->beta = lane->beta;
   lane->f -= lane->beta * lane->left;
-  return IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k));
+  return pivots;
 }
 
 /* The omega step, where omega is known to be usable: f = P^H (r - omega t) and c = N f, for the coefficients of its passes. E is the inverse of M here */

@@ -102,7 +102,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   IDRS_SYNC_WARP();
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !(rr > limits.bounds.low && rr < limits.bounds.high)) return IDRS_WHOLE_ENDS;
   if (!step.start && !due) {
     PetscScalar minimal, enlarged;
@@ -172,17 +172,24 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
   return rr;
 }
 
+/* What the threads of a block share */
+template <int S>
+struct IDRSWholeShared {
+  PetscScalar              storage[IDRS_STORAGE(S)];
+  IDRSLanesCoefficients<S> c;
+  IDRSInverses<S>          inverses;
+  IDRSLimits               limits;   /* for r^H r */
+  PetscReal                promised; /* r^H r after the omega step before an update */
+  IDRSWholeNext            next;
+  bool                     goeson; /* after an update */
+};
+
 /* The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the step in which the host continues; the first block tells the host the rest */
 template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
-  __shared__ PetscScalar storage[IDRS_STORAGE(S)];
-  __shared__ IDRSLanesCoefficients<S> c;
-  __shared__ IDRSLimits               limits; /* for r^H r */
-  __shared__ IDRSWholeNext            next;
-  __shared__ PetscReal                promised; /* r^H r after the omega step before an update */
-  __shared__ bool                     goeson;   /* after one */
-  __shared__ IDRSInverses<S> inverses;
+  __shared__ IDRSWholeShared<S> memory[1];
+  IDRSWholeShared<S> &shared = memory[IDRSKeep(0)];
   const int                  s    = steps.panels.s;
   const IDRSShadowRow        hash = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
   IDRSStep                   step = steps.step;
@@ -192,16 +199,14 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   IDRSLane<S>                lane;
   bool                       lost;
   const auto                 prepare = [&]() {
-    if (!step.start) IDRSWholePrepare<S>(&scalars, &inverses, step, limits, IDRSWholeIsLast(limits, completed, updates), &lane, &c);
+    if (!step.start) IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), &lane, &shared.c);
   };
 
   lane.last = IDRS_LANES_BEGIN;
-  IDRSScalarsSetPointers(&scalars, s, storage);
-  scalars.sums       = storage + IDRSKeep((unsigned int)(scalars.sums - storage));
-  scalars.f          = storage + IDRSKeep((unsigned int)(scalars.f - storage));
+  IDRSScalarsSetPointers(&scalars, s, shared.storage);
   scalars.pivotscale = steps.pivotscale;
-  if (threadIdx.x == 0) limits = IDRSSquareLimits(steps.limits);
-  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
+  if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
+  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
   rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.u);
   for (;;) {
     for (;; completed++) {
@@ -216,48 +221,48 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
 
-        if (y) follows = IDRSWholeContinue<S>(&scalars, step, limits, IDRSWholeIsLast(limits, completed, updates), updates, &lane, &c, &square, &after);
+        if (y) follows = IDRSWholeContinue<S>(&scalars, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), updates, &lane, &shared.c, &square, &after);
         else {
-          follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &c);
+          follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
           square  = lane.rr;
         }
         if (threadIdx.x == 0) {
-          next     = lost ? IDRS_WHOLE_ENDS : follows;
-          promised = after;
+          shared.next     = lost ? IDRS_WHOLE_ENDS : follows;
+          shared.promised = after;
           if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
         }
       }
       __syncthreads();
-      if (next != IDRS_WHOLE_STEP) break;
+      if (shared.next != IDRS_WHOLE_STEP) break;
       blocks.u.number++;
       if (step.start || step.unreported) told++;
-      rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, c, blocks.u);
+      rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
       step.unreported = PETSC_TRUE;
       if (step.k == s) step.start = PETSC_FALSE;
       step.k = step.k < s ? step.k + 1 : 0;
       if (step.start && step.k == s) {
         __syncthreads();
-        for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &c);
+        for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
         __syncthreads();
-        IDRSWholeEndStart<S, typename Blocks::Rows>(steps, c, blocks.u);
+        IDRSWholeEndStart<S, typename Blocks::Rows>(steps, shared.c, blocks.u);
       }
     }
-    if (next == IDRS_WHOLE_ENDS) break;
+    if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
     if (step.start || step.unreported) told++;
-    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, limits, promised, c, goeson, &lost);
+    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson, &lost);
     if (threadIdx.x == 0 && blockIdx.x == 0) {
-      steps.result->squares[told] = promised;
-      if (goeson) steps.result->updated[updates] = {told + 1, limits.anchornorm};
+      steps.result->squares[told] = shared.promised;
+      if (shared.goeson) steps.result->updated[updates] = {told + 1, shared.limits.anchornorm};
     }
     told++;
     completed++;
-    step = {goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
-    if (!goeson) break;
+    step = {shared.goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
+    if (!shared.goeson) break;
     updates++;
   }
   if (blockIdx.x) return step;
-  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) steps.result->storage[i] = storage[i];
+  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) steps.result->storage[i] = shared.storage[i];
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0) {

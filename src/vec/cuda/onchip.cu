@@ -3,14 +3,18 @@
    first step to the last, and go back to global memory at the end, where the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a
    multiprocessor for itself. What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there.
 
+   Where the rows of others that a block needs u of are few enough it has them, too: G, U, r, z and t of them behind those of its own rows, and makes the passes for them as their own blocks do,
+   from the same numbers to the same bits. Then u is there when its own passes have ended, and nobody waits for it. What a block cannot make for such a row is its entry of the product: that is
+   in a message, which others take while the sums are on their way.
+
    Blocks are in clusters, and the sums of a step are made in three parts. Sum i is that of rank i mod size in each cluster:
 
      of a block           by its warps; then to the rank that has sum i, into its shared memory
      of a cluster         by a warp of that rank, in a fixed order of the ranks; then to all clusters, into a mailbox for each in global memory
      of all               by the first warp of each block, from the mailbox of its cluster, in a fixed order of the clusters
 
-   Meanwhile the first warp prepares the algebra. Where there is one cluster nothing goes through global memory: a block leaves its sums to all others, which add them up, and asks for u in their
-   shared memory.
+   Meanwhile the first warp prepares the algebra. Where there is one cluster no sum goes through global memory: a block leaves its sums to all others, which add them up. Nor does u, which a block
+   without rows of others asks for in their shared memory.
 
    What goes from block to block is in messages, and why none is overwritten before it is read is argued in whole.cuh for u, and for sums that go from each block to all. Here they go through
    the rank that has them:
@@ -22,10 +26,14 @@
 
    Entries of u that come into shared memory are stored there by the thread that has read them, and a barrier is between that and the product: so the sums of a block depend on all of them.
 
+     entries of a product   Those of steps j and j+1 are in two places, as nobody waits for a reader before the sums of step j are there. A block writes those of step j+2 over those of step j
+                            once it has the sums of all blocks of step j+1. A block leaves these after it has read all that it needs of step j, and met its threads: the passes of step j are
+                            between the two.
+
    A block reads its own mailboxes only, and every store and load is of the same words, relaxed, in the order that data depends on: no fence is needed. No block ends before all of its
    cluster have come to the end, as they might still write to it.
 
-   What a block leaves to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these stores of Leave() with the loads of Pass(), and nothing else.
+   What a block leaves to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these stores of Leave() with the loads that wait for them.
 */
 /* Threads of a block at most; a thread has several rows then. With more of them a thread has not the registers that it needs */
 #define IDRS_THREADS 384
@@ -35,11 +43,17 @@
 /* Rows of a block that are not too few for one more cluster */
 #define IDRS_ONCHIP_ROWS 128
 
+/* Rows of a block and of others, all of which a block has vectors of: three of a thread. With more of them the passes take longer than the entries of u, which nobody waits for then */
+#define IDRS_HALO_ROWS (3 * IDRS_THREADS)
+
 /* Lanes that add up a sum over the blocks of a cluster */
 #define IDRS_CLUSTER_LANES 4
 
 /* Entries of other blocks that a thread asks for at once */
 #define IDRS_NEAR_ATONCE 6
+
+/* The first thread that takes rows of others while the first warp prepares the algebra, and the second one passes sums on */
+#define IDRS_HALO_FIRST (2 * IDRS_WARP)
 
 /* Rows of a matrix in global memory */
 typedef struct {
@@ -165,8 +179,8 @@ static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &
 }
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32, as in rowsum.cuh */
-template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMatrix &A, const IDRSNearEntries &u, IDRSIndex row, int)
+template <int ATONCE, typename Entries>
+static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMatrix &A, const Entries &u, IDRSIndex row, int)
 {
   const uint32_t lane = threadIdx.x % IDRS_WARP, slice = (uint32_t)row / IDRS_WARP, end = A.slice[slice + 1];
   PetscScalar    mine = 0.0;
@@ -211,23 +225,23 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSOwnEntries &)
   __syncthreads();
 }
 
-/* Entries of others, all of which are asked for before one is looked at, with load(which of from, part). A lane that has no more of them asks for the last one */
-template <typename Load>
-static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u, IDRSIndex begin, const Load &load)
+/* Entries of others, number begin, begin + stride, ..., all of which are asked for before one is looked at, with load(which of them, part). A lane that has no more of them asks for the last one */
+template <int ATONCE, typename Load>
+static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u, PetscScalar *to, IDRSIndex begin, IDRSIndex stride, const Load &load)
 {
-  IDRSBlockMessage message[IDRS_NEAR_ATONCE * IDRS_PARTS];
+  IDRSBlockMessage message[ATONCE * IDRS_PARTS];
   uint32_t         missing;
 
   do {
     missing = 0;
 #pragma unroll
-    for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) message[l] = load(l / IDRS_PARTS, l % IDRS_PARTS);
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = load(l / IDRS_PARTS, l % IDRS_PARTS);
 #pragma unroll
-    for (int l = 0; l < IDRS_NEAR_ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
   } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
 #pragma unroll
-  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) {
-    if (begin + l * blockDim.x < u.count) u.own[u.n + begin + l * blockDim.x] = IDRSMessagesScalar(message + l * IDRS_PARTS);
+  for (int l = 0; l < ATONCE; l++) {
+    if (begin + l * stride < u.count) to[begin + l * stride] = IDRSMessagesScalar(message + l * IDRS_PARTS);
   }
 }
 
@@ -240,10 +254,42 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
   for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.from[l];
   for (IDRSIndex begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_NEAR_ATONCE * blockDim.x) {
     if (begin != threadIdx.x) IDRSSetFrom(u, begin, from);
-    if (u.close) IDRSTakeEntries(u, begin, [&](int l, int part) { return IDRSLoadRank(u.close + (from[l] & 0xffff) * IDRS_PARTS + part, from[l] >> 16); });
-    else IDRSTakeEntries(u, begin, [&](int l, int part) { return IDRSLoadRelaxed(u.entries + (size_t)from[l] * IDRS_PARTS + part); });
+    if (u.close) IDRSTakeEntries<IDRS_NEAR_ATONCE>(u, u.own + u.n, begin, blockDim.x, [&](int l, int part) { return IDRSLoadRank(u.close + (from[l] & 0xffff) * IDRS_PARTS + part, from[l] >> 16); });
+    else IDRSTakeEntries<IDRS_NEAR_ATONCE>(u, u.own + u.n, begin, blockDim.x, [&](int l, int part) { return IDRSLoadRelaxed(u.entries + (size_t)from[l] * IDRS_PARTS + part); });
   }
   __syncthreads();
+}
+
+/* Entries of others that a thread asks for at once where nobody waits for them */
+#define IDRS_HALO_ATONCE 2
+
+/* The same where a block has the rows of others, too, and u of them: others are told of the product instead, which comes while sums do, for even steps and for odd ones in two places */
+struct IDRSHaloEntries : IDRSNearEntries {
+  size_t messages; /* in one of them */
+
+  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const { own[i] = u.v[0]; }
+
+  __device__ __forceinline__ IDRSBlockMessage *Place() const { return entries + (number % 2 ? messages : 0); }
+};
+
+static __device__ __forceinline__ void IDRSMeetEntries(const IDRSHaloEntries &)
+{
+  __syncthreads();
+}
+
+/* By the warps after the first two: x of the rows of others */
+static __device__ __forceinline__ void IDRSTakeHalo(const IDRSHaloEntries &u, PetscScalar *x)
+{
+  const IDRSIndex         stride = blockDim.x - IDRS_HALO_FIRST;
+  const IDRSBlockMessage *place  = u.Place();
+
+  for (IDRSIndex begin = threadIdx.x - IDRS_HALO_FIRST; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_HALO_ATONCE * stride) {
+    IDRSIndex from[IDRS_HALO_ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < IDRS_HALO_ATONCE; l++) from[l] = (IDRSIndex)__ldg(u.others + min(begin + l * stride, u.count - 1));
+    IDRSTakeEntries<IDRS_HALO_ATONCE>(u, x + u.n, begin, stride, [&](int l, int part) { return IDRSLoadRelaxed(place + (size_t)from[l] * IDRS_PARTS + part); });
+  }
 }
 
 /* Messages for the sums that a rank has, from all ranks, in one step */
@@ -320,6 +366,7 @@ static __device__ __forceinline__ PetscReal IDRSWarpsTree(const PetscReal (*warp
 template <int SMAX, typename Matrix, typename Entries>
 struct IDRSOnChipBlocks {
   typedef IDRSBlockRows Rows;
+  static constexpr bool halo = std::is_same<Entries, IDRSHaloEntries>::value;
   Matrix                A;
   Entries               u;
   IDRSCluster           cluster;
@@ -332,7 +379,7 @@ struct IDRSOnChipBlocks {
   __device__ __forceinline__ bool Leave(const IDRSDots<S, Y, true> &block, IDRSBlockMessage *slots)
   {
     constexpr int dots = IDRSDots<S, Y, true>::count, count = IDRSRealSums<S, Y, true>;
-    const int     warps = blockDim.x / IDRS_WARP;
+    const int     warps = (int)min((unsigned int)(A.n + IDRS_WARP - 1), blockDim.x) / IDRS_WARP, mine = threadIdx.x / IDRS_WARP; /* the others have nothing */
     PetscReal     values[count];
     bool          lost;
 
@@ -343,7 +390,7 @@ struct IDRSOnChipBlocks {
     }
 #pragma unroll
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
-    IDRSWarpTotals<count>(values, shared->warps[threadIdx.x / IDRS_WARP]);
+    if (mine < warps) IDRSWarpTotals<count>(values, shared->warps[mine]);
     lost = __syncthreads_or(!u.patience->left);
     if (all) {
       for (unsigned int k = threadIdx.x; k < count * cluster.size; k += blockDim.x) {
@@ -424,7 +471,7 @@ struct IDRSOnChipBlocks {
   }
 
   template <int S, bool Y, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Sums(const IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &, PetscScalar *sums, const Meanwhile &meanwhile)
+  __device__ __forceinline__ bool Sums(const IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     constexpr int     count = IDRSRealSums<S, Y, true>;
     const bool        odd   = u.number % 2;
@@ -432,6 +479,9 @@ struct IDRSOnChipBlocks {
     const bool        lost = Leave<S, Y>(dots, slots);
 
     if (!all && threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<count>(slots, boxes);
+    if constexpr (halo) {
+      if (threadIdx.x >= IDRS_HALO_FIRST) IDRSTakeHalo(u, x);
+    }
     if (threadIdx.x >= IDRS_WARP) return lost;
     meanwhile();
     boxes += cluster.index * cluster.count * count;
@@ -439,6 +489,11 @@ struct IDRSOnChipBlocks {
     else Take<S, Y, HASHED>(cluster.count, sums, [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
     return lost || !u.patience->left;
+  }
+
+  __device__ __forceinline__ void Tell(size_t i, PetscScalar x) const
+  {
+    if constexpr (halo) IDRSPostScalar(u.Place() + (u.first + i) * IDRS_PARTS, x, u.number);
   }
 
   __device__ __forceinline__ void Meet() const { IDRSMeetEntries(u); }
@@ -451,18 +506,35 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
   for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
-/* NEAR: the matrix is in shared memory, too */
-template <int S, bool HASHED, bool NEAR>
+/* Where a system lies: in all cases the vectors of own rows are in shared memory */
+enum {
+  IDRS_CHIP_FAR,  /* the matrix is in global memory */
+  IDRS_CHIP_NEAR, /* in shared memory, with entries of u of others */
+  IDRS_CHIP_HALO  /* and the vectors of their rows */
+};
+
+/* The same from rows that a block has: own ones, and then those of others */
+template <typename T>
+static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t first, size_t n, const PetscInt *others, size_t count)
+{
+  IDRSCopyEntries(to, from + first, n);
+  for (size_t i = threadIdx.x; i < count; i += blockDim.x) to[n + i] = from[others[i]];
+}
+
+template <int S, bool HASHED, int CHIP>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow, const __grid_constant__ IDRSOnChip onchip)
 {
   extern __shared__ __align__(16) PetscScalar chip[];
   __shared__ IDRSOnChipSums<S> sums;
   const size_t                 rows = IDRSKeep((unsigned int)onchip.rows), first = min((size_t)blockIdx.x * rows, given.panels.n), n = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
+  const PetscInt              *others = CHIP == IDRS_CHIP_FAR ? NULL : onchip.rowsofothers + onchip.firstother[blockIdx.x];
+  const size_t                 count = CHIP == IDRS_CHIP_FAR ? 0 : (size_t)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]), more = CHIP == IDRS_CHIP_HALO ? count : 0;
+  const size_t                 ld       = CHIP == IDRS_CHIP_HALO ? IDRSKeep((unsigned int)(rows + onchip.others)) : rows;
   const int                    s        = (int)IDRSKeep((unsigned int)given.panels.s);
   IDRSBoundedPatience          patience = {IDRS_WHOLE_POLLS};
   IDRSWholeSteps               steps    = given;
   IDRSShadow<S>                P        = shadow;
-  PetscScalar                 *own = chip + (2 * s + 2) * rows, *free = own + rows + onchip.others;
+  PetscScalar                 *own = chip + (2 * s + 2) * ld, *free = own + rows + onchip.others;
   const IDRSOwnEntries         entries = {given.entries, own, (IDRSIndex)first, (IDRSIndex)n, given.partials.launch, &patience};
   IDRSBlockMessage            *all     = NULL;
   IDRSStep                     step;
@@ -473,9 +545,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     return IDRSWholeRun<S, HASHED>(steps, P, blocks);
   };
 
-  steps.panels = {chip, chip + s * rows, rows, n, s};
-  steps.r      = chip + 2 * s * rows;
-  steps.t      = steps.r + rows;
+  steps.panels = {chip, chip + s * ld, ld, n + more, s};
+  steps.r      = chip + 2 * s * ld;
+  steps.t      = steps.r + ld;
   steps.z += first;
   steps.v += first;
   if (given.x) {
@@ -483,14 +555,24 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     steps.anchor += first;
   }
   for (int j = 0; j < s; j++) {
-    IDRSCopyEntries(steps.panels.G + j * rows, given.panels.G + j * given.panels.ld + first, n);
-    IDRSCopyEntries(steps.panels.U + j * rows, given.panels.U + j * given.panels.ld + first, n);
+    IDRSCopyRows(steps.panels.G + j * ld, (const PetscScalar *)given.panels.G + j * given.panels.ld, first, n, others, more);
+    IDRSCopyRows(steps.panels.U + j * ld, (const PetscScalar *)given.panels.U + j * given.panels.ld, first, n, others, more);
   }
-  IDRSCopyEntries(steps.r, given.r + first, n);
+  IDRSCopyRows(steps.r, (const PetscScalar *)given.r, first, n, others, more);
   if (given.diagonal) {
-    IDRSCopyEntries(free, given.diagonal + first, n);
+    IDRSCopyRows(free, given.diagonal, first, n, others, more);
     steps.diagonal = free;
-    free += rows;
+    free += ld;
+  }
+  if (CHIP == IDRS_CHIP_HALO) {
+    steps.z = free;
+    free += ld;
+    IDRSCopyRows(steps.z, (const PetscScalar *)given.z, first, n, others, more);
+    if (given.diagonal) {
+      steps.v = free;
+      free += ld;
+      IDRSCopyRows(steps.v, (const PetscScalar *)given.v, first, n, others, more);
+    }
   }
   P.rstart += first;
   if (!HASHED) {
@@ -503,20 +585,20 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     sums.places[0][i] = i < IDRSRealSums<S, false, true> ? IDRSSumPlace<S, false, true>(P, i) : -1;
     sums.places[1][i] = IDRSSumPlace<S, true, true>(P, i);
   }
-  if constexpr (NEAR) {
+  if constexpr (CHIP != IDRS_CHIP_FAR) {
     const size_t       slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
     const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
     uint32_t          *slice = (uint32_t *)(free + onchip.slots), *rest = slice + slices + 1;
     uint16_t          *j    = (uint16_t *)(onchip.rest ? rest + rows + 1 : rest);
-    IDRSNearEntries    near = {entries, onchip.rowsofothers + onchip.firstother[blockIdx.x], (IDRSIndex)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]), (IDRSIndex)rows};
+    IDRSNearEntries    near = {entries, others, (IDRSIndex)count, (IDRSIndex)rows};
 
     if (onchip.clusters == 1) {
-      all        = (IDRSBlockMessage *)chip + onchip.messages;
-      near.close = all + IDRSCloseSums<S> * onchip.size;
-      near.rank  = blockIdx.x;
-      for (unsigned int k = threadIdx.x; k < IDRSCloseSums<S> * onchip.size + rows * IDRS_PARTS; k += blockDim.x) all[k] = {0, 0};
+      all = (IDRSBlockMessage *)chip + onchip.messages;
+      if (CHIP == IDRS_CHIP_NEAR) near.close = all + IDRSCloseSums<S> * onchip.size;
+      near.rank = blockIdx.x;
+      for (unsigned int k = threadIdx.x; k < IDRSCloseSums<S> * onchip.size + (CHIP == IDRS_CHIP_NEAR ? rows * IDRS_PARTS : 0); k += blockDim.x) all[k] = {0, 0};
     }
-    IDRSSetFrom(near, threadIdx.x, near.from);
+    if (CHIP == IDRS_CHIP_NEAR) IDRSSetFrom(near, threadIdx.x, near.from);
     IDRSCopyEntries(slice, onchip.slice + blockIdx.x * (slices + 1), slices + 1);
     if (onchip.rest) IDRSCopyEntries(rest, onchip.rest + blockIdx.x * (rows + 1), rows + 1);
     for (size_t k = threadIdx.x; k < onchip.slots; k += blockDim.x) {
@@ -530,14 +612,19 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
       free[place >> 16] = given.A.a[q];
       j[place >> 16]    = (uint16_t)place;
     }
-    step = run(IDRSNearMatrix{free, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, near);
+    if constexpr (CHIP == IDRS_CHIP_HALO) step = run(IDRSNearMatrix{free, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, IDRSHaloEntries{near, given.panels.n * IDRS_PARTS});
+    else step = run(IDRSNearMatrix{free, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, near);
   } else step = run(IDRSOwnCSR{given.A.i + first, given.A.j, given.A.a, n}, entries);
   for (int j = 0; j < s; j++) {
-    IDRSCopyEntries(given.panels.G + j * given.panels.ld + first, steps.panels.G + j * rows, n);
-    IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * rows, n);
+    IDRSCopyEntries(given.panels.G + j * given.panels.ld + first, steps.panels.G + j * ld, n);
+    IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * ld, n);
   }
   IDRSCopyEntries(given.r + first, steps.r, n);
   if (step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
+  if (CHIP == IDRS_CHIP_HALO) {
+    IDRSCopyEntries(given.z + first, steps.z, n);
+    if (given.diagonal) IDRSCopyEntries(given.v + first, steps.v, n);
+  }
   IDRSClusterMeet();
 }
 
@@ -567,9 +654,11 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
 }
 
 /* Bytes of shared memory for such blocks; slots: of the matrix, if it is there */
-static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, size_t rows, size_t slots, size_t others, bool rest)
+static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, size_t rows, size_t slots, size_t others, bool rest, bool halo)
 {
   size_t bytes = ((2 * (size_t)s + (diagonal ? 4 : 3)) * rows + others) * sizeof(PetscScalar);
+
+  if (halo) bytes = (2 * (size_t)s + (diagonal ? 6 : 4)) * (rows + others) * sizeof(PetscScalar);
 
   if (slots) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t)) + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
   return bytes;
@@ -710,37 +799,67 @@ static PetscErrorCode IDRSOnChipUploadNear(const PetscInt *i, PetscInt n, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The system in clusters of such a size, if it fits, with the matrix or without */
-static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix, unsigned int size, IDRSOnChip *onchip)
+/* As many clusters as the device holds of the kernel for a system that lies so, and bytes of shared memory for a block; *sums: messages there for its sums, where there is one cluster */
+static PetscErrorCode IDRSOnChipGetClusters(IDRSWork work, const IDRSOnChip *onchip, int *clusters, size_t *shared, size_t *sums)
 {
-  const size_t n = (size_t)work->n;
-  int          clusters;
-  size_t       shared, rows, bytes, begin = 0, messages = 0;
-  IDRSNear     near;
-
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) {
-    messages = IDRSCloseSums<S> * size;
-    return matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, true>, size, &clusters, &shared) : IDRSGetClusters(IDRSOnChipKernel<S, hashed, false>, size, &clusters, &shared);
+    *sums = IDRSCloseSums<S> * onchip->size;
+    if (onchip->halo) return IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_HALO>, onchip->size, clusters, shared);
+    return onchip->matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_NEAR>, onchip->size, clusters, shared) : IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_FAR>, onchip->size, clusters, shared);
   }));
-  if (!clusters) PetscFunctionReturn(PETSC_SUCCESS);
-  clusters = PetscMin(clusters, IDRS_WARP); /* mailboxes that there is room for */
-  clusters = (int)PetscMax(PetscMin((size_t)clusters, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
-  rows     = PetscMax((n + clusters * size - 1) / (clusters * size), (size_t)1);
-  bytes    = IDRSOnChipBytes(work->s, work->diagonal, rows, matrix ? (size_t)i[n] / (clusters * size) : 0, 0, false); /* at least */
-  if (bytes > shared) PetscFunctionReturn(PETSC_SUCCESS);
+  *clusters = PetscMin(*clusters, IDRS_WARP); /* mailboxes that there is room for */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a block of it has, and whether it fits */
+static PetscErrorCode IDRSOnChipFits(IDRSWork work, const IDRSNear *near, IDRSOnChip *onchip, bool *fits)
+{
+  const size_t vectors = onchip->rows + (onchip->halo ? near->others : 0), least = onchip->halo ? IDRS_HALO_FIRST + IDRS_WARP : IDRS_WARP;
+  size_t       shared, sums, bytes;
+  int          most;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSOnChipGetClusters(work, onchip, &most, &shared, &sums));
+  bytes            = IDRSOnChipBytes(work->s, work->diagonal, onchip->rows, near->slots, near->others, near->isrest, onchip->halo);
+  onchip->messages = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
+  if (onchip->matrix && onchip->clusters == 1) bytes = (onchip->messages + sums + (onchip->halo ? 0 : onchip->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
+  onchip->threads = (unsigned int)PetscMin(PetscMax((vectors + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, least), (size_t)IDRS_THREADS);
+  onchip->slots   = near->slots;
+  onchip->others  = near->others;
+  onchip->bytes   = PetscMax(bytes, shared / 2 + 1); /* no two blocks on a multiprocessor */
+  *fits           = bytes <= shared && (int)onchip->clusters <= most;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The system in clusters of such a size, if it fits: with the matrix or without, and with the rows of others if these are not too many */
+static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix, unsigned int size, IDRSOnChip *onchip)
+{
+  const size_t n     = (size_t)work->n;
+  IDRSOnChip   tried = {};
+  IDRSNear     near  = {};
+  size_t       shared, sums;
+  int          most;
+  bool         fits = false;
+
+  PetscFunctionBegin;
+  tried.size   = size;
+  tried.matrix = matrix;
+  PetscCall(IDRSOnChipGetClusters(work, &tried, &most, &shared, &sums));
+  if (!most) PetscFunctionReturn(PETSC_SUCCESS);
+  tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
+  tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
+  if (IDRSOnChipBytes(work->s, work->diagonal, tried.rows, matrix ? (size_t)i[n] / (tried.clusters * size) : 0, 0, false, false) > shared) PetscFunctionReturn(PETSC_SUCCESS); /* at least */
   if (matrix) {
-    PetscCall(IDRSNearCreate(work->n, i, clusters * (PetscInt)size, (PetscInt)rows, &near));
-    PetscCall(IDRSNearFind(work->n, i, j, clusters * (PetscInt)size, (PetscInt)rows, own, &near));
-    bytes = IDRSOnChipBytes(work->s, work->diagonal, rows, near.slots, near.others, near.isrest);
-    if (clusters == 1) {
-      begin = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
-      bytes = (begin + messages + rows * IDRS_PARTS) * sizeof(IDRSBlockMessage);
-    }
+    PetscCall(IDRSNearCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &near));
+    PetscCall(IDRSNearFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &near));
   }
-  if (bytes <= shared) {
-    *onchip = {(unsigned int)clusters,         size, (unsigned int)PetscMin((rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_THREADS), matrix, rows, matrix ? near.slots : 0, matrix ? near.others : 0, begin,
-               PetscMax(bytes, shared / 2 + 1)}; /* no two blocks on a multiprocessor */
+  for (int halo = matrix && tried.rows + near.others <= IDRS_HALO_ROWS; halo >= 0 && !fits; halo--) {
+    tried.halo = halo;
+    PetscCall(IDRSOnChipFits(work, &near, &tried, &fits));
+  }
+  if (fits) {
+    *onchip = tried;
     if (matrix) PetscCall(IDRSOnChipUploadNear(i, work->n, &near, onchip));
   }
   if (matrix) PetscCall(IDRSNearDestroy(&near));
@@ -757,7 +876,7 @@ PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const Pets
 
   PetscFunctionBegin;
   PetscCall(IDRSOnChipDestroy_CUDA(onchip));
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, true>, &can)); /* the same devices */
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, IDRS_CHIP_NEAR>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   for (int matrix = 1; matrix >= 0; matrix--) {
     for (unsigned int size = IDRS_CLUSTER_BLOCKS; size >= 4 && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, own, matrix, size, onchip));
@@ -772,8 +891,8 @@ PetscErrorCode IDRSOnChipLaunch_CUDA(IDRSWork work, const IDRSOnChip *onchip, co
     cudaLaunchAttribute      attributes[2];
     const cudaLaunchConfig_t config = IDRSClusterConfig(onchip->clusters, onchip->size, onchip->threads, onchip->bytes, stream, attributes);
 
-    if (onchip->matrix) return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, true>, *steps, shadow, *onchip);
-    return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, false>, *steps, shadow, *onchip);
+    if (!onchip->matrix) return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_FAR>, *steps, shadow, *onchip);
+    return onchip->halo ? cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_HALO>, *steps, shadow, *onchip) : cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_NEAR>, *steps, shadow, *onchip);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,6 +10,7 @@ typedef struct {
   unsigned int clusters, size;      /* and blocks of a cluster */
   unsigned int threads;             /* of a block */
   bool         matrix;              /* is in shared memory, too */
+  bool         halo;                /* and rows of others, which a block needs the u of */
   size_t       rows, slots, others; /* of a block at most: slots of the matrix, and entries of u of other blocks that it needs; without the matrix rows only */
   size_t       messages;            /* where messages begin in shared memory, counted in messages, if there is one cluster */
   size_t       bytes;               /* of shared memory, beside what the kernel declares */

@@ -7,7 +7,7 @@
 #include "../../sys/device/cooperative.cuh"
 
 struct _n_IDRSWhole {
-  IDRSBlockMessage *entries; /* of u */
+  IDRSBlockMessage *entries; /* of u, or of what becomes of it, in even steps and in odd ones */
   IDRSWholeResult  *result;  /* pinned */
   PetscObjectId     id;      /* of the matrix whose rows are known */
   PetscObjectState  pattern;
@@ -52,14 +52,15 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
 
 /* Blocks whose rows are in global memory */
 struct IDRSGridBlocks {
-  typedef IDRSGridRows Rows;
-  const IDRSCSR       &A;
-  const IDRSPartials  &messages;
-  IDRSEntries          u;
+  typedef IDRSGridRows  Rows;
+  static constexpr bool halo = false;
+  const IDRSCSR        &A;
+  const IDRSPartials   &messages;
+  IDRSEntries           u;
 
   /* By all threads. Sums of even and odd steps are in two places */
   template <int S, bool Y, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Sums(IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
+  __device__ __forceinline__ bool Sums(IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     IDRSPartials partials = messages;
 
@@ -71,6 +72,8 @@ struct IDRSGridBlocks {
     IDRSDotsTotal<S, Y, HASHED, true>(partials, P, false, sums, *u.patience);
     return __syncthreads_or(!u.patience->left);
   }
+
+  __device__ __forceinline__ void Tell(size_t, PetscScalar) const {}
 
   __device__ __forceinline__ void Meet() const {}
 };
@@ -132,7 +135,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole)); /* what an error has left */
     PetscCall(PetscNew(&cuda->whole));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)work->n * IDRS_PARTS, &cuda->whole->entries));
+    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * (size_t)work->n * IDRS_PARTS, &cuda->whole->entries));
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->whole->result));
   }
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
@@ -231,7 +234,7 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   PetscCall(PetscArraycpy(whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
   if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) { /* numbers begin again, and nothing in memory is to bear one of them */
     PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage), stream));
-    PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+    PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
     cuda->partials.launch = 0;
   }
   steps.panels     = cuda->panels;

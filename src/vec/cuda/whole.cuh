@@ -28,15 +28,18 @@
 
      Rows            those of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of the step, u.patience how long is waited
-     Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for
+     halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones, where the product ends. r^H r is that of own rows only
+     Tell()          tells others of an entry of a vector that an own row has made of the product, if they have that row, too
+     Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for, and the entries of others
+                     come into the vector that they have been told of
      Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the block fetches for all of them
 */
 
-/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread, first: state of the hash for its first row */
+/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread, or square: it is to be made here of r as it is, first: state of the hash for its first row */
 template <int S, bool Y, bool HASHED, typename Blocks, typename Meanwhile>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr, PetscScalar *sums, const Meanwhile &meanwhile)
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr, bool square, PetscScalar *sums, const Meanwhile &meanwhile)
 {
-  const IDRSIndex      n = (IDRSIndex)steps.panels.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
+  const IDRSIndex      n = (IDRSIndex)blocks.A.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
   IDRSShadowRow        state = first;
   IDRSDots<S, Y, true> dots;
 
@@ -45,13 +48,17 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
   for (IDRSIndex row = (IDRSIndex)Blocks::Rows::template First<1>() - lane; row < n; row += stride) {
     const IDRSIndex   i     = row + lane;
     const bool        there = i < n;
-    const PetscScalar y = Y && there ? steps.r[i] : (PetscScalar)0.0, xi = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, row, steps.own);
+    const PetscScalar r = (Y || Blocks::halo) && there ? steps.r[i] : (PetscScalar)0.0, xi = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, row, steps.own);
 
-    if (there) x[i] = xi;
-    IDRSWholeDotsAdd<S, Y, HASHED>(dots, P, state, i, n, xi, y);
+    if (there) {
+      x[i] = xi;
+      blocks.Tell(i, xi);
+    }
+    IDRSWholeDotsAdd<S, Y, HASHED>(dots, P, state, i, n, xi, Y ? r : (PetscScalar)0.0);
+    if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
     if (HASHED && row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
-  return blocks.template Sums<S, Y, HASHED>(dots, P, sums, meanwhile);
+  return blocks.template Sums<S, Y, HASHED>(dots, P, x, sums, meanwhile);
 }
 
 /* Whether the host is to continue, whatever the sums are. updates: made so far, or -1 where the host makes them */
@@ -150,9 +157,19 @@ static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &s
   });
 }
 
-/* Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r of this thread */
+/* The part of r^H r of this thread, of so many rows */
+template <typename Rows>
+static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r, size_t n)
+{
+  PetscReal sum = 0.0;
+
+  for (size_t i = Rows::template First<1>(); i < n; i += Rows::template Stride<1>()) sum += IDRSAbsSquare(r[i]);
+  return sum;
+}
+
+/* Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r of this thread, of so many rows */
 template <typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, const Tell &tell)
+static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Tell &tell)
 {
   const size_t n         = steps.panels.n;
   const bool   omega     = steps.step.k == steps.panels.s;
@@ -162,7 +179,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
   for (size_t i = Rows::template First<1>(); i < n; i += Rows::template Stride<1>()) {
     IDRSPack<1> u = IDRSLoad<1>(steps.r, i, n);
 
-    rr += IDRSSquare<1>(u);
+    if (i < own) rr += IDRSSquare<1>(u);
     if (steps.step.wantu) {
       if (steps.diagonal) IDRSScaleEntries<1>(u, IDRSLoad<1>(steps.diagonal, i, n));
       IDRSStore<1>(direction, i, n, u);
@@ -189,16 +206,16 @@ template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
   __shared__ IDRSWholeShared<S> memory[1];
-  IDRSWholeShared<S> &shared = memory[IDRSKeep(0)];
-  const int                  s    = steps.panels.s;
-  const IDRSShadowRow        hash = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
-  IDRSStep                   step = steps.step;
-  PetscReal                  rr;
-  PetscInt                   completed = 0, told = 0, updates = steps.x ? 0 : -1;
-  IDRSScalars                scalars;
-  IDRSLane<S>                lane;
-  bool                       lost;
-  const auto                 prepare = [&]() {
+  IDRSWholeShared<S>           &shared = memory[IDRSKeep(0)];
+  const int                     s      = steps.panels.s;
+  const IDRSShadowRow           hash   = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
+  IDRSStep                      step   = steps.step;
+  PetscReal                     rr;
+  PetscInt                      completed = 0, told = 0, updates = steps.x ? 0 : -1;
+  IDRSScalars                   scalars;
+  IDRSLane<S>                   lane;
+  bool                          lost;
+  const auto                    prepare = [&]() {
     if (!step.start) IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), &lane, &shared.c);
   };
 
@@ -207,16 +224,17 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
-  rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.u);
+  rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.A.n, blocks.u);
   for (;;) {
     for (;; completed++) {
       PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 
-      const bool y = step.start || step.k == s;
+      const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s); /* the end of the start changes r after its norm has been taken */
 
+      if (square) rr = 0.0;
       blocks.Meet();
-      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, scalars.sums, prepare);
-      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, scalars.sums, prepare);
+      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square, scalars.sums, prepare);
+      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square, scalars.sums, prepare);
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
@@ -244,6 +262,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         __syncthreads();
         for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
         __syncthreads();
+        if (Blocks::halo) rr = IDRSWholeSquare<typename Blocks::Rows>(steps.r, blocks.A.n);
         IDRSWholeEndStart<S, typename Blocks::Rows>(steps, shared.c, blocks.u);
       }
     }

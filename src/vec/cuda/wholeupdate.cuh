@@ -11,6 +11,8 @@
    entries of z once it has the sums of all blocks of the omega step, and entries of the next u once it has those of the update; so what whole.cuh and onchip.cu say of steps j, j+1 and j+2
    holds for updates among them. x, z, r and the anchor of a row are read and written by the thread of that row only.
 
+   Where blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads that take it meet those of the passes.
+
    The host decides where it might do something else: before the omega step where its norm may end the solve, or is not known well enough; and after an update whose r does not confirm the norm
    that the recurrence had.
 */
@@ -94,7 +96,7 @@ struct IDRSTellOther {
 template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
-  const size_t n = steps.panels.n, lane = threadIdx.x % IDRS_WARP;
+  const size_t n = blocks.A.n, lane = threadIdx.x % IDRS_WARP;
 
   IDRSDotsClear(dots);
   for (size_t row = Blocks::Rows::template First<1>() - lane; row < n; row += Blocks::Rows::template Stride<1>()) {
@@ -108,8 +110,10 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
     IDRSStore<1>(steps.r, i, n, r);
     IDRSStore<1>(steps.x, i, n, x);
     IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
+    if (i < n) blocks.Tell(i, r.v[0]);
     IDRSDotsAdd<S, 1, false, HASHED>(dots, P, i, n, r, IDRSZero<1>());
   }
+  for (size_t i = n + threadIdx.x; Blocks::halo && i < steps.panels.n; i += blockDim.x) steps.z[i] = 0.0;
   *rr = dots.square[0];
 }
 
@@ -128,7 +132,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
   blocks.Meet();
   IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
-  *lost = blocks.template Sums<S, false, HASHED>(dots, P, scalars->sums, []() {});
+  *lost = blocks.template Sums<S, false, HASHED>(dots, P, steps.r, scalars->sums, []() {});
   if (threadIdx.x < IDRS_WARP) {
     const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*lost;
 

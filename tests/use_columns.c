@@ -136,6 +136,67 @@ static PetscErrorCode TestIndependent(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An operator one product of which is not a number */
+typedef struct {
+  Mat      A;
+  PetscInt made, wrong;
+} Wrong;
+
+static PetscErrorCode WrongMult(Mat S, Vec x, Vec y)
+{
+  void  *ctx;
+  Wrong *wrong;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  wrong = (Wrong *)ctx;
+  PetscCall(MatMult(wrong->A, x, y));
+  if (++wrong->made == wrong->wrong) PetscCall(VecSet(y, (PetscScalar)NAN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column that ends in the midst of a cycle, in whichever step, changes no other one */
+static PetscErrorCode TestEnds(Mat A)
+{
+  const PetscInt special = 2;
+  Wrong          wrong   = {.A = A};
+  Mat            S, B, X, Y;
+
+  PetscFunctionBeginUser;
+  PetscCall(ShellCreate(A, WrongMult, &wrong, &S));
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (PetscInt step = -1; step < 2 * (sizes[is] + 1); step++) { /* the first time all products are right */
+      const KSPConvergedReason *reasons;
+      char                      what[64];
+      KSP                       ksp;
+
+      PetscCall(SolverCreate(S, sizes[is], PCNONE, &ksp));
+      wrong.made  = 0;
+      wrong.wrong = step < 0 ? 0 : step * COLUMNS + special + 1;
+      PetscCall(KSPMatSolve(ksp, B, step < 0 ? X : Y));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", a NaN in step %" PetscInt_FMT, sizes[is], step));
+      PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+      for (PetscInt j = 0; j < COLUMNS; j++) {
+        const PetscBool ends = (PetscBool)(step >= 0 && j == special);
+
+        PetscCall(ComplainIf(ends ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "%s, column %" PetscInt_FMT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
+        if (step >= 0 && !ends) PetscCall(CheckUnchanged(A, X, Y, j, what));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&Y));
+  PetscCall(Verdict("columns that end in the midst of a cycle"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* How often this event has been logged so far */
 static PetscErrorCode CountEvent(const char name[], PetscInt *count)
 {
@@ -537,6 +598,7 @@ int main(int argc, char **argv)
   PetscCall(TestSolved(A, PETSC_FALSE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestHistories(A));
   PetscCall(TestIndependent(A));
+  PetscCall(TestEnds(A));
   PetscCall(TestCalls(A));
   PetscCall(TestReads(A));
   PetscCall(TestPreconditioners(A));

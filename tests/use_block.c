@@ -141,7 +141,7 @@ static PetscErrorCode TestMisses(Mat A)
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadows); is++) {
-    for (PetscInt i = 0; i < 16; i++) {
+    for (PetscInt i = 0; i < 15; i++) {
       PetscInt matvecs[2];
 
       for (PetscInt wrong = 0; wrong < 2; wrong++) {
@@ -180,7 +180,7 @@ static PetscErrorCode TestBreakdown(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (PetscInt step = 0; step < 12; step++) {
+  for (PetscInt step = 0; step < 8; step++) {
     char what[64];
     KSP  ksp;
 

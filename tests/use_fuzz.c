@@ -367,7 +367,7 @@ static PetscErrorCode Reset(Solver *solver, const System *system)
 static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 {
   const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCKSP, PCPOLY, PCSOR, PCBJACOBI, PCILU};
-  PetscBool         aij;
+  PetscBool         aij, same;
   PetscMPIInt       size;
   PetscInt          which;
   PC                pc;
@@ -378,8 +378,9 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
   /* the last ones need the entries of a sparse matrix, and PETSc's their diagonal */
   which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 8 : 7) : 5);
   PetscCall(KSPGetPC(solver->ksp, &pc));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, types[which], &same));
   PetscCall(PCSetType(pc, types[which]));
-  PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* of the type before */
+  if (!same) PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* of the type before. One that stays is not set up again, and has failed as before */
   solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
   solver->transposable   = which == 0 || which == 1 || (which == 4 && aij) || which == 6 || which == 7 ? PETSC_TRUE : PETSC_FALSE;
   if (which == 2) {

@@ -180,12 +180,6 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const 
 #endif
 }
 
-/* Asks for a line of memory in the second-level cache */
-static __device__ __forceinline__ void IDRSFetch(const void *from)
-{
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
-
 /* Copies so many bytes, 4, 8 or 16, from global to shared memory, while the thread goes on; those that a thread has started up to a commit are one group, and a wait ends when no more than so many groups of it are under way */
 template <int bytes>
 static __device__ __forceinline__ void IDRSCopyAsync(void *to, const void *from)

@@ -25,9 +25,6 @@ typedef struct {
   bool                      add;
 } IDRSChainSum;
 
-/* Columns that a launch behind the algebra of a step fetches into the second-level cache while the device still does that */
-#define IDRS_BLOCK_AHEAD 24
-
 typedef struct {
   IDRSChainSum sum[IDRS_BLOCK_SUMS];
   int          count;
@@ -106,31 +103,12 @@ static __device__ __forceinline__ void IDRSBlockMake(size_t i, size_t n, const I
   }
 }
 
-/* The rows of this block of threads come to the second-level cache, of so many columns that the first sums read */
-template <int W>
-static __device__ __forceinline__ void IDRSBlockFetch(size_t n, int columns, const IDRSChain &chain)
-{
-  constexpr int line = 128 / (int)sizeof(PetscScalar), lines = IDRS_THREADS * W / line;
-  const size_t  row   = (size_t)blockIdx.x * IDRS_THREADS * W + (size_t)((int)threadIdx.x % lines * line);
-  int           first = 0;
-
-  if (row >= n) return;
-  for (int l = 0; l < chain.count && first < columns; l++) {
-    const IDRSChainSum &sum = chain.sum[l];
-
-    for (int c = (int)threadIdx.x / lines; c < min(sum.nx, columns - first); c += IDRS_THREADS / lines) IDRSFetch(sum.X[c] + row);
-    first += sum.nx;
-  }
-}
-
-/* stopped: where the device does the algebra, and may have stopped, else NULL. ahead: columns to fetch before overlap.Begin(), as only coefficients may not be there yet */
+/* stopped: where the device does the algebra, and may have stopped, else NULL */
 template <int M, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS, 2) IDRSBlockCombineKernel(IDRSOverlap<true, false> overlap, size_t n, const PetscScalar *diagonal, const PetscBool *stopped, int ahead, const __grid_constant__ IDRSChain chain)
+static __global__ void __launch_bounds__(IDRS_THREADS, 2) IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const PetscBool *stopped, const __grid_constant__ IDRSChain chain)
 {
   const size_t i = IDRSFirstRow<W>();
 
-  IDRSBlockFetch<W>(n, ahead, chain);
-  overlap.Begin();
   if (stopped && *stopped) return;
 
   for (int l = 0; l < chain.count; l++) IDRSBlockMake<M, W>(i, n, chain.sum[l], diagonal);
@@ -214,7 +192,7 @@ static PetscErrorCode IDRSBlockGetSum_CUDA(const IDRSBlockAxpy *sum, bool diagon
 
 /* Launches sums whose operands are on the device: pointers of one sum after those of another, and coefficients, M for each of them */
 template <int M>
-static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped, bool early, cudaStream_t stream)
+static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped, cudaStream_t stream)
 {
   const size_t       n     = (size_t)work->n;
   IDRSChain          chain = {};
@@ -233,7 +211,7 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   }
   PetscCall(PetscLogGpuTimeBegin());
   if (n) {
-    auto launch = [&](auto W) { IDRSLaunchShared<IDRSBlockCombineKernel<M, W>>(dim3((unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W))), 0, early, stream, n, diagonal, stopped, early ? IDRS_BLOCK_AHEAD : 0, chain); };
+    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, stopped, chain); };
 
     if (packed && IDRSPacked((IDRS_CUDA *)work->data)) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());
@@ -265,11 +243,8 @@ PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
   return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
 }
 
-/*
-   IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of them. early: what comes before in the stream leaves coefficients, and
-   admits this kernel
-*/
-PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped, bool early)
+/* IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of them */
+PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
 {
   PetscInt     length;
   cudaStream_t stream;
@@ -280,9 +255,9 @@ PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, Pets
   for (PetscInt first = 0; first < count; first += length) {
     const PetscInt some = PetscMin(count - first, length);
 
-    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, stopped, early && !first, stream));
-    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, stopped, early && !first, stream));
-    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, stopped, early && !first, stream));
+    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, stopped, stream));
+    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, stopped, stream));
+    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, stopped, stream));
     for (PetscInt i = 0; i < some; i++) {
       X += sums[first + i].nx;
       C += sums[first + i].nx * width;
@@ -320,6 +295,6 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
     }
   }
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin), NULL, false));
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin), NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -115,7 +115,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockAlgebraKernel(ID
   if (SHARED) IDRSBlockCopy(IDRS_BLOCK_KEPT(s, m), algebra.storage, storage);
   if (threadIdx.x == 0) norms.peak = algebra.norms->peak;
   overlap.Begin();
-  IDRSAdmitNext(); /* the combine, which fetches columns meanwhile: the kernels before this one have ended */
   if (algebra.norms->stopped) return;
   if (SHARED) IDRSBlockCopy(nsums, algebra.sums, sums);
   __syncthreads();
@@ -318,7 +317,7 @@ static PetscErrorCode IDRSBlockQueueCombine_CUDA(IDRSWork work, const IDRSBlockS
   const IDRSBlockOperands *operands = queue->last[which];
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, queue->width, step->count[which], step->sums[which], operands->X, operands->C, &queue->norms->stopped, which == IDRS_BLOCK_FINISH));
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, queue->width, step->count[which], step->sums[which], operands->X, operands->C, &queue->norms->stopped));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

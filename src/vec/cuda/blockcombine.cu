@@ -4,6 +4,8 @@
    One thread owns a pack of rows and makes all sums of a launch on it: what a sum has written is in the cache where the next one reads it. It has all columns of Y, whose entries are in registers
    while the columns of X stream by: each operand of a sum is read once. Coefficients, and pointers to the columns, as there may be hundreds, come through shared memory, in parts. Without tensor
    cores: up to 16 columns it is the memory that takes the time.
+
+   Where vectors are long a column that several sums have is read by each of them here: blockslab.cu is for such sums then, see IDRSBlockCombinePrepared_CUDA().
 */
 #include "launch.cuh"
 
@@ -167,45 +169,49 @@ PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A sum as the kernel takes it, with its operands on the device; tells whether all arrays can be accessed in packs */
-static PetscErrorCode IDRSBlockGetSum_CUDA(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C, IDRSChainSum *to, bool *packed)
+/* The columns of a sum are read, and written */
+static PetscErrorCode IDRSBlockTouch_CUDA(const IDRSBlockAxpy *sum)
 {
   PetscFunctionBegin;
-  to->X      = X;
-  to->C      = C;
-  to->nx     = (int)sum->nx;
-  to->ny     = (int)sum->ny;
-  to->scaled = diagonal ? (int)sum->scaled : 0;
-  to->add    = sum->add;
+  for (PetscInt l = 0; l < sum->nx; l++) PetscCall(IDRSColumnRead_CUDA(sum->x[l].vec));
   for (PetscInt j = 0; j < sum->ny; j++) {
     if (sum->add) PetscCall(IDRSColumnRead_CUDA(sum->y[j].vec));
-    to->y[j] = sum->y[j].array;
-    *packed  = *packed && IDRSAligned(to->y[j]);
+    PetscCall(IDRSColumnWritten(sum->y[j].vec));
   }
-  for (PetscInt l = 0; l < sum->nx; l++) {
-    PetscCall(IDRSColumnRead_CUDA(sum->x[l].vec));
-    *packed = *packed && IDRSAligned(sum->x[l].array);
-  }
-  for (PetscInt j = 0; j < sum->ny; j++) PetscCall(IDRSColumnWritten(sum->y[j].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A sum as the kernel takes it, with its operands on the device; tells whether all arrays can be accessed in packs */
+static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C, bool *packed)
+{
+  IDRSChainSum to = {};
+
+  to.X      = X;
+  to.C      = C;
+  to.nx     = (int)sum->nx;
+  to.ny     = (int)sum->ny;
+  to.scaled = diagonal ? (int)sum->scaled : 0;
+  to.add    = sum->add;
+  for (PetscInt j = 0; j < sum->ny; j++) {
+    to.y[j] = sum->y[j].array;
+    *packed = *packed && IDRSAligned(to.y[j]);
+  }
+  for (PetscInt l = 0; l < sum->nx; l++) *packed = *packed && IDRSAligned(sum->x[l].array);
+  return to;
 }
 
 /* Launches sums whose operands are on the device: pointers of one sum after those of another, and coefficients, M for each of them */
 template <int M>
-static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped, cudaStream_t stream)
+static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal, const PetscBool *stopped, cudaStream_t stream)
 {
-  const size_t       n     = (size_t)work->n;
-  IDRSChain          chain = {};
-  bool               packed, scaled = false;
-  const PetscScalar *diagonal;
+  const size_t n      = (size_t)work->n;
+  IDRSChain    chain  = {};
+  bool         packed = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) scaled = scaled || sums[i].scaled > 0;
-  PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
-  packed      = IDRSAligned(diagonal);
   chain.count = (int)count;
   for (PetscInt i = 0; i < count; i++) {
-    PetscCall(IDRSBlockGetSum_CUDA(&sums[i], diagonal != nullptr, X, C, &chain.sum[i], &packed));
+    chain.sum[i] = IDRSBlockGetSum(&sums[i], diagonal != nullptr, X, C, &packed);
     X += sums[i].nx;
     C += sums[i].nx * M;
   }
@@ -213,27 +219,23 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   if (n) {
     auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, stopped, chain); };
 
-    if (packed && IDRSPacked((IDRS_CUDA *)work->data)) launch(IDRSInt<IDRS_PACK>());
+    if (packed) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Sums that one launch makes. Where a block of columns does not fit into the second-level cache each has a launch of its own: with 4 096 000 rows and 8 columns sums together took 473 us a matvec and
-   column on an H100, those by themselves 261
-*/
-static PetscErrorCode IDRSBlockChainLength(IDRSWork work, const IDRSBlockAxpy *sum, PetscInt *length)
+/* Whether a block of columns fits into the second-level cache */
+static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum, bool *cached)
 {
   int device, bytes;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device));
-  *length = (size_t)(work->n * sum->ny) * sizeof(PetscScalar) <= (size_t)bytes ? IDRS_BLOCK_SUMS : 1;
+  *cached = (size_t)(work->n * sum->ny) * sizeof(PetscScalar) <= (size_t)bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,26 +245,42 @@ PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
   return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
 }
 
-/* IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of them */
+/*
+   IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of them
+
+   Where a block of columns fits into the second-level cache one launch makes all sums, which find there what those before them have read: 262 144 rows, 8 columns, s = 1, 4, 8 took 13.0, 19.0, 26.9 us a
+   matvec and column on an H100, and 13.8, 20.4, 31.5 with slabs. Where not, sums have slabs or launches of their own: 4 096 000 rows, s = 4 took 473 us in one launch, 261 with one a sum
+*/
 PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
 {
-  PetscInt     length;
-  cudaStream_t stream;
+  PetscInt           some;
+  bool               cached, scaled = false;
+  const PetscScalar *diagonal;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSBlockChainLength(work, sums, &length));
-  for (PetscInt first = 0; first < count; first += length) {
-    const PetscInt some = PetscMin(count - first, length);
-
-    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, stopped, stream));
-    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, stopped, stream));
-    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, stopped, stream));
+  PetscCall(IDRSBlockIsCached(work, sums, &cached));
+  for (PetscInt i = 0; i < count; i++) {
+    scaled = scaled || sums[i].scaled > 0;
+    PetscCall(IDRSBlockTouch_CUDA(&sums[i]));
+  }
+  PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
+  for (PetscInt first = 0; first < count; first += some) {
+    some = 0;
+    if (!cached) PetscCall(IDRSBlockSlabs_CUDA(work, width, count - first, sums + first, C, diagonal, stopped, &some));
+    if (!some) {
+      some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
+      if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, diagonal, stopped, stream));
+      else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, diagonal, stopped, stream));
+      else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, diagonal, stopped, stream));
+    }
     for (PetscInt i = 0; i < some; i++) {
       X += sums[first + i].nx;
       C += sums[first + i].nx * width;
     }
   }
+  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -318,4 +318,11 @@ int main(int argc, char **argv)
      args: -rows 1000007 -widths 3 -columns 21
      output_file: output/ops_block_1.out
 
+   # a block does not fit into the second-level cache of most GPUs: sums have slabs
+   test:
+     suffix: long
+     requires: cuda
+     args: -rows 3400007 -widths 2 -columns 14
+     output_file: output/ops_block_1.out
+
 TEST*/

@@ -263,15 +263,11 @@ static bool IDRSSlabPays(const IDRSSlabPlan *plan)
 template <int N, int W>
 static PetscErrorCode IDRSSlabLaunch_CUDA(const IDRS_CUDA *cuda, size_t n, PetscInt width, const PetscBool *stopped, int all, const IDRSSlabChain &chain, cudaStream_t stream)
 {
-  const size_t  shared = (size_t)(chain.columns * IDRS_SLAB_BYTES), resident = PetscMin((size_t)all / (shared + IDRS_SLAB_OTHER), (size_t)IDRS_SLAB_MOST);
-  static size_t allowed = 0;
+  const size_t shared = (size_t)(chain.columns * IDRS_SLAB_BYTES), resident = PetscMin((size_t)all / (shared + IDRS_SLAB_OTHER), (size_t)IDRS_SLAB_MOST);
 
   PetscFunctionBegin;
-  if (shared > allowed) {
-    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
-    allowed = shared;
-  }
+  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared)); /* on every device that a process uses */
+  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
   IDRSBlockSlabKernel<N, W><<<(unsigned int)PetscMin((n + IDRS_SLAB_ROWS - 1) / IDRS_SLAB_ROWS, resident * (size_t)cuda->multiprocessors), IDRS_THREADS, shared, stream>>>(n, (int)width, stopped, chain);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -74,6 +74,20 @@ static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Matvecs a column that a block recurrence makes in vain: on a device, where the host launches one before it reads the norms, at the end of each recurrence that it takes */
+static PetscErrorCode GetVain(Mat A, PetscReal *vain)
+{
+  PetscBool device;
+  Vec       b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecDestroy(&b));
+  *vain = device ? 3.0 : 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Matvecs a column, the median over the seeds */
 static PetscErrorCode Median(KSP ksp, Mat A, PetscInt seeds, PetscInt columns, PetscBool block, PetscReal *median)
 {
@@ -107,11 +121,13 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(problems); i++) {
     const Problem *problem = &problems[i];
+    PetscReal      vain;
     Mat            A;
     KSP            ksp;
 
     if (problem->expected[0] && problem->imaginary != PetscDefined(USE_COMPLEX)) continue;
     PetscCall(Load(problem->matrix, &A));
+    PetscCall(GetVain(A, &vain));
     PetscCall(SolverCreate(A, SHADOW, problem->pc, &ksp));
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 10000));
     PetscCall(KSPSetFromOptions(ksp));
@@ -122,7 +138,7 @@ int main(int argc, char **argv)
       PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_TRUE, &block));
       bound = problem->most * expected;
       if (!problem->expected[j]) bound = PetscMax(bound, expected + 2 * (SHADOW + 1)); /* all columns of a block end in one step, and each by itself where it may */
-      PetscCall(ComplainIf(!(block <= bound), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix, problem->pc, widths[j], (double)block, (double)expected));
+      PetscCall(ComplainIf(!(block <= bound + vain), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix, problem->pc, widths[j], (double)block, (double)expected));
     }
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));

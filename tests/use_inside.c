@@ -29,10 +29,11 @@ static PetscErrorCode Product(void *ctx, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator of type MATMFFD: A, by differences */
+/* An operator of type MATMFFD: A, by differences, with vectors of the same type */
 static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
 {
   PetscInt n;
+  VecType  type;
   Vec      base;
 
   PetscFunctionBeginUser;
@@ -40,6 +41,8 @@ static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
   PetscCall(MatCreateVecs(A, &base, NULL));
   PetscCall(VecSet(base, 0.0));
   PetscCall(MatCreateMFFD(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, M));
+  PetscCall(MatGetVecType(A, &type));
+  PetscCall(MatSetVecType(*M, type));
   PetscCall(MatMFFDSetFunction(*M, Product, A));
   PetscCall(MatMFFDSetBase(*M, base, NULL));
   PetscCall(MatSetUp(*M));
@@ -188,16 +191,22 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two levels of PCMG: a coarse unknown for each pair of rows of a process */
+/* Two levels of PCMG: a coarse unknown for each pair of rows of a process. The interpolation is of the type of A */
 static PetscErrorCode SetLevels(Mat A, PC pc)
 {
   PetscInt n, begin, end, first;
+  MatType  type;
   Mat      P;
 
   PetscFunctionBeginUser;
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, n, (n + 1) / 2, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 0, NULL, &P));
+  PetscCall(MatGetType(A, &type));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &P));
+  PetscCall(MatSetSizes(P, n, (n + 1) / 2, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(P, type));
+  PetscCall(MatSeqAIJSetPreallocation(P, 1, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(P, 1, NULL, 0, NULL));
   PetscCall(MatGetOwnershipRangeColumn(P, &first, NULL));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(P, i, first + (i - begin) / 2, 1.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));

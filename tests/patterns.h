@@ -19,7 +19,6 @@ typedef enum {
 static const char *const patterns[]   = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
 static PetscInt          patternblock = 3;
 
-/* Number i of sequence j, within (-1,1) */
 static inline uint64_t Bits(uint64_t j, uint64_t i)
 {
   uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u + j * 0xd1342543de82ef95u;
@@ -29,11 +28,12 @@ static inline uint64_t Bits(uint64_t j, uint64_t i)
   return z ^ (z >> 31);
 }
 
+/* Number i of sequence j, within [-1,1], with so many digits that products of two are rounded: with less, a multiplication that is fused with an addition could not be told from one that is not */
 static inline PetscScalar Number(uint64_t j, uint64_t i)
 {
-  const PetscReal re = (PetscReal)(Bits(j, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
+  const PetscReal unit = (PetscReal)(UINT64_C(1) << 52), re = (PetscReal)(Bits(j, i) >> 11) / unit - (PetscReal)1.0;
 #if PetscDefined(USE_COMPLEX)
-  const PetscReal im = (PetscReal)(Bits(j + 1000, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
+  const PetscReal im = (PetscReal)(Bits(j + 1000, i) >> 11) / unit - (PetscReal)1.0;
 
   return PetscCMPLX(re, im);
 #else

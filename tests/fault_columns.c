@@ -404,7 +404,7 @@ static PetscErrorCode TestInner(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fails for right-hand sides that are large */
+/* Fails for right-hand sides that are large: those of a column whose first residual is 4e6, not those of the others, whose directions may grow from 4 to some 1000 where M is nearly singular */
 static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
 {
   PetscReal norm;
@@ -415,7 +415,7 @@ static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConver
   if (it < 3) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetRhs(ksp, &b));
   PetscCall(VecNorm(b, NORM_2, &norm));
-  *reason = norm > 1e3 ? KSP_DIVERGED_BREAKDOWN : KSP_CONVERGED_ITS;
+  *reason = norm > 1e5 ? KSP_DIVERGED_BREAKDOWN : KSP_CONVERGED_ITS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

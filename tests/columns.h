@@ -74,7 +74,10 @@ static inline PetscErrorCode BlockSet(Mat A, BlockKind kind, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every column that is said to have converged has, in the norm of the solver, by itself */
+/*
+   Every column that is said to have converged has, in the norm of the solver, by itself. The norm of one that has not is that of its recurrence, which larger residuals before it have left rounding
+   errors in: as many of them are allowed in single precision as in double precision
+*/
 static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
 {
   const KSPConvergedReason *reasons;
@@ -100,7 +103,7 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
     PetscCall(SolverNorm(ksp, b, NULL, &reference));
     PetscCall(ComplainIf(all && !(reasons[j] > 0), "%s, column %" PetscInt_FMT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
     PetscCall(ComplainIf(reasons[j] > 0 && !(norm <= 1.01 * rtol * reference), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g of %g", what, j, (double)norm, (double)reference));
-    PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <= PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON) * reference + PETSC_SQRT_MACHINE_EPSILON * norm), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g, reported %g", what, j, (double)norm, (double)norms[j]));
+    PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <= PetscMax(1e-11, (reasons[j] > 0 ? 100 : 4.5e4) * PETSC_MACHINE_EPSILON) * reference + PetscMax(PETSC_SQRT_MACHINE_EPSILON, (reasons[j] > 0 ? 0 : 1e6) * PETSC_MACHINE_EPSILON) * norm), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g, reported %g", what, j, (double)norm, (double)norms[j]));
     if (!j || reasons[j] < worst) worst = reasons[j];
     largest = PetscMax(largest, its[j]);
   }

@@ -151,7 +151,7 @@ static void DenseOmega(PetscInt s, PetscInt m, PetscScalar *omega, Dense *dense)
 /* The norms of the solver, and of the textbook, which begins with G = U = 0, M = I and omega = 1 */
 static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
 {
-  const PetscInt  cycles = 2, q = s * m;
+  const PetscInt  q = s * m, cycles = PetscDefined(USE_REAL_SINGLE) && q > 16 ? 1 : 2; /* rounding errors grow by 1e5 in a step of the second cycle with 32 shadow vectors */
   const PetscInt *its;
   PetscReal      *history, norms[MAXM];
   PetscScalar     omega = 1.0;

@@ -4,6 +4,12 @@ static char help[] = "KSPMatSolve() with block recurrences of KSPIDRS. Every col
 
 #define COLUMNS 8
 
+/*
+   In single precision rounding errors of the vectors grow from cycle to cycle in a block of so many columns, also where all sums and the algebra are in double precision. It saves no matvecs
+   then, breaks down, and its columns go on by themselves. They are solved all the same; what is said about counts holds for a few cycles, or with a larger bound
+*/
+#define SINGLE PetscDefined(USE_REAL_SINGLE)
+
 static PetscErrorCode BlockSolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
 {
   PetscFunctionBeginUser;
@@ -43,7 +49,7 @@ static PetscErrorCode TestMatvecs(Mat A)
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[1]));
     /* with s = 1 rounding errors move the count of a block by some per cent: from 600 to 648 of 680 with other orders of the same sums, and on 1, 2, 3 processes */
-    PetscCall(ComplainIf(matvecs[1] > (s > 1 ? 0.95 : 0.98) * matvecs[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1], matvecs[0]));
+    PetscCall(ComplainIf(matvecs[1] > (SINGLE ? 1.5 : s > 1 ? 0.95 : 0.98) * matvecs[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1], matvecs[0]));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
     PetscCall(BlockCreate(A, 2 * COLUMNS, &B));
@@ -56,7 +62,7 @@ static PetscErrorCode TestMatvecs(Mat A)
     }
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[2]));
     PetscCall(CheckBlock("dependent columns", ksp, A, B, X, PETSC_TRUE));
-    PetscCall(ComplainIf(matvecs[2] > matvecs[1] + matvecs[1] / 10 + 3 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs for twice as many columns of the same rank, %" PetscInt_FMT " for half of them", s, matvecs[2], matvecs[1]));
+    PetscCall(ComplainIf(matvecs[2] > matvecs[1] + matvecs[1] / (SINGLE ? 2 : 10) + 3 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs for twice as many columns of the same rank, %" PetscInt_FMT " for half of them", s, matvecs[2], matvecs[1]));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
@@ -79,6 +85,7 @@ static PetscErrorCode TestReductions(Mat A)
     Mat      B, X;
 
     PetscCall(BlockSolverCreate(A, sizes[is], PCNONE, &ksp));
+    if (SINGLE) PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20)); /* before columns go on by themselves */
     PetscCall(BlockCreate(A, COLUMNS, &B));
     PetscCall(BlockSet(A, BLOCK_RANDOM, B));
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
@@ -141,7 +148,7 @@ static PetscErrorCode TestMisses(Mat A)
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadows); is++) {
-    for (PetscInt i = 0; i < 15; i++) {
+    for (PetscInt i = 0; i < 16; i++) {
       PetscInt matvecs[2];
 
       for (PetscInt wrong = 0; wrong < 2; wrong++) {
@@ -149,7 +156,7 @@ static PetscErrorCode TestMisses(Mat A)
 
         PetscCall(BlockSolverCreate(S, shadows[is], PCNONE, &ksp));
         PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-200)); /* an update would find the error before */
-        PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(10.0, -0.1 * i), 0.0, PETSC_DEFAULT, 1000));
+        PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(10.0, (SINGLE ? -0.03 : -0.1) * i), 0.0, PETSC_DEFAULT, 1000));
         straying.made  = 0;
         straying.first = wrong ? start * COLUMNS + 1 : 1;
         straying.last  = wrong ? (start + 1) * COLUMNS : 0;
@@ -180,7 +187,7 @@ static PetscErrorCode TestBreakdown(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (PetscInt step = 0; step < 8; step++) {
+  for (PetscInt step = 0; step < (SINGLE ? 8 : 12); step++) { /* before tolerances of single precision are met */
     char what[64];
     KSP  ksp;
 
@@ -277,7 +284,7 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_SCALE, B));
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
-  PetscCall(BlockSolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(BlockSolverCreate(A, SINGLE ? 1 : 4, PCJACOBI, &ksp));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(CheckBlock("from a guess", ksp, A, B, X, PETSC_TRUE));
@@ -359,8 +366,10 @@ static PetscErrorCode TestAlone(void)
         PetscCall(KSPMatSolve(ksp, B, X));
         PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" PetscInt_FMT ", %s", (int)i, sizes[is], BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, slow ? PETSC_FALSE : PETSC_TRUE));
-        if (!slow) PetscCall(CheckView(ksp, "went on without a block recurrence", 0));
-        if (entries[i] == Shift && (kind == BLOCK_NEAR || kind == BLOCK_EQUAL)) PetscCall(CheckView(ksp, "8 of them went on without a block recurrence: it has found no smaller residual for a long time", 1));
+        /* in single precision what rounding leaves of R after the steps that solve for all columns, on paper, may miss the tolerance: a block recurrence breaks down on that. So does that of 2 residuals on the way to find no smaller ones */
+        if (!slow && !(SINGLE && kind == BLOCK_POINTS)) PetscCall(CheckView(ksp, "went on without a block recurrence", 0));
+        if (entries[i] == Shift && (kind == BLOCK_NEAR || kind == BLOCK_EQUAL))
+          PetscCall(CheckView(ksp, SINGLE && kind == BLOCK_NEAR ? "8 of them went on without a block recurrence" : "8 of them went on without a block recurrence: it has found no smaller residual for a long time", 1));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -439,7 +448,7 @@ static PetscErrorCode TestErrors(Mat A)
 int main(int argc, char **argv)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR};
-  Mat               A, large, matrices[2];
+  Mat               A, large, counted, matrices[2];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -447,9 +456,10 @@ int main(int argc, char **argv)
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 40, 0.2, 0.1, &large));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
+  counted = SINGLE ? A : large;
   PetscCall(TestSolved(A, PETSC_TRUE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
-  PetscCall(TestMatvecs(large));
-  PetscCall(TestReductions(large));
+  PetscCall(TestMatvecs(counted));
+  PetscCall(TestReductions(counted));
   PetscCall(TestMisses(large));
   PetscCall(TestBreakdown(A));
   PetscCall(TestNear(A));

@@ -258,7 +258,8 @@ static PetscErrorCode TestCalls(Mat A)
       /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
       PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1), "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
       PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
-      PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3, "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
+      /* in single precision the first s steps break down for s = 8, which takes three reductions of each column to look into */
+      PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 + (PetscDefined(USE_REAL_SINGLE) && sizes[is] == 8 ? 3 * (COLUMNS - 1) : 0), "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
       PetscCall(VecDestroy(&b));
       PetscCall(VecDestroy(&x));
       PetscCall(MatDestroy(&B));

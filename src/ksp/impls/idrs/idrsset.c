@@ -1001,7 +1001,8 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
   Notes:
   In a block recurrence each right-hand side is solved for in the space that all of them have spanned, with coefficients that are m x m matrices, where m is the rank of the first residuals, at most the width of
   `KSPIDRSSetWidth()`. Where convergence is slow it takes far fewer matvecs: on two-dimensional problems 0.2 to 0.45 of those without, with 8 or 16 right-hand sides. Where it is fast, as on three-dimensional
-  problems, it takes as many. Vector operations cost the same as long as they are bound by the memory. Right-hand sides that depend linearly on others cost nothing.
+  problems, it takes as many. Vector operations cost the same as long as they are bound by the memory. Right-hand sides that depend linearly on others cost nothing. In single precision rounding errors
+  grow too fast for it to pay.
 
   Each right-hand side has its own tolerance, and has converged only once its b - A x meets it. What it takes depends on the others, and a right-hand side that is done makes no room for
   the next one before all of its block are done. Where the block recurrence breaks down, its residuals grow too far, or it finds no smaller one in 100 iterations, those that are not done go on by

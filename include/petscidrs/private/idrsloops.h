@@ -46,7 +46,7 @@ IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscRea
   }
 }
 
-/* sum += a x, written so that a compiler with fused multiplications has one way to round it, in whatever loop it is */
+/* sum += a x, in this order of multiplications and additions in whatever loop it is. Where a loop is to have the bits of another one, the compiler is not to fuse them, see the makefile */
 IDRS_INLINE void IDRSLoopMultiplyAdd(PetscScalar *sum, PetscScalar a, PetscScalar x)
 {
 #if PetscDefined(USE_COMPLEX)

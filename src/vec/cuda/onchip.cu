@@ -263,6 +263,9 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 /* Entries of others that a thread asks for at once where nobody waits for them */
 #define IDRS_HALO_ATONCE 2
 
+/* Nanoseconds before it asks, at most twice as many: who asks again and again is in the way of the messages with sums, which take longer than that */
+#define IDRS_HALO_SLEEP 300
+
 /* The same where a block has the rows of others, too, and u of them: others are told of the product instead, which comes while sums do, for even steps and for odd ones in two places */
 struct IDRSHaloEntries : IDRSNearEntries {
   size_t messages; /* in one of them */
@@ -283,6 +286,7 @@ static __device__ __forceinline__ void IDRSTakeHalo(const IDRSHaloEntries &u, Pe
   const IDRSIndex         stride = blockDim.x - IDRS_HALO_FIRST;
   const IDRSBlockMessage *place  = u.Place();
 
+  __nanosleep(IDRS_HALO_SLEEP);
   for (IDRSIndex begin = threadIdx.x - IDRS_HALO_FIRST; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_HALO_ATONCE * stride) {
     IDRSIndex from[IDRS_HALO_ATONCE];
 
@@ -412,8 +416,10 @@ struct IDRSOnChipBlocks {
     const unsigned int lane = threadIdx.x % IDRS_CLUSTER_LANES;
 
     for (unsigned int begin = cluster.rank; begin < count; begin += together * cluster.size) {
-      const unsigned int i    = begin + threadIdx.x % IDRS_WARP / IDRS_CLUSTER_LANES * cluster.size;
-      const bool         mine = i < count;
+      const unsigned int i     = begin + threadIdx.x % IDRS_WARP / IDRS_CLUSTER_LANES * cluster.size;
+      const bool         mine  = i < count;
+      const size_t       apart = IDRS_CLUSTER_LANES * cluster.count * count;
+      IDRSBlockMessage  *box   = boxes + (lane * cluster.count + cluster.index) * count + i;
       IDRSBlockMessage   message[ranks];
       PetscReal          sum = 0.0;
       uint32_t           missing;
@@ -430,7 +436,8 @@ struct IDRSOnChipBlocks {
 #pragma unroll
       for (int offset = IDRS_CLUSTER_LANES / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
       if (!u.patience->left) return;
-      for (unsigned int to = lane; mine && to < cluster.count; to += IDRS_CLUSTER_LANES) IDRSPostMessage(boxes + (to * cluster.count + cluster.index) * count + i, sum, u.number);
+#pragma unroll 1
+      for (unsigned int to = lane; mine && to < cluster.count; to += IDRS_CLUSTER_LANES, box += apart) IDRSPostMessage(box, sum, u.number);
     }
   }
 

@@ -159,22 +159,28 @@ static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDR
   }
 }
 
-/* Some entries of a row from place p on. All loads are made at once, as none of them depends on a test */
-template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &A, const IDRSNearEntries &u, uint32_t p)
+/*
+   Entries p, p + stride, ... before end. All loads are made at once, as none of them depends on a test: what follows on the entries of a row counts as zero, and is there behind the last row, too
+*/
+static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &A, const IDRSNearEntries &u, uint32_t begin, uint32_t end)
 {
-  PetscScalar value[ATONCE], entry[ATONCE], sum[2] = {0.0, 0.0};
-  uint32_t    place[ATONCE];
+  PetscScalar sum[2] = {0.0, 0.0};
+
+#pragma unroll 1
+  for (uint32_t p = begin; p < end; p += IDRS_WHOLE_ATONCE * IDRS_WARP) {
+    PetscScalar value[IDRS_WHOLE_ATONCE], entry[IDRS_WHOLE_ATONCE];
+    uint32_t    place[IDRS_WHOLE_ATONCE];
 
 #pragma unroll
-  for (int l = 0; l < ATONCE; l++) {
-    place[l] = A.j[p + l * IDRS_WARP];
-    value[l] = A.a[p + l * IDRS_WARP];
+    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) {
+      place[l] = A.j[p + l * IDRS_WARP];
+      value[l] = A.a[p + l * IDRS_WARP];
+    }
+#pragma unroll
+    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) entry[l] = u.own[place[l]];
+#pragma unroll
+    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) sum[l % 2] += (p + l * IDRS_WARP < end ? value[l] : (PetscScalar)0.0) * entry[l];
   }
-#pragma unroll
-  for (int l = 0; l < ATONCE; l++) entry[l] = u.own[place[l]];
-#pragma unroll
-  for (int l = 0; l < ATONCE; l++) sum[l % 2] += value[l] * entry[l];
   return sum[0] + sum[1];
 }
 
@@ -182,37 +188,19 @@ static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &
 template <int ATONCE, typename Entries>
 static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMatrix &A, const Entries &u, IDRSIndex row, int)
 {
-  const uint32_t lane = threadIdx.x % IDRS_WARP, slice = (uint32_t)row / IDRS_WARP, end = A.slice[slice + 1];
-  PetscScalar    mine = 0.0;
+  const uint32_t lane = threadIdx.x % IDRS_WARP, slice = (uint32_t)row / IDRS_WARP;
+  PetscScalar    mine = IDRSNearSum(A, u, A.slice[slice] + lane, A.slice[slice + 1]);
 
-  for (uint32_t p = A.slice[slice]; p < end;) {
-    const uint32_t left = (end - p) / IDRS_WARP;
-
-    if (left == 7) { /* 7 points, in one turn */
-      mine += IDRSNearSum<7>(A, u, p + lane);
-      p = end;
-    } else if (left >= 8) {
-      mine += IDRSNearSum<8>(A, u, p + lane);
-      p += 8 * IDRS_WARP;
-    } else if (left >= 4) {
-      mine += IDRSNearSum<4>(A, u, p + lane);
-      p += 4 * IDRS_WARP;
-    } else {
-      mine += IDRSNearSum<1>(A, u, p + lane);
-      p += IDRS_WARP;
-    }
-  }
-  if (A.isrest) {
+  if (__builtin_expect(A.isrest, 0)) {
     const bool     there = row + lane < A.n;
     const uint32_t begin = there ? A.rest[row + lane] : 0, stop = there ? A.rest[row + lane + 1] : 0;
 
+#pragma unroll 1
     for (unsigned int left = IDRSWarpBallot(begin < stop); left; left &= left - 1) {
-      const int      from = __ffs(left) - 1;
-      const uint32_t last = IDRSShuffle(stop, from);
-      PetscScalar    sum  = 0.0;
+      const int   from = __ffs(left) - 1;
+      PetscScalar sum  = IDRSWarpSum<IDRS_WARP>(IDRSNearSum(A, u, IDRSShuffle(begin, from) + lane, IDRSShuffle(stop, from)));
 
-      for (uint32_t p = IDRSShuffle(begin, from) + lane; p < last; p += IDRS_WARP) sum += IDRSNearSum<1>(A, u, p);
-      sum = IDRSShuffle(IDRSWarpSum<IDRS_WARP>(sum), 0);
+      sum = IDRSShuffle(sum, 0);
       if ((int)lane == from) mine += sum;
     }
   }
@@ -759,7 +747,7 @@ static PetscErrorCode IDRSNearFind(PetscInt n, const PetscInt *i, const PetscInt
     near->slots  = PetscMax(near->slots, IDRSNearSlots(i, begin, end, rows, own, near->slice + block * (slices + 1), near->rest + block * (rows + 1), near));
   }
   near->first[blocks] = total;
-  near->slots         = PetscMax(near->slots, (size_t)1);
+  near->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* which lanes load, and do not use */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

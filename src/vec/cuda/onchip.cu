@@ -366,14 +366,22 @@ struct IDRSOnChipBlocks {
   IDRSBlockMessage     *mailboxes, *second; /* of all clusters, for even steps and for odd ones */
   IDRSBlockMessage     *all;                /* where there is one cluster: sums of all its blocks, in shared memory, for even steps and then for odd ones; else NULL */
 
+  /* Where the sums of a step come to */
+  template <int S>
+  __device__ __forceinline__ IDRSBlockMessage *Slots() const
+  {
+    return all ? all + (u.number % 2 ? IDRSRealSums<S, true, true> * cluster.size : 0) : shared->messages[u.number % 2];
+  }
+
   /* By all threads: the sums of this block, to the ranks that have them, or to all of them where there is one cluster. Returns whether a message has not come */
   template <int S, bool Y>
-  __device__ __forceinline__ bool Leave(const IDRSDots<S, Y, true> &block, IDRSBlockMessage *slots)
+  __device__ __forceinline__ bool Leave(const IDRSDots<S, Y, true> &block)
   {
-    constexpr int dots = IDRSDots<S, Y, true>::count, count = IDRSRealSums<S, Y, true>;
-    const int     warps = (int)min((unsigned int)(A.n + IDRS_WARP - 1), blockDim.x) / IDRS_WARP, mine = threadIdx.x / IDRS_WARP; /* the others have nothing */
-    PetscReal     values[count];
-    bool          lost;
+    IDRSBlockMessage *slots = Slots<S>();
+    constexpr int     dots = IDRSDots<S, Y, true>::count, count = IDRSRealSums<S, Y, true>;
+    const int         warps = (int)min((unsigned int)(A.n + IDRS_WARP - 1), blockDim.x) / IDRS_WARP, mine = threadIdx.x / IDRS_WARP; /* the others have nothing */
+    PetscReal         values[count];
+    bool              lost;
 
 #pragma unroll
     for (int i = 0; i < dots; i++) {
@@ -397,8 +405,7 @@ struct IDRSOnChipBlocks {
   }
 
   /* By a warp, some lanes for a sum: the sums of the cluster that this rank has, to all clusters. Nobody gets one of which a part has not come */
-  template <int count>
-  __device__ __forceinline__ void Pass(const IDRSBlockMessage *slots, IDRSBlockMessage *boxes)
+  __device__ __forceinline__ void Pass(unsigned int count, const IDRSBlockMessage *slots, IDRSBlockMessage *boxes)
   {
     constexpr int      together = IDRS_WARP / IDRS_CLUSTER_LANES, ranks = IDRS_CLUSTER_BLOCKS / IDRS_CLUSTER_LANES;
     const unsigned int lane = threadIdx.x % IDRS_CLUSTER_LANES;
@@ -430,14 +437,12 @@ struct IDRSOnChipBlocks {
   }
 
   /* By a warp, a lane for a sum: adds up so many messages for each, which load(sum, number) asks for */
-  template <int S, bool Y, bool HASHED, typename Load>
-  __device__ __forceinline__ void Take(unsigned int messages, PetscScalar *sums, const Load &load)
+  template <int S, bool HASHED, typename Load>
+  __device__ __forceinline__ void Take(bool y, int count, unsigned int messages, PetscScalar *sums, const Load &load)
   {
-    constexpr int count = IDRSRealSums<S, Y, true>;
-
-#pragma unroll
+#pragma unroll 1
     for (int begin = 0; begin < count; begin += IDRS_WARP) {
-      const int i = min(begin + (int)(threadIdx.x % IDRS_WARP), count - 1), place = begin + (int)(threadIdx.x % IDRS_WARP) < count ? shared->places[Y][i] : -1;
+      const int i = min(begin + (int)(threadIdx.x % IDRS_WARP), count - 1), place = begin + (int)(threadIdx.x % IDRS_WARP) < count ? shared->places[y][i] : -1;
       PetscReal total = 0.0;
 
       for (unsigned int first = 0; first < messages; first += IDRS_TAKES) {
@@ -461,29 +466,28 @@ struct IDRSOnChipBlocks {
         }
         total += sum[0];
       }
-      if (place >= 0) ((PetscReal *)sums)[place] = total * IDRSSumScale<S, Y, HASHED>(i);
+      if (place >= 0) ((PetscReal *)sums)[place] = total * (y ? IDRSSumScale<S, true, HASHED>(i) : IDRSSumScale<S, false, HASHED>(i));
     }
   }
 
-  template <int S, bool Y, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Sums(const IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums, const Meanwhile &meanwhile)
+  /* By all threads: the sums of all blocks, by the first warp */
+  template <int S, bool HASHED, typename Meanwhile>
+  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums, const Meanwhile &meanwhile)
   {
-    constexpr int     count = IDRSRealSums<S, Y, true>;
-    const bool        odd   = u.number % 2;
-    IDRSBlockMessage *slots = all ? all + (odd ? IDRSRealSums<S, true, true> * cluster.size : 0) : shared->messages[odd], *boxes = odd ? second : mailboxes;
-    const bool        lost = Leave<S, Y>(dots, slots);
+    const unsigned int count = y ? IDRSRealSums<S, true, true> : IDRSRealSums<S, false, true>;
+    IDRSBlockMessage  *slots = Slots<S>(), *boxes = u.number % 2 ? second : mailboxes;
 
-    if (!all && threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass<count>(slots, boxes);
+    if (!all && threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass(count, slots, boxes);
     if constexpr (halo) {
       if (threadIdx.x >= IDRS_HALO_FIRST) IDRSTakeHalo(u, x);
     }
-    if (threadIdx.x >= IDRS_WARP) return lost;
+    if (threadIdx.x >= IDRS_WARP) return false;
     meanwhile();
     boxes += cluster.index * cluster.count * count;
-    if (all) Take<S, Y, HASHED>(cluster.size, sums, [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
-    else Take<S, Y, HASHED>(cluster.count, sums, [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
+    if (all) Take<S, HASHED>(y, (int)count, cluster.size, sums, [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
+    else Take<S, HASHED>(y, (int)count, cluster.count, sums, [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
-    return lost || !u.patience->left;
+    return !u.patience->left;
   }
 
   __device__ __forceinline__ void Tell(size_t i, PetscScalar x) const

@@ -58,18 +58,31 @@ struct IDRSGridBlocks {
   const IDRSPartials   &messages;
   IDRSEntries           u;
 
-  /* By all threads. Sums of even and odd steps are in two places */
-  template <int S, bool Y, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Sums(IDRSDots<S, Y, true> &dots, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums, const Meanwhile &meanwhile)
+  /* Sums of even and odd steps are in two places */
+  __device__ __forceinline__ IDRSPartials Partials() const
   {
     IDRSPartials partials = messages;
 
     partials.launch  = u.number;
     partials.earlier = 0;
     if (u.number % 2) partials.messages = partials.second;
-    (void)IDRSDotsFinish<S, Y>(dots, partials);
+    return partials;
+  }
+
+  /* By all threads, as the next one */
+  template <int S, bool Y>
+  __device__ __forceinline__ bool Leave(IDRSDots<S, Y, true> &dots)
+  {
+    (void)IDRSDotsFinish<S, Y>(dots, Partials());
+    return false;
+  }
+
+  template <int S, bool HASHED, typename Meanwhile>
+  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums, const Meanwhile &meanwhile)
+  {
     if (threadIdx.x < IDRS_WARP) meanwhile();
-    IDRSDotsTotal<S, Y, HASHED, true>(partials, P, false, sums, *u.patience);
+    if (y) IDRSDotsTotal<S, true, HASHED, true>(Partials(), P, false, sums, *u.patience);
+    else IDRSDotsTotal<S, false, HASHED, true>(Partials(), P, false, sums, *u.patience);
     return __syncthreads_or(!u.patience->left);
   }
 

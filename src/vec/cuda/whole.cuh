@@ -30,14 +30,15 @@
      A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of the step, u.patience how long is waited
      halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones, where the product ends. r^H r is that of own rows only
      Tell()          tells others of an entry of a vector that an own row has made of the product, if they have that row, too
-     Sums()          adds up the sums of all blocks, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for, and the entries of others
-                     come into the vector that they have been told of
+     Leave()         leaves the sums of this block for all blocks; true if a message has not come, before that
+     Collect()       adds up those of all blocks, with a y or without, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for, and the
+                     entries of others come into the vector that they have been told of
      Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the block fetches for all of them
 */
 
-/* Product and projection of a step, with the sums of all blocks; rr: part of r^H r of this thread, or square: it is to be made here of r as it is, first: state of the hash for its first row */
-template <int S, bool Y, bool HASHED, typename Blocks, typename Meanwhile>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr, bool square, PetscScalar *sums, const Meanwhile &meanwhile)
+/* Product and projection of a step, whose sums are left for all blocks; rr: part of r^H r of this thread, or square: it is to be made here of r as it is, first: state of the hash for its first row */
+template <int S, bool Y, bool HASHED, typename Blocks>
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr, bool square)
 {
   const IDRSIndex      n = (IDRSIndex)blocks.A.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
   IDRSShadowRow        state = first;
@@ -58,7 +59,7 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
     if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
     if (HASHED && row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
-  return blocks.template Sums<S, Y, HASHED>(dots, P, x, sums, meanwhile);
+  return blocks.template Leave<S, Y>(dots);
 }
 
 /* Whether the host is to continue, whatever the sums are. updates: made so far, or -1 where the host makes them */
@@ -233,8 +234,9 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
       if (square) rr = 0.0;
       blocks.Meet();
-      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square, scalars.sums, prepare);
-      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square, scalars.sums, prepare);
+      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square);
+      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square);
+      lost = blocks.template Collect<S, HASHED>(y, P, x, scalars.sums, prepare) || lost;
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;

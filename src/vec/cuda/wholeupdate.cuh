@@ -132,7 +132,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
   blocks.Meet();
   IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
-  *lost = blocks.template Sums<S, false, HASHED>(dots, P, steps.r, scalars->sums, []() {});
+  *lost = blocks.template Leave<S, false>(dots);
+  *lost = blocks.template Collect<S, HASHED>(false, P, steps.r, scalars->sums, []() {}) || *lost;
   if (threadIdx.x < IDRS_WARP) {
     const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*lost;
 

@@ -251,9 +251,6 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 /* Entries of others that a thread asks for at once where nobody waits for them */
 #define IDRS_HALO_ATONCE 2
 
-/* Nanoseconds before it asks, at most twice as many: who asks again and again is in the way of the messages with sums, which take longer than that */
-#define IDRS_HALO_SLEEP 300
-
 /* The same where a block has the rows of others, too, and u of them: others are told of the product instead, which comes while sums do, for even steps and for odd ones in two places */
 struct IDRSHaloEntries : IDRSNearEntries {
   size_t messages; /* in one of them */
@@ -274,7 +271,6 @@ static __device__ __forceinline__ void IDRSTakeHalo(const IDRSHaloEntries &u, Pe
   const IDRSIndex         stride = blockDim.x - IDRS_HALO_FIRST;
   const IDRSBlockMessage *place  = u.Place();
 
-  __nanosleep(IDRS_HALO_SLEEP);
   for (IDRSIndex begin = threadIdx.x - IDRS_HALO_FIRST; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_HALO_ATONCE * stride) {
     IDRSIndex from[IDRS_HALO_ATONCE];
 
@@ -834,12 +830,13 @@ static PetscErrorCode IDRSOnChipFits(IDRSWork work, const IDRSNear *near, IDRSOn
 /* The system in clusters of such a size, if it fits: with the matrix or without, and with the rows of others if these are not too many */
 static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix, unsigned int size, IDRSOnChip *onchip)
 {
-  const size_t n     = (size_t)work->n;
-  IDRSOnChip   tried = {};
-  IDRSNear     near  = {};
-  size_t       shared, sums;
-  int          most;
-  bool         fits = false;
+  const size_t   n     = (size_t)work->n;
+  IDRSOnChip     tried = {};
+  IDRSNear       near  = {};
+  size_t         shared, sums;
+  int            most;
+  bool           fits = false;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   tried.size   = size;
@@ -851,17 +848,18 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
   if (IDRSOnChipBytes(work->s, work->diagonal, tried.rows, matrix ? (size_t)i[n] / (tried.clusters * size) : 0, 0, false, false) > shared) PetscFunctionReturn(PETSC_SUCCESS); /* at least */
   if (matrix) {
     PetscCall(IDRSNearCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &near));
-    PetscCall(IDRSNearFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &near));
+    ierr = IDRSNearFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &near);
   }
-  for (int halo = matrix && tried.rows + near.others <= IDRS_HALO_ROWS; halo >= 0 && !fits; halo--) {
+  for (int halo = matrix && tried.rows + near.others <= IDRS_HALO_ROWS; halo >= 0 && !fits && !ierr; halo--) {
     tried.halo = halo;
-    PetscCall(IDRSOnChipFits(work, &near, &tried, &fits));
+    ierr       = IDRSOnChipFits(work, &near, &tried, &fits);
   }
-  if (fits) {
+  if (fits && !ierr) {
     *onchip = tried;
-    if (matrix) PetscCall(IDRSOnChipUploadNear(i, work->n, &near, onchip));
+    if (matrix) ierr = IDRSOnChipUploadNear(i, work->n, &near, onchip);
   }
-  if (matrix) PetscCall(IDRSNearDestroy(&near));
+  if (matrix) PetscCall(IDRSNearDestroy(&near)); /* after an error, too */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -235,7 +235,7 @@ static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum,
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device));
-  *cached = (size_t)(work->n * sum->ny) * sizeof(PetscScalar) <= (size_t)bytes;
+  *cached = (size_t)work->n * (size_t)sum->ny * sizeof(PetscScalar) <= (size_t)bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

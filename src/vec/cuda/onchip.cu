@@ -377,7 +377,6 @@ struct IDRSOnChipBlocks {
     constexpr int     dots = IDRSDots<S, Y, true>::count, count = IDRSRealSums<S, Y, true>;
     const int         warps = (int)min((unsigned int)(A.n + IDRS_WARP - 1), blockDim.x) / IDRS_WARP, mine = threadIdx.x / IDRS_WARP; /* the others have nothing */
     PetscReal         values[count];
-    bool              lost;
 
 #pragma unroll
     for (int i = 0; i < dots; i++) {
@@ -387,17 +386,17 @@ struct IDRSOnChipBlocks {
 #pragma unroll
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
     if (mine < warps) IDRSWarpTotals<count>(values, shared->warps[mine]);
-    lost = __syncthreads_or(!u.patience->left);
+    if (__syncthreads_or(!u.patience->left)) return true; /* nobody gets sums of which a part has not come */
     if (all) {
       for (unsigned int k = threadIdx.x; k < count * cluster.size; k += blockDim.x) {
         const unsigned int i = k >> (__ffs(cluster.size) - 1);
 
         IDRSStoreCluster(slots + i * cluster.size + cluster.rank, k & (cluster.size - 1), IDRSMakeMessage(IDRSWarpsTree(shared->warps, (int)i, warps), u.number));
       }
-      return lost;
+      return false;
     }
     for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1), IDRSMakeMessage(IDRSWarpsTree(shared->warps, (int)i, warps), u.number));
-    return lost;
+    return false;
   }
 
   /* By a warp, some lanes for a sum: the sums of the cluster that this rank has, to all clusters. Nobody gets one of which a part has not come */

@@ -45,7 +45,7 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
     all = true;
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
-  } while (!IDRSWarpAll(all) && !u.patience->Ends());
+  } while (!IDRSWarpAll(all || u.patience->Ends())); /* each lane has a patience of its own here, as in IDRSMessagesSum() */
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }
@@ -69,10 +69,11 @@ struct IDRSGridBlocks {
     return partials;
   }
 
-  /* By all threads, as the next one */
+  /* By all threads, as the next one. Nobody gets sums of which a part has not come */
   template <int S, bool Y>
   __device__ __forceinline__ bool Leave(IDRSDots<S, Y, true> &dots)
   {
+    if (__syncthreads_or(!u.patience->left)) return true;
     (void)IDRSDotsFinish<S, Y>(dots, Partials());
     return false;
   }
@@ -158,13 +159,16 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     const PetscInt *i, *j;
     PetscInt        n;
     PetscBool       done;
+    PetscErrorCode  ierr;
 
+    cuda->whole->id = 0; /* until all is known of it */
     PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
     cuda->whole->own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
     cuda->whole->turns = IDRSWholeTurns(n, i, cuda->whole->own);
-    PetscCall(IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip));
+    ierr               = IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip);
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+    PetscCall(ierr);
     if (onchip->clusters) PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n", onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
     else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
     cuda->whole->id       = id;

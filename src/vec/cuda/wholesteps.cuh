@@ -42,7 +42,7 @@ typedef struct {
   uint64_t          *arrived, sequence;
 } IDRSWholeSteps;
 
-/* The lanes of a warp lose it together: each calls Ends() if any does */
+/* Where each lane calls Ends() if any does, the lanes of a warp lose it together, as in onchip.cu */
 struct IDRSBoundedPatience {
   unsigned int left;
 

@@ -106,9 +106,9 @@ static inline PetscErrorCode Irregular(MPI_Comm comm, PetscInt N, PetscInt bs, M
     const PetscInt count = least + (PetscInt)PetscMin(first, second);
 
     for (PetscInt j = 0; j < count; j++) {
-      const PetscInt near = row - band + (PetscInt)(Scatter(64 * (uint64_t)row + (uint64_t)j) % (uint32_t)(2 * band));
+      const PetscInt near = PetscAbsInt(row - band + (PetscInt)(Scatter(64 * (uint64_t)row + (uint64_t)j) % (uint32_t)(2 * band)));
 
-      columns[j] = j ? PetscMin(PetscMax(near, 0), blocks - 1) : row;
+      columns[j] = j ? PetscMax(blocks - 1 - PetscAbsInt(blocks - 1 - near), 0) : row; /* reflected at both ends, so that no column has many more entries than others */
       for (PetscInt l = 0; l < bs; l++) {
         for (PetscInt i = 0; i < bs; i++) values[(l * count + j) * bs + i] = j ? -0.5 : (i == l ? 4.0 + 0.75 * bs * count : 0.5);
       }

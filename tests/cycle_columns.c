@@ -25,7 +25,7 @@ static const Problem problems[] = {
   {"sherman1", PCILU,    3,         {30, 22},   PETSC_FALSE, 1.1},
   {"stommel4", PCJACOBI, 3,         {167, 115}, PETSC_FALSE, 1.1},
   {"stommel4", PCILU,    3,         {29, 25},   PETSC_FALSE, 1.1},
-  {"orsreg_1", PCILU,    3,         {54, 37},   PETSC_FALSE, 1.1},
+  {"orsreg_1", PCILU,    MAX_SEEDS, {54, 37},   PETSC_FALSE, 1.1},
   {"wedge4",   PCJACOBI, 7,         {154, 114}, PETSC_TRUE,  1.1},
   {"add32",    PCJACOBI, MAX_SEEDS, {0, 0},     PETSC_FALSE, 1.1},
   {"orsreg_1", PCJACOBI, 3,         {0, 0},     PETSC_FALSE, 1.3}
@@ -74,8 +74,8 @@ static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matvecs a column that a block recurrence makes in vain: on a device, where the host launches one before it reads the norms, at the end of each recurrence that it takes */
-static PetscErrorCode GetVain(Mat A, PetscReal *vain)
+/* Matvecs a column beside those of the recurrence: the verification, and what a device, whose host launches one before it reads the norms, makes in vain at the end of each recurrence that it takes */
+static PetscErrorCode GetBeside(Mat A, PetscReal *beside)
 {
   PetscBool device;
   Vec       b;
@@ -84,7 +84,7 @@ static PetscErrorCode GetVain(Mat A, PetscReal *vain)
   PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(VecDestroy(&b));
-  *vain = device ? 3.0 : 0.0;
+  *beside = device ? 4.0 : 1.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,13 +121,13 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(problems); i++) {
     const Problem *problem = &problems[i];
-    PetscReal      vain;
+    PetscReal      beside;
     Mat            A;
     KSP            ksp;
 
     if (problem->expected[0] && problem->imaginary != PetscDefined(USE_COMPLEX)) continue;
     PetscCall(Load(problem->matrix, &A));
-    PetscCall(GetVain(A, &vain));
+    PetscCall(GetBeside(A, &beside));
     PetscCall(SolverCreate(A, SHADOW, problem->pc, &ksp));
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 10000));
     PetscCall(KSPSetFromOptions(ksp));
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
       PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_TRUE, &block));
       bound = problem->most * expected;
       if (!problem->expected[j]) bound = PetscMax(bound, expected + 2 * (SHADOW + 1)); /* all columns of a block end in one step, and each by itself where it may */
-      PetscCall(ComplainIf(!(block <= bound + vain), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix, problem->pc, widths[j], (double)block, (double)expected));
+      PetscCall(ComplainIf(!(block <= bound + beside), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix, problem->pc, widths[j], (double)block, (double)expected));
     }
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));

@@ -108,7 +108,8 @@ static inline PetscErrorCode Irregular(MPI_Comm comm, PetscInt N, PetscInt bs, M
     for (PetscInt j = 0; j < count; j++) {
       const PetscInt near = PetscAbsInt(row - band + (PetscInt)(Scatter(64 * (uint64_t)row + (uint64_t)j) % (uint32_t)(2 * band)));
 
-      columns[j] = j ? PetscMax(blocks - 1 - PetscAbsInt(blocks - 1 - near), 0) : row; /* reflected at both ends, so that no column has many more entries than others */
+      /* reflected at both ends, so that no column has many more entries than others */
+      columns[j] = j ? PetscMax(blocks - 1 - PetscAbsInt(blocks - 1 - near), 0) : row;
       for (PetscInt l = 0; l < bs; l++) {
         for (PetscInt i = 0; i < bs; i++) values[(l * count + j) * bs + i] = j ? -0.5 : (i == l ? 4.0 + 0.75 * bs * count : 0.5);
       }

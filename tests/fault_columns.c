@@ -253,13 +253,10 @@ static PetscErrorCode ParallelVecCreate(Mat A, Vec *x)
 {
   PetscBool device;
   PetscInt  n;
-  Vec       like;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateVecs(A, NULL, &like));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &device, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(VecGetLocalSize(like, &n));
-  PetscCall(VecDestroy(&like));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(VecCreate(PETSC_COMM_WORLD, x));
   PetscCall(VecSetSizes(*x, n, PETSC_DETERMINE));
   PetscCall(VecSetType(*x, device ? VECMPICUDA : VECMPI));

@@ -178,7 +178,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *sca
 
   if (!(tt > 0.0)) return PETSC_FALSE;
   *minimal = *enlarged = tr / tt;
-  if (!(PetscAbsScalar(*minimal) * size > ((PetscReal)1.0 + 16 * PETSC_MACHINE_EPSILON) * cosine * cosine * rr)) { /* else the angle is not wide, without a root */
+  /* No roots are taken where |<t,r>|^2 / <t,t> is so large that the test below does not hold */
+  if (!(PetscAbsScalar(*minimal) * size > ((PetscReal)1.0 + 16 * PETSC_MACHINE_EPSILON) * cosine * cosine * rr)) {
     const PetscReal tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(rr);
 
     if (size < cosine * tnorm * rnorm) *enlarged = (size > 0.0 ? tr / size : (PetscScalar)1.0) * (cosine * rnorm / tnorm);

@@ -29,7 +29,7 @@ static PetscErrorCode Product(void *ctx, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator of type MATMFFD: A, by differences, with vectors of the same type */
+/* An operator of type MATMFFD: A, by differences, with vectors of the same type. It asks for its options at the first product, among which -mat_type is not for it */
 static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
 {
   PetscInt n;
@@ -42,6 +42,7 @@ static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
   PetscCall(VecSet(base, 0.0));
   PetscCall(MatCreateMFFD(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, M));
   PetscCall(MatGetVecType(A, &type));
+  PetscCall(MatSetOptionsPrefix(*M, "differences_"));
   PetscCall(MatSetVecType(*M, type));
   PetscCall(MatMFFDSetFunction(*M, Product, A));
   PetscCall(MatMFFDSetBase(*M, base, NULL));

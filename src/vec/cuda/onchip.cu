@@ -1,7 +1,8 @@
 /*
    Many steps in one kernel, for systems that fit into the shared memory of all multiprocessors: the panels, r, t, the matrix and u of its rows are in the shared memory of a block from the
    first step to the last, and go back to global memory at the end, where the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a
-   multiprocessor for itself. What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there.
+   multiprocessor for itself. What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there. Where there is no room for it, the
+   matrix is in global memory, in the same order.
 
    Where the rows of others that a block needs u of are few enough it has them, too: G, U, r, z and t of them behind those of its own rows, and makes the passes for them as their own blocks do,
    from the same numbers to the same bits. Then u is there when its own passes have ended, and nobody waits for it. What a block cannot make for such a row is its entry of the product: that is
@@ -40,7 +41,10 @@
 #include "onchip.h"
 #include "../../sys/device/cluster.cuh"
 
-/* Rows of a block that are not too few for one more cluster */
+/* The least blocks of a cluster */
+#define IDRS_CLUSTER_LEAST 4
+
+/* Rows of a block that are not too few for one more cluster, or for a larger one */
 #define IDRS_ONCHIP_ROWS 128
 
 /* Rows of a block and of others, all of which a block has vectors of: three of a thread. With more of them the passes take longer than the entries of u, which nobody waits for then */
@@ -55,21 +59,9 @@
 /* The first thread that takes rows of others while the first warp prepares the algebra, and the second one passes sums on */
 #define IDRS_HALO_FIRST (2 * IDRS_WARP)
 
-/* Rows of a matrix in global memory */
-typedef struct {
-  const IDRSMatIndex *i, *j;
-  const PetscScalar  *a;
-  size_t              n;
-} IDRSOwnCSR;
-
-static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSOwnCSR &A, IDRSIndex q)
-{
-  return A.a[q];
-}
-
 /*
-   Rows of a matrix in shared memory, with columns that are places there. The first entries of 32 neighbouring rows are a slice: those of the same number side by side, so that lanes meet in no bank,
-   and zeros behind the shorter rows. What is left of long rows follows row by row
+   Rows of a matrix, with columns that are places in shared memory, where the matrix is itself if it fits. The first entries of 32 neighbouring rows are a slice: those of the same number side by side,
+   so that lanes meet in no bank, or read what is side by side, and zeros behind the shorter rows. What is left of long rows follows row by row
 */
 typedef struct {
   const PetscScalar *a;
@@ -80,71 +72,28 @@ typedef struct {
   uint32_t           n;
 } IDRSNearMatrix;
 
-/* The u of a step: in shared memory for the rows of this block, and on its way to those of others */
-struct IDRSOwnEntries {
+/* The u of a step: in shared memory for the rows of this block, and behind them for those of others that it needs, which come before the product */
+struct IDRSNearEntries {
   IDRSBlockMessage    *entries; /* of all rows, in global memory */
   PetscScalar         *own;
   IDRSIndex            first, n; /* own rows */
   uint32_t             number;
   IDRSBoundedPatience *patience;
+  const PetscInt      *others; /* their rows */
+  IDRSIndex            count;
+  IDRSIndex            rows;                   /* of each block, but for the last ones */
+  IDRSBlockMessage    *close;                  /* where there is one cluster: messages of own rows, in shared memory, where others ask for them; else NULL */
+  uint32_t             rank;                   /* of this block in it */
+  uint32_t             from[IDRS_NEAR_ATONCE]; /* what this thread asks for first: rows, or if they are close the rank and the row of that block in the lower half */
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
   {
     own[i] = u.v[0];
-    IDRSPostScalar(entries + (first + i) * IDRS_PARTS, u.v[0], number);
-  }
-};
-
-/* The lanes of a warp go on together, as in whole.cu */
-static __device__ __forceinline__ bool IDRSGoesOn(const IDRSOwnEntries &, bool left)
-{
-  return !IDRSWarpAll(!left);
-}
-
-/*
-   By a warp. All entries of other blocks are on their way before one is looked at: so each is loaded, wanted or not, as there are too few predicates for loads that are not made, and a
-   mask says which of them count. What is not wanted is loaded from an entry of this block, as one entry that all blocks load would be asked for one time after another
-*/
-template <int ATONCE>
-static __device__ __forceinline__ void IDRSGather(const IDRSOwnEntries &u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
-{
-  IDRSBlockMessage message[ATONCE * IDRS_PARTS];
-  uint32_t         from[ATONCE], others[ATONCE], missing;
-
+    if (!close) IDRSPostScalar(entries + (first + i) * IDRS_PARTS, u.v[0], number);
+    else {
 #pragma unroll
-  for (int l = 0; l < ATONCE; l++) {
-    others[l] = column[l] < 0 || (IDRSIndex)column[l] - u.first < u.n ? 0 : 0xffffffffu;
-    from[l]   = others[l] ? (uint32_t)column[l] : (uint32_t)u.first;
-  }
-  do {
-    missing = 0;
-#pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = IDRSLoadRelaxed(u.entries + (from[l / IDRS_PARTS] * IDRS_PARTS + l % IDRS_PARTS));
-#pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) missing |= others[l / IDRS_PARTS] & IDRSMessageLacks(message[l], u.number);
-  } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
-#pragma unroll
-  for (int l = 0; l < ATONCE; l++) {
-    entry[l] = column[l] < 0 || others[l] ? (PetscScalar)0.0 : u.own[(IDRSIndex)column[l] - u.first];
-    if (others[l]) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
-  }
-}
-
-/* The same where all that the rows of this block need is in shared memory: behind own entries those of other blocks, which come before the product */
-struct IDRSNearEntries : IDRSOwnEntries {
-  const PetscInt   *others; /* their rows */
-  IDRSIndex         count;
-  IDRSIndex         rows;                   /* of each block, but for the last ones */
-  IDRSBlockMessage *close;                  /* where there is one cluster: messages of own rows, in shared memory, where others ask for them; else NULL */
-  uint32_t          rank;                   /* of this block in it */
-  uint32_t          from[IDRS_NEAR_ATONCE]; /* what this thread asks for first: rows, or if they are close the rank and the row of that block in the lower half */
-
-  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
-  {
-    if (!close) return IDRSOwnEntries::operator()(i, u);
-    own[i] = u.v[0];
-#pragma unroll
-    for (int k = 0; k < IDRS_PARTS; k++) IDRSStoreCluster(close + i * IDRS_PARTS + k, rank, IDRSMakeMessage(k ? PetscImaginaryPart(u.v[0]) : PetscRealPart(u.v[0]), number));
+      for (int k = 0; k < IDRS_PARTS; k++) IDRSStoreCluster(close + i * IDRS_PARTS + k, rank, IDRSMakeMessage(k ? PetscImaginaryPart(u.v[0]) : PetscRealPart(u.v[0]), number));
+    }
   }
 };
 
@@ -207,12 +156,6 @@ static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMat
   return mine;
 }
 
-/* Own entries are there for all threads of the block */
-static __device__ __forceinline__ void IDRSMeetEntries(const IDRSOwnEntries &)
-{
-  __syncthreads();
-}
-
 /* Entries of others, number begin, begin + stride, ..., all of which are asked for before one is looked at, with load(which of them, part). A lane that has no more of them asks for the last one */
 template <int ATONCE, typename Load>
 static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u, PetscScalar *to, IDRSIndex begin, IDRSIndex stride, const Load &load)
@@ -260,6 +203,7 @@ struct IDRSHaloEntries : IDRSNearEntries {
   __device__ __forceinline__ IDRSBlockMessage *Place() const { return entries + (number % 2 ? messages : 0); }
 };
 
+/* Own entries are there for all threads of the block */
 static __device__ __forceinline__ void IDRSMeetEntries(const IDRSHaloEntries &)
 {
   __syncthreads();
@@ -500,11 +444,11 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
   for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
-/* Where a system lies: in all cases the vectors of own rows are in shared memory */
+/* Where a system lies: in all cases the vectors of own rows are in shared memory, but for z, v, and t where the matrix is not there */
 enum {
-  IDRS_CHIP_FAR,  /* the matrix is in global memory */
-  IDRS_CHIP_NEAR, /* in shared memory, with entries of u of others */
-  IDRS_CHIP_HALO  /* and the vectors of their rows */
+  IDRS_CHIP_FAR,  /* with entries of u of others; the matrix is in global memory */
+  IDRS_CHIP_NEAR, /* the matrix, too */
+  IDRS_CHIP_HALO  /* and the vectors of the rows of others */
 };
 
 /* The same from rows that a block has: own ones, and then those of others */
@@ -521,16 +465,21 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
   extern __shared__ __align__(16) PetscScalar chip[];
   __shared__ IDRSOnChipSums<S> sums;
   const size_t                 rows = IDRSKeep((unsigned int)onchip.rows), first = min((size_t)blockIdx.x * rows, given.panels.n), n = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
-  const PetscInt              *others = CHIP == IDRS_CHIP_FAR ? NULL : onchip.rowsofothers + onchip.firstother[blockIdx.x];
-  const size_t                 count = CHIP == IDRS_CHIP_FAR ? 0 : (size_t)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]), more = CHIP == IDRS_CHIP_HALO ? count : 0;
+  const PetscInt              *others = onchip.rowsofothers + onchip.firstother[blockIdx.x];
+  const size_t                 count = (size_t)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]), more = CHIP == IDRS_CHIP_HALO ? count : 0;
   const size_t                 ld       = CHIP == IDRS_CHIP_HALO ? IDRSKeep((unsigned int)(rows + onchip.others)) : rows;
   const int                    s        = (int)IDRSKeep((unsigned int)given.panels.s);
   IDRSBoundedPatience          patience = {IDRS_WHOLE_POLLS};
   IDRSWholeSteps               steps    = given;
   IDRSShadow<S>                P        = shadow;
-  PetscScalar                 *own = chip + (2 * s + 2) * ld, *free = own + rows + onchip.others;
-  const IDRSOwnEntries         entries = {given.entries, own, (IDRSIndex)first, (IDRSIndex)n, given.partials.launch, &patience};
-  IDRSBlockMessage            *all     = NULL;
+  PetscScalar                 *own = chip + (2 * s + (CHIP == IDRS_CHIP_FAR ? 1 : 2)) * ld, *free = own + rows + onchip.others;
+  const size_t                 slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  const IDRSMatIndex           begin = given.A.i[first], end = given.A.i[first + n];
+  IDRSNearEntries              near = {given.entries, own, (IDRSIndex)first, (IDRSIndex)n, given.partials.launch, &patience, others, (IDRSIndex)count, (IDRSIndex)rows};
+  IDRSBlockMessage            *all  = NULL;
+  PetscScalar                 *a;
+  uint32_t                    *slice, *rest;
+  uint16_t                    *j;
   IDRSStep                     step;
   const auto                   run = [&](auto A, auto u) {
     IDRSOnChipBlocks<S, decltype(A), decltype(u)> blocks = {A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second, all};
@@ -541,7 +490,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
 
   steps.panels = {chip, chip + s * ld, ld, n + more, s};
   steps.r      = chip + 2 * s * ld;
-  steps.t      = steps.r + ld;
+  steps.t      = CHIP == IDRS_CHIP_FAR ? given.t + first : steps.r + ld;
   steps.z += first;
   steps.v += first;
   if (given.x) {
@@ -579,42 +528,38 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSOnChipKernel(const
     sums.places[0][i] = i < IDRSRealSums<S, false, true> ? IDRSSumPlace<S, false, true>(P, i) : -1;
     sums.places[1][i] = IDRSSumPlace<S, true, true>(P, i);
   }
-  if constexpr (CHIP != IDRS_CHIP_FAR) {
-    const size_t       slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
-    const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
-    uint32_t          *slice = (uint32_t *)(free + onchip.slots), *rest = slice + slices + 1;
-    uint16_t          *j    = (uint16_t *)(onchip.rest ? rest + rows + 1 : rest);
-    IDRSNearEntries    near = {entries, others, (IDRSIndex)count, (IDRSIndex)rows};
+  slice = (uint32_t *)(CHIP == IDRS_CHIP_FAR ? free : free + onchip.slots);
+  rest  = slice + slices + 1;
+  a     = CHIP == IDRS_CHIP_FAR ? onchip.a + blockIdx.x * onchip.slots : free;
+  j     = CHIP == IDRS_CHIP_FAR ? onchip.j + blockIdx.x * onchip.slots : (uint16_t *)(onchip.rest ? rest + rows + 1 : rest);
+  if (onchip.clusters == 1) {
+    all = (IDRSBlockMessage *)chip + onchip.messages;
+    if (CHIP != IDRS_CHIP_HALO) near.close = all + IDRSCloseSums<S> * onchip.size;
+    near.rank = blockIdx.x;
+    for (unsigned int k = threadIdx.x; k < IDRSCloseSums<S> * onchip.size + (CHIP != IDRS_CHIP_HALO ? rows * IDRS_PARTS : 0); k += blockDim.x) all[k] = {0, 0};
+  }
+  if (CHIP != IDRS_CHIP_HALO) IDRSSetFrom(near, threadIdx.x, near.from);
+  IDRSCopyEntries(slice, onchip.slice + blockIdx.x * (slices + 1), slices + 1);
+  if (onchip.rest) IDRSCopyEntries(rest, onchip.rest + blockIdx.x * (rows + 1), rows + 1);
+  for (size_t k = threadIdx.x; k < onchip.slots; k += blockDim.x) {
+    a[k] = 0.0;
+    j[k] = 0;
+  }
+  __syncthreads();
+  for (IDRSMatIndex q = begin + threadIdx.x; q < end; q += blockDim.x) {
+    const uint32_t place = onchip.places[q];
 
-    if (onchip.clusters == 1) {
-      all = (IDRSBlockMessage *)chip + onchip.messages;
-      if (CHIP == IDRS_CHIP_NEAR) near.close = all + IDRSCloseSums<S> * onchip.size;
-      near.rank = blockIdx.x;
-      for (unsigned int k = threadIdx.x; k < IDRSCloseSums<S> * onchip.size + (CHIP == IDRS_CHIP_NEAR ? rows * IDRS_PARTS : 0); k += blockDim.x) all[k] = {0, 0};
-    }
-    if (CHIP == IDRS_CHIP_NEAR) IDRSSetFrom(near, threadIdx.x, near.from);
-    IDRSCopyEntries(slice, onchip.slice + blockIdx.x * (slices + 1), slices + 1);
-    if (onchip.rest) IDRSCopyEntries(rest, onchip.rest + blockIdx.x * (rows + 1), rows + 1);
-    for (size_t k = threadIdx.x; k < onchip.slots; k += blockDim.x) {
-      free[k] = 0.0;
-      j[k]    = 0;
-    }
-    __syncthreads();
-    for (IDRSMatIndex q = begin + threadIdx.x; q < end; q += blockDim.x) {
-      const uint32_t place = onchip.places[q];
-
-      free[place >> 16] = given.A.a[q];
-      j[place >> 16]    = (uint16_t)place;
-    }
-    if constexpr (CHIP == IDRS_CHIP_HALO) step = run(IDRSNearMatrix{free, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, IDRSHaloEntries{near, given.panels.n * IDRS_PARTS});
-    else step = run(IDRSNearMatrix{free, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, near);
-  } else step = run(IDRSOwnCSR{given.A.i + first, given.A.j, given.A.a, n}, entries);
+    a[place >> 16] = given.A.a[q];
+    j[place >> 16] = (uint16_t)place;
+  }
+  if constexpr (CHIP == IDRS_CHIP_HALO) step = run(IDRSNearMatrix{a, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, IDRSHaloEntries{near, given.panels.n * IDRS_PARTS});
+  else step = run(IDRSNearMatrix{a, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, near);
   for (int j = 0; j < s; j++) {
     IDRSCopyEntries(given.panels.G + j * given.panels.ld + first, steps.panels.G + j * ld, n);
     IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * ld, n);
   }
   IDRSCopyEntries(given.r + first, steps.r, n);
-  if (step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
+  if (CHIP != IDRS_CHIP_FAR && step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
   if (CHIP == IDRS_CHIP_HALO) {
     IDRSCopyEntries(given.z + first, steps.z, n);
     if (given.diagonal) IDRSCopyEntries(given.v + first, steps.v, n);
@@ -647,22 +592,22 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
   return error;
 }
 
-/* Bytes of shared memory for such blocks; slots: of the matrix, if it is there */
-static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, size_t rows, size_t slots, size_t others, bool rest, bool halo)
+/* Bytes of shared memory for such blocks */
+static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, const IDRSOnChip *onchip, size_t slots, size_t others, bool rest)
 {
-  size_t bytes = ((2 * (size_t)s + (diagonal ? 4 : 3)) * rows + others) * sizeof(PetscScalar);
+  const size_t rows = onchip->rows, vectors = 2 * (size_t)s + (onchip->matrix ? 3 : 2) + (diagonal ? 1 : 0); /* with own entries of u */
+  size_t       bytes = (vectors * rows + others) * sizeof(PetscScalar);
 
-  if (halo) bytes = (2 * (size_t)s + (diagonal ? 6 : 4)) * (rows + others) * sizeof(PetscScalar);
-
-  if (slots) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t)) + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
-  return bytes;
+  if (onchip->halo) bytes = (vectors + (diagonal ? 2 : 1)) * (rows + others) * sizeof(PetscScalar);
+  if (onchip->matrix) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t));
+  return bytes + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
 }
 
-/* The matrix as blocks have it in shared memory, on the host */
+/* The matrix as blocks have it, on the host */
 typedef struct {
   PetscInt *first, *rows; /* of each block the rows of others that it needs, in ascending order */
   PetscInt *place;        /* of each row; -1 between two blocks */
-  uint32_t *places;       /* of each nonzero: its slot, and that of the entry of u, of which a block that fits has fewer than 65536 */
+  uint32_t *places;       /* of each nonzero: its slot, and that of the entry of u, of which a block that fits has at most 65536 each */
   uint32_t *slice, *rest; /* as in IDRSNearMatrix, of one block after another */
   size_t    others, slots;
   bool      isrest;
@@ -773,6 +718,8 @@ PetscErrorCode IDRSOnChipDestroy_CUDA(IDRSOnChip *onchip)
   PetscCall(PetscDeviceFree(dctx, onchip->places));
   PetscCall(PetscDeviceFree(dctx, onchip->slice));
   PetscCall(PetscDeviceFree(dctx, onchip->rest));
+  PetscCall(PetscDeviceFree(dctx, onchip->a));
+  PetscCall(PetscDeviceFree(dctx, onchip->j));
   *onchip = {};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -780,11 +727,17 @@ PetscErrorCode IDRSOnChipDestroy_CUDA(IDRSOnChip *onchip)
 /* The matrix as all blocks have it, to the device */
 static PetscErrorCode IDRSOnChipUploadNear(const PetscInt *i, PetscInt n, const IDRSNear *near, IDRSOnChip *onchip)
 {
-  const size_t blocks = (size_t)onchip->clusters * onchip->size;
-  cudaStream_t stream;
+  const size_t       blocks = (size_t)onchip->clusters * onchip->size;
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  if (!onchip->matrix) {
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * onchip->slots, &onchip->a));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * onchip->slots, &onchip->j));
+  }
   PetscCall(IDRSOnChipUpload(blocks + 1, near->first, stream, &onchip->firstother));
   PetscCall(IDRSOnChipUpload((size_t)near->first[blocks], near->rows, stream, &onchip->rowsofothers));
   PetscCall(IDRSOnChipUpload((size_t)i[n], near->places, stream, &onchip->places));
@@ -815,14 +768,27 @@ static PetscErrorCode IDRSOnChipFits(IDRSWork work, const IDRSNear *near, IDRSOn
 
   PetscFunctionBegin;
   PetscCall(IDRSOnChipGetClusters(work, onchip, &most, &shared, &sums));
-  bytes            = IDRSOnChipBytes(work->s, work->diagonal, onchip->rows, near->slots, near->others, near->isrest, onchip->halo);
+  bytes            = IDRSOnChipBytes(work->s, work->diagonal, onchip, near->slots, near->others, near->isrest);
   onchip->messages = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
-  if (onchip->matrix && onchip->clusters == 1) bytes = (onchip->messages + sums + (onchip->halo ? 0 : onchip->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
+  if (onchip->clusters == 1) bytes = (onchip->messages + sums + (onchip->halo ? 0 : onchip->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
   onchip->threads = (unsigned int)PetscMin(PetscMax((vectors + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, least), (size_t)IDRS_THREADS);
   onchip->slots   = near->slots;
   onchip->others  = near->others;
   onchip->bytes   = PetscMax(bytes, shared / 2 + 1); /* no two blocks on a multiprocessor */
-  *fits           = bytes <= shared && (int)onchip->clusters <= most;
+  *fits           = bytes <= shared && (int)onchip->clusters <= most && near->slots <= (size_t)UINT16_MAX + 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether a system that lies so can fit, by the block in the middle, before all others are looked at */
+static PetscErrorCode IDRSOnChipCanFit(IDRSWork work, const PetscInt *i, const PetscInt *j, const IDRSOnChip *onchip, size_t shared, IDRSNear *near, bool *can)
+{
+  const size_t   blocks = (size_t)onchip->clusters * onchip->size;
+  const PetscInt begin = PetscMin(work->n, (PetscInt)(blocks / 2 * onchip->rows)), end = PetscMin(work->n, begin + (PetscInt)onchip->rows);
+  PetscInt       count;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSNearColumns(i, j, begin, end, near->rows, &count, near));
+  *can = IDRSOnChipBytes(work->s, work->diagonal, onchip, (size_t)i[work->n] / blocks, (size_t)count, false) <= shared;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -834,8 +800,8 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
   IDRSNear       near  = {};
   size_t         shared, sums;
   int            most;
-  bool           fits = false;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  bool           can = false, fits = false;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   tried.size   = size;
@@ -844,39 +810,41 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
   if (!most) PetscFunctionReturn(PETSC_SUCCESS);
   tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
   tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
-  if (IDRSOnChipBytes(work->s, work->diagonal, tried.rows, matrix ? (size_t)i[n] / (tried.clusters * size) : 0, 0, false, false) > shared) PetscFunctionReturn(PETSC_SUCCESS); /* at least */
-  if (matrix) {
-    PetscCall(IDRSNearCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &near));
+  PetscCall(IDRSNearCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &near));
+  ierr = IDRSOnChipCanFit(work, i, j, &tried, shared, &near, &can);
+  if (!ierr && can) {
     ierr = IDRSNearFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &near);
+    for (int halo = matrix && tried.rows + near.others <= IDRS_HALO_ROWS; halo >= 0 && !fits && !ierr; halo--) {
+      tried.halo = halo;
+      ierr       = IDRSOnChipFits(work, &near, &tried, &fits);
+    }
   }
-  for (int halo = matrix && tried.rows + near.others <= IDRS_HALO_ROWS; halo >= 0 && !fits && !ierr; halo--) {
-    tried.halo = halo;
-    ierr       = IDRSOnChipFits(work, &near, &tried, &fits);
-  }
-  if (fits && !ierr) {
+  if (!ierr && fits) {
     *onchip = tried;
-    if (matrix) ierr = IDRSOnChipUploadNear(i, work->n, &near, onchip);
+    ierr    = IDRSOnChipUploadNear(i, work->n, &near, onchip);
   }
-  if (matrix) PetscCall(IDRSNearDestroy(&near)); /* after an error, too */
+  PetscCall(IDRSNearDestroy(&near)); /* after an error, too */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    IDRSOnChipSetUp_CUDA - How the system lies in shared memory: with the matrix if that fits, in clusters that are as large as can be, and in as few of them as leave each thread
-   a row. There are fewer multiprocessors for larger clusters
+   a row. One cluster is as small as leaves each thread one row. There are fewer multiprocessors for larger clusters: without the matrix, which they all read then, clusters are small
 */
 PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSOnChip *onchip)
 {
-  bool can;
+  unsigned int size = IDRS_CLUSTER_LEAST;
+  bool         can;
 
   PetscFunctionBegin;
   PetscCall(IDRSOnChipDestroy_CUDA(onchip));
   PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, IDRS_CHIP_NEAR>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int matrix = 1; matrix >= 0; matrix--) {
-    for (unsigned int size = IDRS_CLUSTER_BLOCKS; size >= 4 && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, own, matrix, size, onchip));
-  }
+  while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_ONCHIP_ROWS) size *= 2;
+  for (; size <= IDRS_CLUSTER_BLOCKS && !onchip->clusters; size *= 2) PetscCall(IDRSOnChipTry(work, i, j, own, true, size, onchip));
+  for (size = IDRS_CLUSTER_BLOCKS / 2; size >= IDRS_CLUSTER_LEAST && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, own, true, size, onchip));
+  if (!onchip->clusters) PetscCall(IDRSOnChipTry(work, i, j, own, false, IDRS_CLUSTER_LEAST, onchip));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

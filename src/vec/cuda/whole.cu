@@ -11,6 +11,7 @@ struct _n_IDRSWhole {
   IDRSWholeResult  *result;  /* pinned */
   PetscObjectId     id;      /* of the matrix whose rows are known */
   PetscObjectState  pattern;
+  PetscInt          nonzeros;
   PetscInt          own;   /* entries of a row that its lane takes */
   PetscInt          turns; /* of a warp at most */
   bool              diagonal;
@@ -164,9 +165,10 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     cuda->whole->id = 0; /* until all is known of it */
     PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-    cuda->whole->own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
-    cuda->whole->turns = IDRSWholeTurns(n, i, cuda->whole->own);
-    ierr               = IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip);
+    cuda->whole->nonzeros = i[n];
+    cuda->whole->own      = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
+    cuda->whole->turns    = IDRSWholeTurns(n, i, cuda->whole->own);
+    ierr                  = IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip);
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCall(ierr);
     if (onchip->clusters) PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n", onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
@@ -180,9 +182,9 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With more rows than this the work of a step takes longer than its launches, if not in shared memory; and with more turns others wait too long for a long row. For the automatic choice */
-#define IDRS_WHOLE_ROWS  131072
-#define IDRS_WHOLE_TURNS 8
+/* With more nonzeros than this the work of a step takes longer than its launches, if not in shared memory; and with more turns others wait too long for a long row. For the automatic choice */
+#define IDRS_WHOLE_NONZEROS 1048576
+#define IDRS_WHOLE_TURNS    8
 
 /* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
 PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
@@ -202,7 +204,7 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool 
   PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
   PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!(*whole)->onchip.clusters && work->n > IDRS_WHOLE_ROWS) *why = "so many rows do not fit into shared memory, and it would not be faster";
+  if (!(*whole)->onchip.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS) *why = "the system does not fit into shared memory, and it would not be faster";
   else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
 }

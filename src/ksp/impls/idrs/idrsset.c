@@ -861,7 +861,7 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 
   Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster; `-ksp_view` tells.
 
-  `KSP_IDRS_RUN_AUTO` takes it for these, and for other systems of up to 131072 rows, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice
+  `KSP_IDRS_RUN_AUTO` takes it for these, and for other matrices of up to 1048576 nonzeros, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice
   and the reason. With `KSP_IDRS_RUN_WHOLE` a system on which it cannot run is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`

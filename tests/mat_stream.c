@@ -61,6 +61,7 @@ static PetscErrorCode RowsGenerate(Kind kind, Rows *rows)
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(rows->name, kinds[kind], sizeof(rows->name)));
+  rows->entry = NULL;
   for (PetscInt row = 0; row < n; row++) {
     for (PetscInt column = 0; column < n; column++) count += HasEntry(kind, n, row, column) ? 1 : 0;
   }
@@ -88,6 +89,7 @@ static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(rows->name, name, sizeof(rows->name)));
+  rows->entry = NULL;
   PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
   PetscCall(MatGetSize(A, &rows->n, NULL));

@@ -779,7 +779,7 @@ static PetscErrorCode IDRSOnChipFits(IDRSWork work, const IDRSNear *near, IDRSOn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a system that lies so can fit, by the block in the middle, before all others are looked at */
+/* Whether a system that lies so can fit, by what the block in the middle needs of others, before all blocks are looked at */
 static PetscErrorCode IDRSOnChipCanFit(IDRSWork work, const PetscInt *i, const PetscInt *j, const IDRSOnChip *onchip, size_t shared, IDRSNear *near, bool *can)
 {
   const size_t   blocks = (size_t)onchip->clusters * onchip->size;
@@ -810,6 +810,7 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
   if (!most) PetscFunctionReturn(PETSC_SUCCESS);
   tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)), (size_t)1);
   tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
+  if (IDRSOnChipBytes(work->s, work->diagonal, &tried, (size_t)i[n] / (tried.clusters * size), 0, false) > shared) PetscFunctionReturn(PETSC_SUCCESS); /* at least */
   PetscCall(IDRSNearCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &near));
   ierr = IDRSOnChipCanFit(work, i, j, &tried, shared, &near, &can);
   if (!ierr && can) {
@@ -830,7 +831,7 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
 
 /*
    IDRSOnChipSetUp_CUDA - How the system lies in shared memory: with the matrix if that fits, in clusters that are as large as can be, and in as few of them as leave each thread
-   a row. One cluster is as small as leaves each thread one row. There are fewer multiprocessors for larger clusters: without the matrix, which they all read then, clusters are small
+   a row. One cluster is as small as leaves each thread one row. There are fewer multiprocessors for larger clusters: without the matrix, which they all read then, clusters are smaller
 */
 PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSOnChip *onchip)
 {
@@ -843,8 +844,9 @@ PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const Pets
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_ONCHIP_ROWS) size *= 2;
   for (; size <= IDRS_CLUSTER_BLOCKS && !onchip->clusters; size *= 2) PetscCall(IDRSOnChipTry(work, i, j, own, true, size, onchip));
-  for (size = IDRS_CLUSTER_BLOCKS / 2; size >= IDRS_CLUSTER_LEAST && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, own, true, size, onchip));
-  if (!onchip->clusters) PetscCall(IDRSOnChipTry(work, i, j, own, false, IDRS_CLUSTER_LEAST, onchip));
+  for (int matrix = 1; matrix >= 0; matrix--) {
+    for (size = IDRS_CLUSTER_BLOCKS / 2; size >= IDRS_CLUSTER_LEAST && !onchip->clusters; size /= 2) PetscCall(IDRSOnChipTry(work, i, j, own, matrix, size, onchip));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -10,10 +10,10 @@ static char help[] = "Times products with several columns, Y = A X, that read A 
   -s 4           these shadow vectors\n\
   -repeat 9      runs, of which the median is taken\n\n";
 
-#include <petscdevice.h>
 #include <petsctime.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
+#include "device.h"
 #include "matrices.h"
 
 #define MAX_S 16
@@ -52,11 +52,11 @@ static PetscErrorCode ByMatMatMult(Benchmark *bench)
 
 static PetscErrorCode Synchronize(Mat A)
 {
-  PetscDeviceContext dctx;
+  VecType type;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscCall(MatGetVecType(A, &type));
+  PetscCall(DeviceWait(type));
   PetscCall(PetscBarrier((PetscObject)A));
   PetscFunctionReturn(0);
 }

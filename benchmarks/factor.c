@@ -7,8 +7,8 @@ static char help[] = "Times factorisations and applications of PCILU and PCLU by
 Options of PCFactor, as -pc_factor_levels and -pc_type lu, are those of both packages.\n\n";
 
 #include <petscksp.h>
-#include <petscdevice.h>
 #include <petsctime.h>
+#include "device.h"
 
 #define MOST_COLUMNS 16
 
@@ -43,15 +43,13 @@ static PetscErrorCode GridCreate(PetscInt edge, PetscInt bs, Mat *A)
 }
 
 /* Ends when the GPU has done its work */
-static PetscErrorCode Wait(void)
+static PetscErrorCode Wait(Vec b)
 {
-  PetscFunctionBeginUser;
-#if PetscDefined(HAVE_CUDA)
-  PetscDeviceContext dctx;
+  VecType type;
 
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
-#endif
+  PetscFunctionBeginUser;
+  PetscCall(VecGetType(b, &type));
+  PetscCall(DeviceWait(type));
   PetscFunctionReturn(0);
 }
 
@@ -100,10 +98,10 @@ static PetscErrorCode Time(Work *work, PC pc, Mat B, Mat X, Vec b, Vec x, PetscI
   for (PetscInt i = -1; i < repeat; i++) {
     PetscLogDouble begin, end;
 
-    PetscCall(Wait());
+    PetscCall(Wait(b));
     PetscCall(PetscTime(&begin));
     for (PetscInt l = 0; l < inner; l++) PetscCall(work(pc, B, X, b, x));
-    PetscCall(Wait());
+    PetscCall(Wait(b));
     PetscCall(PetscTime(&end));
     if (i >= 0) times[i] = 1e6 * (end - begin) / (PetscReal)inner;
   }
@@ -145,10 +143,10 @@ static PetscErrorCode TimePackage(Mat A, const char package[], PetscInt ncolumns
   if (package) PetscCall(PCFactorSetMatSolverType(pc, package));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetRandom(b, NULL));
-  PetscCall(Wait());
+  PetscCall(Wait(b));
   PetscCall(PetscTime(&begin));
   PetscCall(PCSetUp(pc));
-  PetscCall(Wait());
+  PetscCall(Wait(b));
   PetscCall(PetscTime(&end));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s first set-up %10.0f us", package ? package : "PETSc", 1e6 * (end - begin)));
   PetscCall(Time(SetUp, pc, NULL, NULL, b, x, 3, 1, &time));

@@ -18,9 +18,9 @@ a true residual of 1e-8. Prints the copy speed of the machine and a table with r
   -label text  name of the problem in table and file\n\n";
 
 #include <petscksp.h>
-#include <petscdevice.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
+#include "device.h"
 #include "matrices.h"
 #include "preconditioner.h"
 #include "progress.h"
@@ -149,12 +149,11 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
 */
 static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
 {
-  const MPI_Comm     comm = PetscObjectComm((PetscObject)b);
-  const PetscInt     n = (PetscInt)(256e6 / sizeof(PetscScalar)), copies = 10;
-  Vec                x, y;
-  VecType            type;
-  PetscReal          best = PETSC_MAX_REAL;
-  PetscDeviceContext dctx;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)b);
+  const PetscInt n = (PetscInt)(256e6 / sizeof(PetscScalar)), copies = 10;
+  Vec            x, y;
+  VecType        type;
+  PetscReal      best = PETSC_MAX_REAL;
 
   PetscFunctionBeginUser;
   PetscCall(VecGetType(b, &type));
@@ -164,8 +163,7 @@ static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
   PetscCall(VecDuplicate(x, &y));
   PetscCall(VecSet(x, 1.0));
   PetscCall(VecCopy(x, y)); /* a warm-up */
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscCall(DeviceWait(type));
   PetscCall(Progress(comm, "copy speed"));
   for (PetscInt i = 0; i < bench->repeat; i++) {
     PetscLogDouble start, end;
@@ -174,7 +172,7 @@ static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
     PetscCall(PetscBarrier((PetscObject)x));
     PetscCall(PetscTime(&start));
     for (PetscInt k = 0; k < copies; k++) PetscCall(VecCopy(x, y));
-    PetscCall(PetscDeviceContextSynchronize(dctx));
+    PetscCall(DeviceWait(type));
     PetscCall(PetscBarrier((PetscObject)x));
     PetscCall(PetscTime(&end));
     seconds = (PetscReal)(end - start) / copies;
@@ -219,16 +217,16 @@ static PetscErrorCode MeasureMatvec(const Benchmark *bench, Mat A, Vec b, Timing
 /* MeasurePC - Times the set-up of the preconditioner, the second of two, and PCApply() alone */
 static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
 {
-  const PetscInt     count = PetscMax(bench->matvecs / 8, 1);
-  KSP                ksp;
-  PC                 pc;
-  Vec                y;
-  PetscReal          seconds[64];
-  PetscLogDouble     start, end, setup = 0.0;
-  PetscDeviceContext dctx;
+  const PetscInt count = PetscMax(bench->matvecs / 8, 1);
+  KSP            ksp;
+  PC             pc;
+  Vec            y;
+  VecType        type;
+  PetscReal      seconds[64];
+  PetscLogDouble start, end, setup = 0.0;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(VecGetType(b, &type));
   PetscCall(VecDuplicate(b, &y));
   for (PetscInt i = 0; i < 2; i++) {
     if (i) PetscCall(KSPDestroy(&ksp));
@@ -238,7 +236,7 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&start));
     PetscCall(PCSetUp(pc));
-    PetscCall(PetscDeviceContextSynchronize(dctx));
+    PetscCall(DeviceWait(type));
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&end));
     setup = end - start;
@@ -247,7 +245,7 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&start));
     for (PetscInt k = 0; k < count; k++) PetscCall(PCApply(pc, b, y));
-    PetscCall(PetscDeviceContextSynchronize(dctx));
+    PetscCall(DeviceWait(type));
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&end));
     seconds[i ? i - 1 : 0] = (PetscReal)(end - start) / count;

@@ -4,9 +4,9 @@ static char help[] = "Times block DAXPY, Y += X C, and block DOT, many tasks of 
   -columns 4,8,16  columns of X and Y\n\
   -repeat 9        runs, of which the median is taken\n\n";
 
-#include <petscdevice.h>
 #include <petsctime.h>
 #include <petscidrs/private/idrsops.h>
+#include "device.h"
 #if PetscDefined(HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include <cublas_v2.h>
@@ -16,6 +16,7 @@ static char help[] = "Times block DAXPY, Y += X C, and block DOT, many tasks of 
 
 typedef struct {
   PetscInt       rows, tasks, m;
+  VecType        type; /* of the vectors */
   IDRSWork       work;
   IDRSBlockAxpy *sums;
   IDRSBlockDots *dots;
@@ -40,16 +41,6 @@ static PetscErrorCode OurDots(Tasks *tasks)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode Synchronize(void)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
-  PetscFunctionReturn(0);
-}
-
 /* Microseconds of all tasks, and GB/s of so many vectors that they read and write */
 static PetscErrorCode Time(Tasks *tasks, PetscErrorCode (*call)(Tasks *), const char what[], PetscInt vectors, PetscInt repeat)
 {
@@ -61,10 +52,10 @@ static PetscErrorCode Time(Tasks *tasks, PetscErrorCode (*call)(Tasks *), const 
   PetscCall(PetscMalloc1(repeat, &times));
   PetscCall((*call)(tasks));
   for (PetscInt i = 0; i < repeat; i++) {
-    PetscCall(Synchronize());
+    PetscCall(DeviceWait(tasks->type));
     PetscCall(PetscTime(&begin));
     for (PetscInt l = 0; l < count; l++) PetscCall((*call)(tasks));
-    PetscCall(Synchronize());
+    PetscCall(DeviceWait(tasks->type));
     PetscCall(PetscTime(&end));
     times[i] = (PetscReal)(end - begin) / (PetscReal)count;
   }
@@ -132,6 +123,7 @@ static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, 
   PetscBool      gpu;
 
   PetscFunctionBeginUser;
+  PetscCall(VecGetType(like, &tasks.type));
   PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &tasks.work));
   PetscCall(VecDuplicateVecs(like, columns, &X));
   PetscCall(IDRSWorkSetVecs(tasks.work, X[0], X[0], X[0], X[0]));

@@ -1,0 +1,21 @@
+/*
+   Times on a device: it goes on with what it has been asked for while the host does
+*/
+#pragma once
+
+#include <petscvec.h>
+#include <petscdevice.h>
+
+/* DeviceWait - Ends when all is done that has been asked for with vectors of this type. On a machine without a GPU a PETSc with CUDA has no context to ask */
+static PetscErrorCode DeviceWait(VecType type)
+{
+  PetscDeviceContext dctx;
+  PetscBool          device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrendswith(type, VECCUDA, &device)); /* VECSEQCUDA and VECMPICUDA, too */
+  if (!device) PetscFunctionReturn(0);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscFunctionReturn(0);
+}

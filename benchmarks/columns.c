@@ -50,14 +50,11 @@ static PetscErrorCode ByMatMatMult(Benchmark *bench)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode Synchronize(Mat A)
+static PetscErrorCode Synchronize(Vec like)
 {
-  VecType type;
-
   PetscFunctionBeginUser;
-  PetscCall(MatGetVecType(A, &type));
-  PetscCall(DeviceWait(type));
-  PetscCall(PetscBarrier((PetscObject)A));
+  PetscCall(DeviceWait(like));
+  PetscCall(PetscBarrier((PetscObject)like));
   PetscFunctionReturn(0);
 }
 
@@ -72,10 +69,10 @@ static PetscErrorCode Time(Benchmark *bench, PetscErrorCode (*product)(Benchmark
   PetscCall(PetscMalloc1(bench->repeat, &times));
   PetscCall((*product)(bench)); /* what is set up once does not count */
   for (PetscInt i = -1; i < bench->repeat; i++) {
-    PetscCall(Synchronize(bench->A));
+    PetscCall(Synchronize(bench->X[0]));
     PetscCall(PetscTime(&begin));
     for (PetscInt l = 0; l < count; l++) PetscCall((*product)(bench));
-    PetscCall(Synchronize(bench->A));
+    PetscCall(Synchronize(bench->X[0]));
     PetscCall(PetscTime(&end));
     first = (PetscReal)(end - begin);
     if (i >= 0) times[i] = 1e6 * first / (PetscReal)(count * bench->k);
@@ -174,7 +171,7 @@ static PetscErrorCode Operate(Operation *operation)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode TimeOperation(Operation *operation, const char what[], PetscInt m, Mat A, PetscInt n, PetscInt repeat)
+static PetscErrorCode TimeOperation(Operation *operation, const char what[], PetscInt m, Vec like, PetscInt n, PetscInt repeat)
 {
   PetscReal     *times;
   PetscLogDouble begin, end;
@@ -184,10 +181,10 @@ static PetscErrorCode TimeOperation(Operation *operation, const char what[], Pet
   PetscCall(PetscMalloc1(repeat, &times));
   PetscCall(Operate(operation));
   for (PetscInt i = 0; i < repeat; i++) {
-    PetscCall(Synchronize(A));
+    PetscCall(Synchronize(like));
     PetscCall(PetscTime(&begin));
     for (PetscInt l = 0; l < count; l++) PetscCall(Operate(operation));
-    PetscCall(Synchronize(A));
+    PetscCall(Synchronize(like));
     PetscCall(PetscTime(&end));
     times[i] = (PetscReal)(end - begin) / (PetscReal)count;
   }
@@ -236,7 +233,7 @@ static void SetCycle(const Columns *columns, Operation *operation)
 
 /* The operations of a cycle: the longest and the shortest direction, the longest update of a panel, that of Z, all together as the solver makes them, and projections of a step and of the omega step.
    A copy is a combine of one column from another */
-static PetscErrorCode MeasureBlock(Vec like, Mat A, PetscInt m, PetscInt s, PetscInt repeat)
+static PetscErrorCode MeasureBlock(Vec like, PetscInt m, PetscInt s, PetscInt repeat)
 {
   const PetscInt nx = (2 * s + 1) * m, all = (2 * s + 3) * m;
   Columns        columns = {.m = m, .s = s};
@@ -269,30 +266,30 @@ static PetscErrorCode MeasureBlock(Vec like, Mat A, PetscInt m, PetscInt s, Pets
   operation.count[0] = 1;
   operation.sum[0]   = Sum(&columns, 2 * s + 1, columns.direction, columns.Z, PETSC_FALSE);
   operation.vectors  = nx + m;
-  PetscCall(TimeOperation(&operation, "direction, k = 0", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "direction, k = 0", m, like, n, repeat));
   operation.sum[0]  = Sum(&columns, 3, x, columns.Z, PETSC_FALSE);
   operation.vectors = 4 * m;
-  PetscCall(TimeOperation(&operation, "direction, k = s - 1", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "direction, k = s - 1", m, like, n, repeat));
   operation.sum[0]  = Sum(&columns, s - 1, x, columns.Z, PETSC_TRUE);
   operation.vectors = (s + 1) * m;
-  PetscCall(TimeOperation(&operation, "update of G, k = s - 1", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "update of G, k = s - 1", m, like, n, repeat));
   operation.sum[0]  = Sum(&columns, 1, x, columns.Z, PETSC_TRUE);
   operation.vectors = 3 * m;
-  PetscCall(TimeOperation(&operation, "update of R", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "update of R", m, like, n, repeat));
   operation.sum[0]  = Sum(&columns, s + 1, x, columns.Z, PETSC_TRUE);
   operation.vectors = (s + 3) * m;
-  PetscCall(TimeOperation(&operation, "update of Z", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "update of Z", m, like, n, repeat));
   SetCycle(&columns, &operation);
-  PetscCall(TimeOperation(&operation, "all combines of a cycle", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "all combines of a cycle", m, like, n, repeat));
   operation.calls   = 0;
   operation.tasks   = 2;
   operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nx = m, .x = x};
   operation.dots[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = x + m, .x = x + m};
   operation.vectors = 2 * m;
-  PetscCall(TimeOperation(&operation, "projection", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "projection", m, like, n, repeat));
   operation.tasks   = 1;
   operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nw = 2 * m, .nx = 2 * m, .w = x, .x = x};
-  PetscCall(TimeOperation(&operation, "projection, omega step", m, A, n, repeat));
+  PetscCall(TimeOperation(&operation, "projection, omega step", m, like, n, repeat));
   PetscCall(IDRSWorkDestroy(1, &work));
   PetscCall(VecDestroyVecs(all, &X));
   PetscCall(PetscFree4(x, columns.direction, columns.C, operation.sums));
@@ -312,7 +309,7 @@ static PetscErrorCode MeasureBlocks(PetscInt n, PetscInt s, PetscInt count, cons
   PetscCall(MatSetUp(A));
   PetscCall(MatCreateVecs(A, &like, NULL));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, s = %" PetscInt_FMT "\n%-24s %7s %8s %12s %10s\n", n, s, "operation", "columns", "vectors", "us", "GB/s"));
-  for (PetscInt i = 0; i < count; i++) PetscCall(MeasureBlock(like, A, columns[i], s, repeat));
+  for (PetscInt i = 0; i < count; i++) PetscCall(MeasureBlock(like, columns[i], s, repeat));
   PetscCall(VecDestroy(&like));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(0);

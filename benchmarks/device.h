@@ -6,14 +6,14 @@
 #include <petscvec.h>
 #include <petscdevice.h>
 
-/* DeviceWait - Ends when all is done that has been asked for with vectors of this type. On a machine without a GPU a PETSc with CUDA has no context to ask */
-static PetscErrorCode DeviceWait(VecType type)
+/* DeviceWait - Ends when all is done that has been asked for, if such vectors are on a device. On a machine without a GPU a PETSc with CUDA has no context to ask */
+static PetscErrorCode DeviceWait(Vec like)
 {
   PetscDeviceContext dctx;
   PetscBool          device;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscStrendswith(type, VECCUDA, &device)); /* VECSEQCUDA and VECMPICUDA, too */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (!device) PetscFunctionReturn(0);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceContextSynchronize(dctx));

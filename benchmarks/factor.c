@@ -42,17 +42,6 @@ static PetscErrorCode GridCreate(PetscInt edge, PetscInt bs, Mat *A)
   PetscFunctionReturn(0);
 }
 
-/* Ends when the GPU has done its work */
-static PetscErrorCode Wait(Vec b)
-{
-  VecType type;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetType(b, &type));
-  PetscCall(DeviceWait(type));
-  PetscFunctionReturn(0);
-}
-
 typedef PetscErrorCode Work(PC pc, Mat B, Mat X, Vec b, Vec x);
 
 static PetscErrorCode ApplyMatrix(PC pc, Mat B, Mat X, Vec b, Vec x)
@@ -98,10 +87,10 @@ static PetscErrorCode Time(Work *work, PC pc, Mat B, Mat X, Vec b, Vec x, PetscI
   for (PetscInt i = -1; i < repeat; i++) {
     PetscLogDouble begin, end;
 
-    PetscCall(Wait(b));
+    PetscCall(DeviceWait(b));
     PetscCall(PetscTime(&begin));
     for (PetscInt l = 0; l < inner; l++) PetscCall(work(pc, B, X, b, x));
-    PetscCall(Wait(b));
+    PetscCall(DeviceWait(b));
     PetscCall(PetscTime(&end));
     if (i >= 0) times[i] = 1e6 * (end - begin) / (PetscReal)inner;
   }
@@ -143,10 +132,10 @@ static PetscErrorCode TimePackage(Mat A, const char package[], PetscInt ncolumns
   if (package) PetscCall(PCFactorSetMatSolverType(pc, package));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetRandom(b, NULL));
-  PetscCall(Wait(b));
+  PetscCall(DeviceWait(b));
   PetscCall(PetscTime(&begin));
   PetscCall(PCSetUp(pc));
-  PetscCall(Wait(b));
+  PetscCall(DeviceWait(b));
   PetscCall(PetscTime(&end));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s first set-up %10.0f us", package ? package : "PETSc", 1e6 * (end - begin)));
   PetscCall(Time(SetUp, pc, NULL, NULL, b, x, 3, 1, &time));

@@ -163,7 +163,7 @@ static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
   PetscCall(VecDuplicate(x, &y));
   PetscCall(VecSet(x, 1.0));
   PetscCall(VecCopy(x, y)); /* a warm-up */
-  PetscCall(DeviceWait(type));
+  PetscCall(DeviceWait(x));
   PetscCall(Progress(comm, "copy speed"));
   for (PetscInt i = 0; i < bench->repeat; i++) {
     PetscLogDouble start, end;
@@ -172,7 +172,7 @@ static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
     PetscCall(PetscBarrier((PetscObject)x));
     PetscCall(PetscTime(&start));
     for (PetscInt k = 0; k < copies; k++) PetscCall(VecCopy(x, y));
-    PetscCall(DeviceWait(type));
+    PetscCall(DeviceWait(x));
     PetscCall(PetscBarrier((PetscObject)x));
     PetscCall(PetscTime(&end));
     seconds = (PetscReal)(end - start) / copies;
@@ -221,12 +221,10 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
   KSP            ksp;
   PC             pc;
   Vec            y;
-  VecType        type;
   PetscReal      seconds[64];
   PetscLogDouble start, end, setup = 0.0;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetType(b, &type));
   PetscCall(VecDuplicate(b, &y));
   for (PetscInt i = 0; i < 2; i++) {
     if (i) PetscCall(KSPDestroy(&ksp));
@@ -236,7 +234,7 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&start));
     PetscCall(PCSetUp(pc));
-    PetscCall(DeviceWait(type));
+    PetscCall(DeviceWait(b));
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&end));
     setup = end - start;
@@ -245,7 +243,7 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&start));
     for (PetscInt k = 0; k < count; k++) PetscCall(PCApply(pc, b, y));
-    PetscCall(DeviceWait(type));
+    PetscCall(DeviceWait(b));
     PetscCall(PetscBarrier((PetscObject)A));
     PetscCall(PetscTime(&end));
     seconds[i ? i - 1 : 0] = (PetscReal)(end - start) / count;

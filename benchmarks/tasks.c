@@ -16,7 +16,7 @@ static char help[] = "Times block DAXPY, Y += X C, and block DOT, many tasks of 
 
 typedef struct {
   PetscInt       rows, tasks, m;
-  VecType        type; /* of the vectors */
+  Vec            like; /* a vector as they are */
   IDRSWork       work;
   IDRSBlockAxpy *sums;
   IDRSBlockDots *dots;
@@ -52,10 +52,10 @@ static PetscErrorCode Time(Tasks *tasks, PetscErrorCode (*call)(Tasks *), const 
   PetscCall(PetscMalloc1(repeat, &times));
   PetscCall((*call)(tasks));
   for (PetscInt i = 0; i < repeat; i++) {
-    PetscCall(DeviceWait(tasks->type));
+    PetscCall(DeviceWait(tasks->like));
     PetscCall(PetscTime(&begin));
     for (PetscInt l = 0; l < count; l++) PetscCall((*call)(tasks));
-    PetscCall(DeviceWait(tasks->type));
+    PetscCall(DeviceWait(tasks->like));
     PetscCall(PetscTime(&end));
     times[i] = (PetscReal)(end - begin) / (PetscReal)count;
   }
@@ -115,7 +115,7 @@ static PetscErrorCode TimeTheirs(Tasks *tasks, PetscInt repeat)
 
 static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, PetscInt repeat)
 {
-  Tasks          tasks   = {.rows = n, .tasks = count, .m = m};
+  Tasks          tasks   = {.rows = n, .tasks = count, .m = m, .like = like};
   const PetscInt columns = 2 * m * count;
   Vec           *X;
   IDRSBlockVec  *x;
@@ -123,7 +123,6 @@ static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, 
   PetscBool      gpu;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetType(like, &tasks.type));
   PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &tasks.work));
   PetscCall(VecDuplicateVecs(like, columns, &X));
   PetscCall(IDRSWorkSetVecs(tasks.work, X[0], X[0], X[0], X[0]));

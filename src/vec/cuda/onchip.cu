@@ -1,8 +1,8 @@
 /*
    Many steps in one kernel, for systems that fit into the shared memory of all multiprocessors: the panels, r, t, the matrix and u of its rows are in the shared memory of a block from the
    first step to the last, and go back to global memory at the end, where the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a
-   multiprocessor for itself. What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there. Where there is no room for it, the
-   matrix is in global memory, in the same order.
+   multiprocessor for itself. What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there. A matrix that has no room in shared
+   memory is in global memory, in the same order, and so is t.
 
    Where the rows of others that a block needs u of are few enough it has them, too: G, U, r, z and t of them behind those of its own rows, and makes the passes for them as their own blocks do,
    from the same numbers to the same bits. Then u is there when its own passes have ended, and nobody waits for it. What a block cannot make for such a row is its entry of the product: that is
@@ -444,11 +444,11 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
   for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
-/* Where a system lies: in all cases the vectors of own rows are in shared memory, but for z, v, and t where the matrix is not there */
+/* What is in shared memory: always G, U, r and the diagonal of own rows, and entries of u, own ones and those of others that the product needs */
 enum {
-  IDRS_CHIP_FAR,  /* with entries of u of others; the matrix is in global memory */
-  IDRS_CHIP_NEAR, /* the matrix, too */
-  IDRS_CHIP_HALO  /* and the vectors of the rows of others */
+  IDRS_CHIP_FAR,  /* no more: the matrix and t are in global memory */
+  IDRS_CHIP_NEAR, /* the matrix and t as well */
+  IDRS_CHIP_HALO  /* these, z and v, and the vectors of the rows of others */
 };
 
 /* The same from rows that a block has: own ones, and then those of others */

@@ -79,6 +79,15 @@ static PetscErrorCode TestBlocks(Mat A)
     PetscCall(ComplainIf(!ierr, "no error for a wrong block, case %" PetscInt_FMT, i));
     PetscCall(MatDestroy(&wrong));
   }
+  PetscCall(MatGetLocalSize(B, &n, NULL));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &wrong));
+  PetscCall(MatSetSizes(wrong, n, PETSC_DECIDE, PETSC_DETERMINE, COLUMNS));
+  PetscCall(MatSetType(wrong, MATDENSE));
+  PetscCall(Listen());
+  ierr = KSPMatSolve(ksp, wrong, X);
+  PetscCall(Heard());
+  PetscCall(ComplainIf(!ierr || !(strstr(message, "preallocat") || strstr(message, "assembled")), "a block that is not set up: error code %d, \"%s\"", (int)ierr, message));
+  PetscCall(MatDestroy(&wrong));
   PetscCall(MatDenseGetColumnVec(X, 0, &column)); /* it cannot be had by others then */
   for (PetscInt width = 1; width <= 16; width += 15) {
     PetscCall(KSPIDRSSetWidth(ksp, width));

@@ -324,6 +324,52 @@ static PetscErrorCode TestInside(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What KSPMatSolve() prints at its end is printed once, whatever the number of right-hand sides, and whether they are solved together or one by one; a short monitor keeps them together */
+static PetscErrorCode TestPrinted(Mat A)
+{
+  static const struct {
+    PetscInt    columns, lines;
+    const char *options, *view;
+  } cases[] = {
+    {1,       0, "",                                                                 "one by one: there is only one"                                             },
+    {COLUMNS, 0, "",                                                                 "6 right-hand sides, 6 at the same time"                                    },
+    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: -ksp_idrs_width 1"                                             },
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_short ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"                                    },
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt", "one by one, without a block recurrence: a monitor may ask for the solution"},
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+    PetscInt     lines;
+    Mat          B, X;
+    KSP          ksp;
+    PetscOptions options;
+
+    PetscCall(OptionsPush(cases[i].options, &options));
+    PetscCall(PetscOptionsInsertString(options, "-p_ksp_converged_reason ascii:reasons.txt::append -p_ksp_view_solution ascii:solutions.txt::append"));
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(KSPSetOptionsPrefix(ksp, "p_"));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(BlockCreate(A, cases[i].columns, &B));
+    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckView(ksp, cases[i].view, 1));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(OptionsPop(&options));
+    PetscCall(FileNumbers("reasons.txt", "solve converged", 0, NULL, &lines));
+    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: the reason is printed %" PetscInt_FMT " times", cases[i].columns, cases[i].options, lines));
+    PetscCall(FileNumbers("solutions.txt", "Object", 0, NULL, &lines));
+    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: %" PetscInt_FMT " solutions are printed", cases[i].columns, cases[i].options, lines));
+    PetscCall(FileNumbers("monitor.txt", "0 KSP", 0, NULL, &lines));
+    PetscCall(ComplainIf((lines > 0) != (cases[i].lines > 0), "%" PetscInt_FMT " columns, %s: the monitor prints %" PetscInt_FMT " lines", cases[i].columns, cases[i].options, lines));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&X));
+  }
+  PetscCall(Verdict("printed once"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat A;
@@ -335,6 +381,7 @@ int main(int argc, char **argv)
   PetscCall(TestApart(A));
   PetscCall(TestNullSpace());
   PetscCall(TestInside(A));
+  PetscCall(TestPrinted(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -45,6 +45,51 @@ typedef PetscInt IDRSRankCount;
 typedef PetscMPIInt IDRSRankCount;
 #endif
 
+/* The viewer of -ksp_converged_reason: from 3.22 on the KSP keeps it; before that every KSPSolve() looks for the option, which it does not find among the empty options of this function */
+#if PETSC_VERSION_LT(3, 22, 0)
+typedef PetscOptions IDRSReasonViewer;
+
+static inline PetscErrorCode IDRSHideReason(KSP ksp, IDRSReasonViewer *kept)
+{
+  PetscFunctionBegin;
+  *kept = ((PetscObject)ksp)->options;
+  PetscCall(PetscOptionsCreate(&((PetscObject)ksp)->options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsDestroy(&((PetscObject)ksp)->options));
+  ((PetscObject)ksp)->options = kept;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#else
+typedef PetscViewer IDRSReasonViewer;
+
+static inline PetscErrorCode IDRSHideReason(KSP ksp, IDRSReasonViewer *kept)
+{
+  PetscFunctionBegin;
+  *kept                      = ksp->convergedreasonviewer;
+  ksp->convergedreasonviewer = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
+{
+  PetscFunctionBegin;
+  ksp->convergedreasonviewer = kept;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* -ksp_monitor_short has a function of its own up to 3.25 */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSMonitorShort KSPMonitorResidualShort
+#else
+  #define IDRSMonitorShort KSPMonitorResidual
+#endif
+
 /* Diagonal scaling of the system inside the PC, which Krylov methods had to support or refuse, is gone from 3.26 on */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSCheckDiagonalScale(ksp) \

@@ -10,6 +10,7 @@
    What needs the iterate of one right-hand side at a time goes one by one, through KSPSolve().
 */
 #include "idrsimpl.h"
+#include <petsc/private/matimpl.h>
 #include <petsc/private/pcimpl.h>
 
 /* The right-hand sides and solutions of this solve, and what becomes of them */
@@ -54,6 +55,7 @@ static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char n
   Mat         A;
 
   PetscFunctionBegin;
+  PetscCheck(block->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "KSPMatSolve(): %s is not set up: Matrix not preallocated, call MatSetUp()", name);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetLayouts(A, &ours, NULL));
   PetscCall(MatGetLayouts(block, &theirs, NULL));
@@ -119,27 +121,24 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution of one right-hand side, by KSPSolve(); -ksp_view is left to KSPMatSolve(). X gets its column back after an error, too */
+/* The solution of one right-hand side, by KSPSolve(). X gets its column back after an error, too */
 static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, Vec b, Mat X, PetscInt j)
 {
-  const PetscBool view = ksp->view;
-  PetscErrorCode  ierr;
-  Vec             x;
+  PetscErrorCode ierr;
+  Vec            x;
 
   PetscFunctionBegin;
   if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
   else PetscCall(MatDenseGetColumnVec(X, j, &x));
-  ksp->view = PETSC_FALSE;
-  ierr      = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
-  ksp->view = view;
+  ierr = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
   if (ksp->guess_zero) PetscCall(MatDenseRestoreColumnVecWrite(X, j, &x));
   else PetscCall(MatDenseRestoreColumnVec(X, j, &x));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One right-hand side after another, each by KSPSolve(), which prints and views what it is asked to */
-PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
+/* One right-hand side after another, each by KSPSolve() */
+static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
   PCFailedReason failed;
@@ -158,6 +157,30 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
     PetscCall(ierr);
     KSPIDRSNoteResult(ksp, j);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSSolveApart_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve() for a column does not print as well */
+PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
+{
+  PetscBool *const views[] = {&ksp->view, &ksp->viewRate, &ksp->viewMat, &ksp->viewPMat, &ksp->viewRhs, &ksp->viewSol, &ksp->viewFinalRes};
+  PetscBool        kept[PETSC_STATIC_ARRAY_LENGTH(views)];
+  const PetscInt   reasonviews = ksp->numberreasonviews;
+  IDRSReasonViewer reason;
+  PetscErrorCode   ierr;
+
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(views); i++) {
+    kept[i]   = *views[i];
+    *views[i] = PETSC_FALSE;
+  }
+  PetscCall(IDRSHideReason(ksp, &reason));
+  ksp->numberreasonviews = 0;
+  ierr                   = KSPIDRSSolveEach_Private(ksp, transpose, B, X);
+  ksp->numberreasonviews = reasonviews;
+  PetscCall(IDRSShowReason(ksp, reason));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(views); i++) *views[i] = kept[i];
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,6 +251,7 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   }
   PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
   col->trust = KSPIDRSFreshTrust();
+  col->scale = 1.0;
   col->index = index;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -431,6 +455,6 @@ PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
   PetscCall(KSPIDRSCreateResults_Private(ksp, count));
   PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
   PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
-  if (idrs->apart) PetscCall(PetscInfo(ksp, "The right-hand sides are taken one by one: %s\n", idrs->apart));
+  if (idrs->apart) PetscCall(PetscInfo(ksp, "The right-hand sides are solved one by one%s: %s\n", idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

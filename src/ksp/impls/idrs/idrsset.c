@@ -948,7 +948,7 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   width that fits.
 
   With a width of 1 the right-hand sides are solved one after another, each as by `KSPSolve()`. So they are where something may ask for the iterate of one of them: with a convergence test other than
-  `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor`, residual smoothing, `KSPGuess`, functions to be called before and after each solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
+  `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions to be called before and after each solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/

@@ -6,19 +6,18 @@
 /* Bytes and time of a pass, per matvec of those that are made step by step */
 static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscInt n)
 {
-  const KSPIDRSCounts *counts  = &((KSP_IDRS *)ksp->data)->counts;
-  const PetscReal      matvecs = (PetscReal)PetscMax(counts->matvecs - counts->wholematvecs, 1);
-  const PetscReal      bytes   = (PetscReal)traffic->vectors * (PetscReal)n * (PetscReal)sizeof(PetscScalar);
+  const KSPIDRSCounts *counts    = &((KSP_IDRS *)ksp->data)->counts;
+  const PetscReal      matvecs   = (PetscReal)PetscMax(counts->matvecs - counts->wholematvecs, 1);
+  const PetscReal      bytes     = (PetscReal)traffic->vectors * (PetscReal)n * (PetscReal)sizeof(PetscScalar);
+  char                 moved[64] = "", time[32] = "", rate[32] = "";
 
   PetscFunctionBegin;
   if (!traffic->calls) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls", name, (double)((PetscReal)traffic->calls / matvecs)));
-  if (traffic->vectors) PetscCall(PetscViewerASCIIPrintf(viewer, "  %6.2f vectors  %12.0f bytes", (double)((PetscReal)traffic->vectors / matvecs), (double)(bytes / matvecs)));
-  if (traffic->seconds > 0.0) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
-    if (bytes > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
-  }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+  if (traffic->vectors) PetscCall(PetscSNPrintf(moved, sizeof(moved), "  %6.2f vectors  %12.0f bytes", (double)((PetscReal)traffic->vectors / matvecs), (double)(bytes / matvecs)));
+  if (traffic->seconds > 0.0) PetscCall(PetscSNPrintf(time, sizeof(time), "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
+  if (traffic->seconds > 0.0 && bytes > 0.0) PetscCall(PetscSNPrintf(rate, sizeof(rate), "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
+  /* one call a line, as each call prints the indentation */
+  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs), moved, time, rate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -130,7 +129,7 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->apart) PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one: %s\n", results->count, idrs->apart));
+  if (idrs->apart) PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count, idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n", results->count, idrs->active));
   if (idrs->blocks.columns) PetscCall(PetscViewerASCIIPrintf(viewer, "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT " linearly independent residuals\n", idrs->blocks.columns, idrs->blocks.rank));
   if (idrs->blocks.alone) PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n", idrs->blocks.alone, idrs->blocks.why));

@@ -571,6 +571,182 @@ static PetscErrorCode TestSpike(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Systems in which one entry, row or column is so large that the first two columns of the start are parallel to half of their digits, or to three quarters */
+#define LARGE      (10 / PETSC_SQRT_MACHINE_EPSILON)
+#define VERY_LARGE PetscPowReal(PETSC_MACHINE_EPSILON, -0.75)
+#define DOMINATED  300
+
+static PetscScalar Weak(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 2.5 : (j == i + 1 ? -1.3 : (j == i - 1 ? -1.0 : 0.0));
+}
+
+static PetscScalar LargeRow(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == 7 && j % 5 == 0 ? LARGE * (0.6 + 0.4 * PetscSinReal((PetscReal)(j * j))) : Weak(i, j, n);
+}
+
+static PetscScalar LargeColumn(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == 7 && i % 5 == 0 ? VERY_LARGE * (0.6 + 0.4 * PetscSinReal((PetscReal)(i * i))) : Weak(i, j, n);
+}
+
+static PetscScalar LargeEntry(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == 7 && j == 7 ? VERY_LARGE : Weak(i, j, n);
+}
+
+/* The residual falls to the tolerance, or to a multiple of the rounding errors of the large row times x */
+static PetscErrorCode TestDominated(void)
+{
+  const struct {
+    const char *name;
+    Entry      *entry;
+    PetscReal   attainable;
+  } systems[] = {
+    {"a large row",         LargeRow,    30 * PETSC_MACHINE_EPSILON * LARGE},
+    {"a very large column", LargeColumn, 0.0                               },
+    {"a very large entry",  LargeEntry,  0.0                               },
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
+    Mat A;
+    Vec b, x;
+
+    PetscCall(SystemCreateEntries(systems[i].entry, DOMINATED, RHS_ONES, &A, &b, &x));
+    for (size_t is = 0; is < SIZES; is++) {
+      PetscReal rnorm, bnorm;
+      KSP       ksp;
+
+      PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+      PetscCall(ComplainIf(!(rnorm <= PetscMax(1.01 * rtol, systems[i].attainable) * bnorm), "%s, s = %" PetscInt_FMT ": the norm of b - A x is %g of %g", systems[i].name, sizes[is], (double)rnorm, (double)bnorm));
+      PetscCall(KSPDestroy(&ksp));
+    }
+    PetscCall(MatDestroy(&A));
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(Verdict(systems[i].name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Powers of 2 that A and b are multiplied by, in parts of the exponents that numbers have: the squares of norms vanish, or overflow. Multiplication by a power of 2 is exact, so solves are those of the
+   system without it
+*/
+static const struct {
+  PetscReal A, b;
+} powers[] = {
+  {-0.06, -0.5},
+  {0.0,   -0.7},
+  {-0.4,  0.0 },
+  {0.1,   0.6 },
+};
+
+static PetscReal Power(PetscReal part)
+{
+  return PetscPowReal(2.0, PetscFloorReal(part * PetscLog2Real(PETSC_MAX_REAL)));
+}
+
+static PetscErrorCode TestExtremeSystems(void)
+{
+  Mat A;
+  Vec b, x, y;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Weak, 60, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecDuplicate(x, &y));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (PetscInt left = 0; left < 2; left++) {
+      PetscInt its[2];
+      KSP      ksp;
+
+      PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, left ? PCJACOBI : PCNONE, &ksp));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("as it is", ksp, A, b, x));
+      PetscCall(KSPGetIterationNumber(ksp, &its[0]));
+      for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(powers); i++) {
+        const PetscReal    a = Power(powers[i].A), factor = Power(powers[i].b);
+        KSPConvergedReason reason;
+        PetscReal          difference, norm;
+
+        PetscCall(MatScale(A, a));
+        PetscCall(VecScale(b, factor));
+        PetscCall(KSPSolve(ksp, b, y));
+        PetscCall(MatScale(A, 1 / a));
+        PetscCall(VecScale(b, 1 / factor));
+        PetscCall(VecScale(y, a));
+        PetscCall(VecScale(y, 1 / factor));
+        PetscCall(KSPGetIterationNumber(ksp, &its[1]));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(KSPGetResidualNorm(ksp, &norm));
+        PetscCall(VecAXPY(y, -1.0, x));
+        PetscCall(VecNorm(y, NORM_INFINITY, &difference));
+        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || its[1] != its[0] || !(difference == 0.0) || !(norm > 0.0 && norm <= PETSC_MAX_REAL), "A times %g, b times %g, s = %" PetscInt_FMT ", %s: %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT " expected, norm %g, the solution differs by %g", (double)a, (double)factor, sizes[is], left ? "left" : "right", KSPConvergedReasons[reason], its[1], its[0], (double)norm, (double)difference));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("systems whose squares vanish or overflow"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for right-hand sides of one KSPMatSolve(), the second of which is as it is */
+static PetscErrorCode TestExtremeColumns(void)
+{
+  const PetscReal factor[] = {Power(-0.6), 1.0, Power(0.6)};
+  PetscInt        n, size;
+  Mat             A, B, X;
+  Vec             b, x, column;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Weak, 60, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecGetSize(b, &size));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, size, 3, NULL, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt block = 0; block < 2; block++) {
+    const KSPConvergedReason *reasons;
+    KSP                       ksp;
+
+    PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+    PetscCall(KSPIDRSSetBlock(ksp, block ? PETSC_TRUE : PETSC_FALSE));
+    for (PetscInt j = 0; j < 3; j++) {
+      PetscCall(VecSetGeneral(b, 1.0 + j));
+      PetscCall(VecScale(b, factor[j]));
+      PetscCall(ColumnSet(B, j, b));
+    }
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+    for (PetscInt j = 0; j < 3; j++) {
+      PetscReal rnorm, bnorm;
+
+      PetscCall(MatDenseGetColumnVecRead(X, j, &column));
+      PetscCall(VecCopy(column, x));
+      PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
+      PetscCall(VecScale(x, 1 / factor[j]));
+      PetscCall(VecSetGeneral(b, 1.0 + j));
+      PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+      PetscCall(ComplainIf(reasons[j] != KSP_CONVERGED_RTOL || !(rnorm <= 1.01 * rtol * bnorm), "%s recurrences, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", block ? "block" : "single", j, KSPConvergedReasons[reasons[j]], (double)rnorm, (double)bnorm));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("right-hand sides whose squares vanish or overflow"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -584,6 +760,9 @@ int main(int argc, char **argv)
   PetscCall(TestAstray());
   PetscCall(TestGiven());
   PetscCall(TestSpike());
+  PetscCall(TestDominated());
+  PetscCall(TestExtremeSystems());
+  PetscCall(TestExtremeColumns());
   PetscCall(PetscFinalize());
   return 0;
 }

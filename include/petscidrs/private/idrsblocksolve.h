@@ -344,16 +344,37 @@ IDRS_TEAM_FUNCTION void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt 
   }
 }
 
-/* A recurrence from the present r, to its end; its counts the steps that the iterate has made */
-IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
+/* Keeps so many columns of a start that has broken down: the others are zero until the first cycle computes them, and beta belongs to an iterate that has been accepted */
+IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s, PetscInt kept)
+{
+  const PetscInt n = system->A.n;
+
+  if (IDRSTeamMember(system->team) == 0) {
+    IDRSScalarsForget(&system->scalars, kept);
+    for (PetscInt j = 0; j < s; j++) system->scalars.beta[j] = 0.0;
+  }
+  IDRS_FOR_MY_ROWS(b, m, system)
+  {
+    for (PetscInt j = kept; j < s; j++) {
+      for (PetscInt i = j * n + b; i < j * n + b + m; i++) system->G[i] = system->U[i] = 0.0;
+    }
+  }
+}
+
+/*
+   A recurrence from the present r, to its end; its counts the steps that the iterate has made. It begins with a start, or, if that has broken down after some columns, which are kept, with an omega
+   step: see KSPIDRSContinueStart_Private()
+*/
+IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
 {
   const PetscInt   n       = system->A.n;
   IDRSBlockOutcome outcome = {IDRS_BLOCK_LIMIT, 0, PETSC_FALSE, 0.0};
-  PetscBool        start   = PETSC_TRUE;
-  PetscInt         k       = 0;
+  PetscBool        start   = kept ? PETSC_FALSE : PETSC_TRUE;
+  PetscInt         k       = kept ? s : 0;
   PetscReal        rr      = 0.0;
 
-  if (IDRSTeamMember(system->team) == 0) IDRSScalarsReset(&system->scalars);
+  if (kept) IDRSBlockKeepColumns(system, s, kept);
+  else if (IDRSTeamMember(system->team) == 0) IDRSScalarsForget(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
   while (result->its < system->limits->maxits) {
@@ -454,7 +475,7 @@ IDRS_TEAM_FUNCTION KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limit
 IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRSBlockResult *result)
 {
   const IDRSBlockLimits *limits      = system->limits;
-  PetscInt               recurrences = 0, noprogress = 0;
+  PetscInt               recurrences = 0, noprogress = 0, kept = 0;
   PetscReal              begin, abstol, tolerance, least;
 
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
@@ -470,10 +491,11 @@ IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRS
   while (!result->reason) {
     IDRSBlockOutcome outcome;
 
-    system->key  = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
-    outcome      = IDRSBlockRecurrence(system, s, tolerance, limits->growth * result->norm, result);
+    if (!kept) system->key = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
+    outcome      = IDRSBlockRecurrence(system, s, kept, tolerance, limits->growth * result->norm, result);
     result->norm = IDRSBlockVerify(system, &outcome, result->norm, result);
-    noprogress++;
+    kept         = outcome.ontrial ? outcome.columns : 0;
+    if (!kept) noprogress++;
     if (result->norm <= 0.5 * least) {
       least      = result->norm;
       noprogress = 0;

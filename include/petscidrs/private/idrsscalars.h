@@ -68,13 +68,13 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetPointers(IDRSScalars *scalars,
   scalars->sums    = scalars->omega + 1;
 }
 
-/* No column of M is there yet: to IDRSScalarsCombine() those are columns of the identity */
-static inline IDRS_HOST_DEVICE void IDRSScalarsReset(IDRSScalars *scalars)
+/* Forgets the columns of M from k on: to IDRSScalarsCombine() they are columns of the identity until they are computed */
+static inline IDRS_HOST_DEVICE void IDRSScalarsForget(IDRSScalars *scalars, PetscInt k)
 {
   const PetscInt s = scalars->s;
 
-  for (PetscInt i = 0; i < s * s; i++) scalars->M[i] = 0.0;
-  for (PetscInt i = 0; i < s; i++) scalars->M[i + i * s] = scalars->inverse[i] = 1.0;
+  for (PetscInt i = k * s; i < s * s; i++) scalars->M[i] = 0.0;
+  for (PetscInt i = k; i < s; i++) scalars->M[i + i * s] = scalars->inverse[i] = 1.0;
 }
 
 /* Solves M(k:s,k:s) c = f(k:s), column by column: c_i is scaled by 1 / M_ii when nobody needs it as it was */

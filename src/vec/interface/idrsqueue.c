@@ -226,7 +226,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 +  work   - the work, whose scalars are on the host
 .  step   - the first step
 .  limits - until when the device may go on
-.  x      - what updates add z to: where it is not in the memory of the device, that stops before an update
+.  x      - what updates add z to: if it is NULL or not in the memory of the device, the device stops before an update
 -  anchor - residual of x; NULL without updates
 
    Output Parameters:
@@ -235,14 +235,14 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 */
 PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
-  PetscBool device;
+  PetscBool device = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER, "The device cannot make many steps at once here");
   outcome->step    = *step;
   outcome->stopped = PETSC_TRUE;
   PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
-  PetscCall(IDRSOnDevice(x, &device));
+  if (x) PetscCall(IDRSOnDevice(x, &device));
   PetscCall((*work->queue->whole)(work, limits, device ? x : NULL, anchor, &outcome->step, report));
   PetscCall(IDRSPassEnd(work, IDRS_WHOLE));
   for (PetscInt i = 0; i < report->matvecs; i++) { /* so that the log counts them */

@@ -86,7 +86,7 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
     }
     work->scalars.pivotscale = 1 / (PETSC_MACHINE_EPSILON * least);
   }
-  IDRSScalarsReset(&work->scalars);
+  IDRSScalarsForget(&work->scalars, 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

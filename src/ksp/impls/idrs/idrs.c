@@ -16,10 +16,10 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; idrs->solving && i < idrs->slots; i++) {
+  for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
     if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
   }
-  if (idrs->solving && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
+  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
@@ -27,9 +27,9 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscCall(VecDestroy(&idrs->solution));
   PetscCall(VecDestroyVecs(1, &idrs->inverse));
   PetscCall(PetscMemzero(idrs->slot, sizeof(idrs->slot)));
-  idrs->nvecs   = 0;
-  idrs->active  = 1;
-  idrs->solving = PETSC_FALSE;
+  idrs->nvecs  = 0;
+  idrs->active = 1;
+  idrs->state  = KSPIDRS_IDLE;
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -83,7 +83,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up again in the midst of KSPSolve(), where the solution has moved between host and device */
+/* Sets up again inside KSPSolve(), if the solution has moved between host and device, or the last solve has ended with an error */
 static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 {
   const KSPSetUpStage stage = ksp->setupstage;
@@ -108,6 +108,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
     col->p      = idrs->preconditioned || idrs->diagonal ? col->v : col->r;
     col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
     col->trust  = KSPIDRSFreshTrust();
+    col->scale  = 1.0;
     PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
     PetscCall(IDRSWorkSetProduct(col->work, idrs->readable ? idrs->product : NULL));
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
@@ -149,6 +150,23 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Starts afresh if the last solve has ended with an error. Several processes cannot know without a reduction whether all of them have met the error, so they must be told by KSPReset() */
+static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  PetscMPIInt     size;
+
+  PetscFunctionBegin;
+  if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
+  PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
+  PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators()");
+  PetscCall(PetscInfo(ksp, "The last KSPSolve() has ended with an error: set up again\n"));
+  PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A solve of one right-hand side, that of the KSP, or of several: the columns of B */
 static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
 {
@@ -158,19 +176,16 @@ static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat 
 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
-  if (idrs->solving) {
-    PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
-    SETERRQ(PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error, or is still under way: after an error call KSPReset(), on all processes, and KSPSetOperators()");
-  }
+  PetscCall(KSPIDRSRecover_Private(ksp));
   ierr = KSPIDRSPrepareSolve_Private(ksp, active);
   if (ierr) (void)PCPostSolve(ksp->pc, ksp); /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
   PetscCall(ierr);
-  idrs->solving  = PETSC_TRUE;
+  idrs->state    = KSPIDRS_SOLVING;
   KSPIDRSNesting = nesting + 1;
   ierr           = B ? KSPIDRSIterateColumns_Private(ksp, B, X) : KSPIDRSIterate_Private(ksp);
   KSPIDRSNesting = nesting; /* after an error, too */
+  idrs->state    = ierr ? KSPIDRS_FAILED : KSPIDRS_IDLE;
   PetscCall(ierr);
-  idrs->solving = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,8 +343,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   the host waits in every matvec instead. A stop makes up to three matvecs in vain, which are counted, and as many applications of the preconditioner.
   Operators and preconditioners cannot ask for the solution, with `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
 
-  After an error in `KSPSolve()` call `KSPReset()`, on all processes, and `KSPSetOperators()`; the solver can be used again then. A setting that makes the next solve
-  set up again, such as another `s`, resets it as well.
+  After an error in `KSPSolve()` the next one sets the solver up again, if it has one process. On several processes call `KSPReset()`, on all of them, and `KSPSetOperators()`.
+  A setting that makes the next solve set up again, such as another `s`, does the same.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear

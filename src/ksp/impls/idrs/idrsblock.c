@@ -513,15 +513,20 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockRun block = {.count = 0};
+  const char     *why   = NULL;
   PetscErrorCode  ierr;
   PetscInt        N;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) block.column[block.count++] = front->column[i];
+  for (PetscInt i = 0; i < front->count; i++) {
+    block.column[block.count++] = front->column[i];
+    if (front->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
+  }
   if (block.count < 2) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetSize(idrs->col->r, &N));
-  if (idrs->set.s * block.count >= N) {
-    idrs->blocks.why = "the system has fewer unknowns than a block has shadow vectors";
+  if (idrs->set.s * block.count >= N) why = "the system has fewer unknowns than a block has shadow vectors";
+  if (why) {
+    idrs->blocks.why = why;
     idrs->blocks.alone += block.count;
     PetscCall(PetscInfo(ksp, "No block recurrence: %s\n", idrs->blocks.why));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -199,13 +199,14 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp)
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
 }
 
-/* Norms at which the convergence test may end the solve are left to the host */
+/* Norms at which the convergence test may end the solve are left to the host. They are those of the scaled r */
 static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp)
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
+  const PetscReal scale  = idrs->col->scale;
   const PetscBool tested = KSPIDRSTestsNorm(ksp);
 
-  return (IDRSBounds){.low = tested ? ksp->ttol : -1.0, .high = tested ? ksp->divtol * ksp->rnorm0 : PETSC_MAX_REAL, .cosine = idrs->set.cosine};
+  return (IDRSBounds){.low = tested ? scale * ksp->ttol : -1.0, .high = tested ? ksp->divtol * (scale * ksp->rnorm0) : PETSC_MAX_REAL, .cosine = idrs->set.cosine};
 }
 
 /* The same, and no more growth than this recurrence is to have */
@@ -214,7 +215,7 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp)
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
   IDRSBounds      bounds = KSPIDRSGetTestedBounds(ksp);
 
-  bounds.high = PetscMin(bounds.high, KSPIDRSGrowthLimit(idrs, idrs->col->trust.anchornorm));
+  bounds.high = PetscMin(bounds.high, idrs->col->scale * KSPIDRSGrowthLimit(idrs, idrs->col->trust.anchornorm));
   return bounds;
 }
 
@@ -256,6 +257,7 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
 
   PetscFunctionBegin;
   PetscCall(IDRSQueueCollect(idrs->col->work, outcome));
+  outcome->rnorm /= idrs->col->scale;
   if (outcome->stopped) {
     rec->k          = step->k;
     rec->columns    = step->k;
@@ -287,17 +289,25 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
 */
 PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->col->rec;
-  IDRSStep           step = KSPIDRSGetStep(idrs, idrs->col);
-  const IDRSLimits   limits =
-    {.bounds = KSPIDRSGetBounds(ksp), .its = rec->its, .maxits = ksp->max_it, .fall = idrs->col->anchor ? idrs->set.updatetol : 0.0, .anchornorm = idrs->col->trust.anchornorm, .peak = idrs->col->trust.peak, .tested = KSPIDRSGetTestedBounds(ksp).high, .growth = KSPIDRSGrowth(idrs)};
-  PetscBool updated;
+  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec    = &idrs->col->rec;
+  IDRSStep           step   = KSPIDRSGetStep(idrs, idrs->col);
+  const PetscReal    scale  = idrs->col->scale;
+  const IDRSLimits   limits = {.bounds     = KSPIDRSGetBounds(ksp),
+                               .its        = rec->its,
+                               .maxits     = ksp->max_it,
+                               .fall       = idrs->col->anchor ? idrs->set.updatetol : 0.0,
+                               .anchornorm = scale * idrs->col->trust.anchornorm,
+                               .peak       = scale * idrs->col->trust.peak,
+                               .tested     = KSPIDRSGetTestedBounds(ksp).high,
+                               .growth     = KSPIDRSGrowth(idrs)};
+  PetscBool          updated;
 
   PetscFunctionBegin;
   step.wantu = KSPIDRSBeginsWhole(rec);
   PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
-  PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, ksp->vec_sol, idrs->col->anchor, report, outcome));
+  PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, scale == 1.0 ? ksp->vec_sol : NULL, idrs->col->anchor, report, outcome));
+  outcome->rnorm /= scale;
   updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
   idrs->counts.wholes++;
   idrs->counts.wholematvecs += report->matvecs;
@@ -375,7 +385,7 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, PetscReal rr, PetscBo
   PetscFunctionBegin;
   *due = PETSC_FALSE;
   if (k == idrs->set.s) {
-    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(idrs->col->scalars, rr)) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) : idrs->col->trust.rnorm));
+    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(idrs->col->scalars, rr)) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) / idrs->col->scale : idrs->col->trust.rnorm));
     PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->omega, &idrs->col->p, &idrs->col->t));
   } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -488,7 +498,7 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
     if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, step, rr[i], &norm[i]));
     else PetscCall(KSPIDRSAfterInner_Private(ksp, step, rr[i], &norm[i]));
     PetscCall(KSPIDRSSmoothSums_Private(ksp));
-    if (norm[i] == KSPIDRS_NORM_KNOWN) rnorm[i] = PetscSqrtReal(rr[i]); /* else rr may be negative */
+    if (norm[i] == KSPIDRS_NORM_KNOWN) rnorm[i] = PetscSqrtReal(rr[i]) / col->scale; /* else rr may be negative */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -49,6 +49,13 @@ typedef enum {
   KSPIDRS_DEVICE
 } KSPIDRSWhere;
 
+/* Between solves, inside one, or after one that has ended with an error */
+typedef enum {
+  KSPIDRS_IDLE,
+  KSPIDRS_SOLVING,
+  KSPIDRS_FAILED
+} KSPIDRSState;
+
 /* How much of step k is done */
 typedef enum {
   KSPIDRS_NOTHING,  /* none of it */
@@ -131,6 +138,7 @@ typedef struct {
   Vec              *G, *U;   /* columns of the panels */
   KSPIDRSRecurrence rec;
   KSPIDRSTrust      trust;
+  PetscReal         scale; /* r, z and anchor are those of the system times this power of 2, other vectors and all norms are not: see KSPIDRSSetScale_Private() */
   KSPIDRSOfKSP      ofksp;
   PetscInt          index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
   PetscBool         copied; /* the solution is a copy of the column of X */
@@ -193,7 +201,7 @@ typedef struct {
   KSPIDRSWhere   where;
 
   /* Of this solve */
-  PetscBool            solving;        /* between the beginning and the end of KSPSolve_IDRS(); after an error, too */
+  KSPIDRSState         state;
   PetscInt             nesting;        /* solves of this type that this one is inside of */
   PetscInt             depth;          /* projections in flight that the host does not wait for: 0 in lockstep */
   PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */

@@ -130,7 +130,7 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *fron
   }
   PetscCall(IDRSQueueEnd(&ended));
   if (computed.count) PetscCall(IDRSNorm(&computed, norms));
-  for (PetscInt j = 0; j < computed.count; j++) rnorm[place[j]] = norms[j];
+  for (PetscInt j = 0; j < computed.count; j++) rnorm[place[j]] = norms[j] / front->column[place[j]]->scale;
   for (PetscInt i = 0; i < front->count; i++) {
     if (!reports[i]) continue;
     PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
@@ -251,9 +251,9 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, const IDRSStep *first,
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i <= report->count && KSPIDRSGoesOn(ksp); i++) {
-    if (update < report->updates && report->update[update].after == i) KSPIDRSSetReplacedNorm(&idrs->col->trust, report->update[update++].rnorm);
+    if (update < report->updates && report->update[update].after == i) KSPIDRSSetReplacedNorm(&idrs->col->trust, report->update[update++].rnorm / idrs->col->scale);
     if (i == report->count) break;
-    passed.rnorm = report->norms[i];
+    passed.rnorm = report->norms[i] / idrs->col->scale;
     PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
     passed.step.unreported = PETSC_TRUE;
   }
@@ -326,7 +326,7 @@ static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, Pe
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
 
-  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
+  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)IDRSMonitorShort || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* KSPIDRSMonitorsNorms - Whether no monitor may ask for the solution */
@@ -479,7 +479,7 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
     IDRSOutcome    outcome;
 
     PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
     PetscCall(KSPIDRSTakeReplaced_Private(ksp, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

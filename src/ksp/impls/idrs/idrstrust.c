@@ -12,10 +12,11 @@
 */
 #include "idrsimpl.h"
 
-/* The squares of smaller norms lose digits, or vanish */
+/* The squares of smaller norms lose digits or vanish, those of larger ones overflow */
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
+#define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
 
-/* KSPIDRSAddIterate_Private - Adds to the vec_sol of each column what the recurrence has not added yet: vec_sol += z + U(:,0:columns) beta. z is to be 0 then, before the next step */
+/* KSPIDRSAddIterate_Private - Adds to the vec_sol of each column what the recurrence has not added yet: vec_sol += (z + U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten */
 PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
 {
   const IDRSGroup group = KSPIDRSGetGroup(front);
@@ -25,11 +26,19 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionBegin;
   if (!front->count) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < front->count; i++) {
-    columns[i]                    = front->column[i]->rec.columns;
-    x[i]                          = KSPIDRSGetSolution(ksp, front->column[i]);
-    front->column[i]->rec.columns = 0;
+    KSPIDRSColumn *col = front->column[i];
+
+    columns[i]       = col->rec.columns;
+    x[i]             = col->scale == 1.0 ? KSPIDRSGetSolution(ksp, col) : col->v;
+    col->rec.columns = 0;
+    if (col->scale != 1.0) PetscCall(VecSet(col->v, 0.0));
   }
   PetscCall(IDRSAddIterate(&group, columns, x));
+  for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col = front->column[i];
+
+    if (col->scale != 1.0) PetscCall(VecAXPY(KSPIDRSGetSolution(ksp, col), 1.0 / col->scale, col->v));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -39,7 +48,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(!idrs->solving || !IDRSQueueOnDevice(idrs->col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
+  PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(idrs->col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
   if (!v) {
     if (!idrs->solution) {
       PetscCall(VecDuplicate(ksp->vec_sol, &v));
@@ -47,17 +56,19 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
     }
     v = idrs->solution;
   }
-  PetscCall(VecCopy(ksp->vec_sol, v));
-  if (idrs->solving) {
+  if (idrs->state == KSPIDRS_IDLE || idrs->col->scale == 1.0) PetscCall(VecCopy(ksp->vec_sol, v));
+  else PetscCall(VecSet(v, 0.0));
+  if (idrs->state != KSPIDRS_IDLE) {
     PetscCall(IDRSAddIterate(IDRSAlone(idrs->col->work), &idrs->col->rec.columns, &v));
+    if (idrs->col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / idrs->col->scale, ksp->vec_sol));
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v|| where the squares of v vanish or lose digits. t is overwritten */
-static PetscErrorCode KSPIDRSSmallNorm_Private(KSP ksp, Vec v, Vec t, PetscReal *norm)
+/* ||v|| where the squares of v vanish, lose digits or overflow. t is overwritten */
+static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscReal *norm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal largest;
@@ -65,14 +76,15 @@ static PetscErrorCode KSPIDRSSmallNorm_Private(KSP ksp, Vec v, Vec t, PetscReal 
   PetscFunctionBegin;
   PetscCall(VecNorm(v, NORM_INFINITY, &largest));
   idrs->counts.norms++;
-  if (largest > 0.0) {
-    PetscCall(PetscInfo(ksp, "The squares of a residual of norm %g vanish or lose digits: scale the system\n", (double)largest));
+  if (largest > 0.0 && largest <= PETSC_MAX_REAL) {
+    const PetscReal factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
+
     PetscCall(VecCopy(v, t));
     PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* the norm that was copied with the vector is not to be scaled */
-    PetscCall(VecScale(t, 1.0 / largest));
+    PetscCall(VecScale(t, factor));
     PetscCall(VecNorm(t, NORM_2, norm));
     idrs->counts.norms++;
-    *norm *= largest;
+    *norm /= factor;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -86,18 +98,42 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[],
   PetscCall(IDRSNorms(&group, v, norms));
   ((KSP_IDRS *)ksp->data)->counts.norms++;
   for (PetscInt i = 0; i < front->count; i++) {
-    if (norms[i] < IDRS_SMALLEST_NORM) PetscCall(KSPIDRSSmallNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
+    if (norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM) PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r and vec_sol belong together from now on: the next reliable update starts here */
-static PetscErrorCode KSPIDRSAnchor_Private(KSP ksp)
+/*
+   Scales the system of a column, sigma A x = sigma b with a power of 2, if the square of ||b - A x||, which is this norm, is beyond the range of PetscReal. z is 0, and r, which has the scale
+   before, and the anchor change. G and U keep theirs. A smoothed solve is not scaled.
+*/
+static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  const PetscReal before = col->scale, most = PetscLog2Real(PETSC_MAX_REAL) - 1;
 
   PetscFunctionBegin;
-  if (idrs->col->anchor) PetscCall(VecCopy(idrs->col->r, idrs->col->anchor));
+  col->scale = 1.0;
+  if (!((KSP_IDRS *)ksp->data)->d && rnorm > 0.0 && rnorm <= PETSC_MAX_REAL && !(rnorm >= IDRS_SMALLEST_NORM && rnorm <= IDRS_LARGEST_NORM)) {
+    col->scale = PetscPowReal(2.0, PetscMin(-PetscFloorReal(PetscLog2Real(rnorm)), most));
+    PetscCall(PetscInfo(ksp, "The system is scaled by %g: the square of ||b - A x|| = %g is beyond the range of PetscReal\n", (double)col->scale, (double)rnorm));
+  }
+  if (col->scale != before) {
+    PetscCall(VecScale(col->r, col->scale / before));
+    if (col->anchor) PetscCall(VecCopy(col->r, col->anchor));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Turns vec_sol back into the iterate of the recurrence, and r into its residual. v is b - A x of the smoothed iterate, without smoothing of the iterate, and has this norm. The next reliable update starts here */
+static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
+{
+  KSPIDRSColumn *col = ((KSP_IDRS *)ksp->data)->col;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSSmoothReturn_Private(ksp, col->v));
+  if (col->anchor) PetscCall(VecCopy(col->r, col->anchor));
+  col->scale = 1.0;
+  PetscCall(KSPIDRSSetScale_Private(ksp, col, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,7 +156,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
 
     PetscCall(KSPIDRSSelect_Private(ksp, col));
     PetscCall(IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
-    IDRSScalarsReset(col->scalars);
+    IDRSScalarsForget(col->scalars, 0);
     PetscCall(KSPIDRSSmoothSums_Private(ksp));
     rec->start       = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
@@ -137,7 +173,9 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
   if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSNorms_Private(ksp, front, r, norms));
   for (PetscInt i = 0; i < front->count; i++) {
+    norms[i] /= front->column[i]->scale;
     PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    PetscCall(KSPIDRSSetScale_Private(ksp, front->column[i], norms[i]));
     KSPIDRSSetStartNorm(idrs, norms[i]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -204,8 +242,7 @@ static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->col->v));
-  PetscCall(KSPIDRSAnchor_Private(ksp));
+  PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
   PetscCall(KSPIDRSSmoothSums_Private(ksp));
   rec->residual = KSPIDRS_REPLACED;
   if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
@@ -284,8 +321,36 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, PetscReal *rnorm)
   const KSPIDRSFront alone = KSPIDRSAlone(ksp);
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < idrs->col->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j], idrs->col->U[j]));
+  for (PetscInt j = 0; j < idrs->col->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j] / idrs->col->scale, idrs->col->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with the k columns that are there. This happens if one row, column or eigenvalue of A is so large
+   that the next G_k is parallel to the others in most of its digits. Another shadow space would not change that, so the seed is kept. The other columns are zero until the first cycle
+   computes them, and the omega step comes first, which needs no f
+*/
+static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp)
+{
+  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumn     *col  = idrs->col;
+  KSPIDRSRecurrence *rec  = &col->rec;
+  const PetscInt     s = idrs->set.s, k = rec->k;
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
+  IDRSScalarsForget(col->scalars, k);
+  for (PetscInt j = k; j < s; j++) {
+    PetscCall(VecSet(col->G[j], 0.0));
+    PetscCall(VecSet(col->U[j], 0.0));
+  }
+  PetscCall(PetscArrayzero(col->scalars->beta, s));
+  rec->start   = PETSC_FALSE;
+  rec->halt    = KSPIDRS_NO_HALT;
+  rec->added   = PETSC_FALSE;
+  rec->k       = s;
+  rec->columns = s; /* with beta = 0 */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,8 +365,8 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec    = &idrs->col->rec;
   KSPIDRSTrust      *trust  = &idrs->col->trust;
-  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH);
-  const KSPIDRSFront alone  = KSPIDRSAlone(ksp);
+  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH), continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
+  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
   PetscReal          rnorm;
 
   PetscFunctionBegin;
@@ -325,6 +390,13 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
     trust->noprogress  = 0;
     trust->restartnorm = rnorm;
   }
+  if (!ksp->reason && continues) {
+    PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
+    PetscCall(KSPIDRSContinueStart_Private(ksp));
+    KSPIDRSSetReplacedNorm(trust, rnorm);
+    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (!ksp->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
     /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
     if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
@@ -339,9 +411,9 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
     PetscCall(VecCopy(idrs->col->v, idrs->col->r));
+    if (idrs->col->anchor) PetscCall(VecCopy(idrs->col->r, idrs->col->anchor));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  } else PetscCall(KSPIDRSSmoothReturn_Private(ksp, idrs->col->v));
-  PetscCall(KSPIDRSAnchor_Private(ksp));
+  } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -479,7 +479,8 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
     IDRSOutcome    outcome;
 
     PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    outcome.rnorm /= col->scale;
     PetscCall(KSPIDRSTakeReplaced_Private(ksp, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -175,16 +175,26 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A permutation that is kept, or NULL for the natural one */
+/*
+   A copy of a permutation, or NULL for the natural one. MatReorderForNonzeroDiagonal() writes into the indices of a set, which goes
+   on to claim the properties that it had before: the copy has none of them
+*/
 static PetscErrorCode IDRSFactorKeepPermutation(IS permutation, IS *kept)
 {
-  PetscBool identity = PETSC_TRUE;
+  const PetscInt *indices;
+  PetscInt        n, same = 0;
 
   PetscFunctionBegin;
-  if (permutation) PetscCall(ISIdentity(permutation, &identity));
-  if (!identity) PetscCall(PetscObjectReference((PetscObject)permutation));
   PetscCall(ISDestroy(kept));
-  *kept = identity ? NULL : permutation;
+  if (!permutation) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ISGetLocalSize(permutation, &n));
+  PetscCall(ISGetIndices(permutation, &indices));
+  while (same < n && indices[same] == same) same++;
+  if (same < n) {
+    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n, indices, PETSC_COPY_VALUES, kept));
+    PetscCall(ISSetPermutation(*kept));
+  }
+  PetscCall(ISRestoreIndices(permutation, &indices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,7 +333,9 @@ static PetscErrorCode IDRSFactorMake(Mat A, MatFactorType type, Mat B)
   of the blocks of `PCBJACOBI` and `PCASM`, with prefix sub_.
 
   The factors have the pattern of `MATSOLVERPETSC`, so that solves agree with it to rounding, and options of `PCFactor` mean the same: levels, orderings, -pc_factor_diagonal_fill,
-  -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
+  -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. With -pc_factor_nonzeros_along_diagonal and the natural ordering,
+  ILU(0) has the pattern of the matrix after the exchange of columns, where that of `MATSOLVERPETSC` is the pattern before it.
+  Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
 
   Where the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors consist of such blocks: a row of
   blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. `-ksp_view` shows the size of

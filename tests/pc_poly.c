@@ -616,3 +616,4 @@ int main(int argc, char **argv)
     args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/
+    PetscCall(CheckView(zero ? "zero" : "convection", (PetscObject)pc));

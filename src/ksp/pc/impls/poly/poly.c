@@ -363,6 +363,7 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PetscLogDouble  bytes;
   PetscBool       window;
 
+  const char     *wider = "";
   PetscFunctionBegin;
   if (!poly->op.copy) {
     PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
@@ -372,9 +373,8 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   precision = poly->op.copy->precision;
   bytes     = poly->op.copy->bytes;
   IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s", bytes, PCPolyPrecisions[precision]));
-  if (poly->precision < precision) PetscCall(PetscViewerASCIIPrintf(viewer, poly->precision < poly->op.copy->ops->narrowest && precision == poly->op.copy->ops->narrowest ? " (half is for GPUs)" : " (a narrower one does not do)"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+  if (poly->precision < precision) wider = precision == poly->op.copy->ops->narrowest ? " (half precision is for GPUs)" : " (a narrower precision is not accurate enough)";
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes, PCPolyPrecisions[precision], wider));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,11 +412,10 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
       high = PetscMax(high, IDRSRootModulus(p->roots[i]));
     }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "", p->remark ? PCPolyRemarks[p->remark] : ""));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g", (double)low, (double)high));
-    if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, ", from a Krylov space of dimension %" PetscInt_FMT, p->dimension));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "\n  residual of the random start vector: %g", (double)poly->seen));
-    if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, ", predicted %g", (double)p->residual));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+    if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "\n", (double)low, (double)high, p->dimension));
+    else PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g\n", (double)low, (double)high));
+    if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g, predicted %g\n", (double)poly->seen, (double)p->residual));
+    else PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g\n", (double)poly->seen));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
     PetscCall(PCPolyViewHalo_Private(pc, viewer));
     if (!poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));

@@ -279,6 +279,101 @@ static PetscErrorCode TestScales(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscScalar CyclicShift(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == (i + 1) % n ? 1.0 : 0.0;
+}
+
+/* A saddle point whose two parts have no diagonal, with 2 x 2 blocks of a rotation and a scaling */
+static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == (i ^ 1) ? 2.0 + 0.1 * (i % 5) : (PetscAbsInt(i - j) == 3 ? 0.4 : 0.0);
+}
+
+/*
+   One solve by any solver: a reason, and if that is positive, a solution; KSPPREONLY does not look at the residual, so its
+   solution only has to be a vector of numbers
+*/
+static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char options[], Mat A, Vec b)
+{
+  KSPConvergedReason reason;
+  PetscErrorCode     ierr;
+  PetscReal          norm, bnorm, limit;
+  KSPType            type;
+  PetscBool          preonly;
+  Vec                x;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetType(ksp, &type));
+  PetscCall(PetscStrcmp(type, KSPPREONLY, &preonly));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ComplainIf(ierr || reason == KSP_CONVERGED_ITERATING, "%s, %s, %s: %s, error code %d \"%s\"", name, type, options, KSPConvergedReasons[reason], (int)ierr, message));
+  if (!ierr && reason > 0) {
+    PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+    limit = preonly ? PETSC_MAX_REAL : 1.01 * rtol * bnorm;
+    PetscCall(ComplainIf(!(norm <= limit), "%s, %s, %s: %s, and the norm of b - A x is %g of %g", name, type, options, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Only zeros on the diagonal, with each preconditioner of this library: solves that claim to have converged have a solution, and
+   all end with a reason
+*/
+static PetscErrorCode TestZeroDiagonal(void)
+{
+  Entry *const      entries[] = {Skew, CyclicShift, Exchange, Rotation, Zero};
+  const char *const names[]   = {"skew-symmetric", "cyclic shift", "exchange", "rotation", "zero matrix"};
+  const char *const types[]   = {KSPIDRS, KSPFGMRES, KSPPREONLY};
+  const struct {
+    const char *options;
+    size_t      types; /* fgmres takes A B^{-1} b = 0 for convergence, as after a failed block, and preonly takes the factors of a shifted matrix for those of A */
+  } pcs[] = {
+    {"-pc_type poly",                                                                                                                                                          3},
+    {"-pc_type poly -pc_poly_degree 3 -pc_poly_precision double",                                                                                                              2},
+    {"-pc_type bjidrs",                                                                                                                                                        1},
+    {"-pc_type bjidrs -pc_bjidrs_pc_type none",                                                                                                                                1},
+    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs",                                                                                             3},
+    {"-pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type petscidrs",                                                                                              3},
+    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_nonzeros_along_diagonal -sub_pc_factor_levels 1 -sub_pc_factor_diagonal_fill", 3},
+    {"-pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_shift_type inblocks",                                                           2},
+    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_shift_type nonzero",                                                           2}
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t ie = 0; ie < PETSC_STATIC_ARRAY_LENGTH(entries); ie++) {
+    for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pcs); ip++) {
+      for (size_t it = 0; it < (entries[ie] == Zero ? 1 : pcs[ip].types); it++) {
+        PetscOptions options;
+        Mat          A;
+        Vec          b, x0;
+        KSP          ksp;
+
+        PetscCall(SystemCreateEntries(entries[ie], 24, RHS_GENERAL, &A, &b, &x0));
+        PetscCall(MatSetBlockSize(A, 2));
+        PetscCall(OptionsPush(pcs[ip].options, &options));
+        PetscCall(SolverCreateSide(A, 4, PC_RIGHT, PCNONE, &ksp));
+        if (it == 2) PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+        PetscCall(KSPSetType(ksp, types[it]));
+        PetscCall(KSPSetFromOptions(ksp));
+        PetscCall(SolveTruthfully(ksp, names[ie], pcs[ip].options, A, b));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(OptionsPop(&options));
+        PetscCall(VecDestroy(&x0));
+        PetscCall(VecDestroy(&b));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("zero diagonals"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -287,6 +382,7 @@ int main(int argc, char **argv)
   PetscCall(ImplementationFromOptions());
   PetscCall(TestSystems());
   PetscCall(TestScales());
+  PetscCall(TestZeroDiagonal());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -209,6 +209,43 @@ static inline PetscErrorCode FileNumbers(const char file[], const char text[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The view of an object has no line with trailing blanks, and inside other views all its lines are indented, each once */
+static inline PetscErrorCode CheckView(const char what[], PetscObject object)
+{
+  const char *const files[] = {"view.txt", "nested.txt"};
+  const PetscInt    tabs    = 3;
+  PetscMPIInt       rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm(object), &rank));
+  for (PetscInt nested = 0; nested < 2; nested++) {
+    PetscViewer viewer;
+
+    PetscCall(PetscViewerASCIIOpen(PetscObjectComm(object), files[nested], &viewer));
+    for (PetscInt t = 0; t < nested * tabs; t++) PetscCall(PetscViewerASCIIPushTab(viewer));
+    PetscCall(PetscObjectView(object, viewer));
+    for (PetscInt t = 0; t < nested * tabs; t++) PetscCall(PetscViewerASCIIPopTab(viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+  }
+  if (!rank) {
+    FILE *f[2] = {fopen(files[0], "r"), fopen(files[1], "r")};
+    char  lines[2][2048];
+
+    while (f[0] && f[1] && fgets(lines[0], sizeof(lines[0]), f[0])) {
+      const size_t length = strcspn(lines[0], "\n");
+
+      if (!fgets(lines[1], sizeof(lines[1]), f[1])) lines[1][0] = '\0';
+      PetscCall(ComplainIf(length && lines[0][length - 1] == ' ', "%s: trailing blanks in \"%s\"", what, lines[0]));
+      PetscCall(ComplainIf(strspn(lines[1], " ") != 2 * (size_t)tabs + strspn(lines[0], " ") || strcmp(lines[1] + 2 * tabs, lines[0]), "%s: \"%s\" inside another view is \"%s\"", what, lines[0], lines[1]));
+    }
+    for (PetscInt nested = 0; nested < 2; nested++) {
+      if (f[nested]) fclose(f[nested]);
+      (void)remove(files[nested]);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The numbers of this option, where it is given, in place of those that are in the list */
 static inline PetscErrorCode ListFromOptions(const char option[], PetscInt most, PetscInt list[], PetscInt *length)
 {

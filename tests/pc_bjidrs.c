@@ -246,6 +246,67 @@ static PetscErrorCode TestSolved(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Rows that are scaled by their largest entry in a block, as their diagonal entry is far below it, or zero: in the view they are
+   counted. Entries outside the blocks do not matter
+*/
+static PetscErrorCode TestSmallDiagonal(void)
+{
+  const PetscInt  rows      = 60;
+  const PetscReal entries[] = {0.0, 1e-20, 1e-8, 5e-5, 1e-2, 1.0};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
+    Vec solutions[2] = {NULL, NULL};
+
+    for (PetscInt coupled = 0; coupled < 2; coupled++) {
+      Blocks         blocks;
+      Mat            A;
+      Vec            b;
+      PC             pc;
+      char           what[64];
+      PetscInt       rstart, lines;
+      PetscReal      number[1] = {0.0}, expected = entries[i] < 1e-3 ? 20 * rows / 4 : 0;
+      PetscViewer    viewer;
+      PCFailedReason failed;
+
+      PetscCall(BlocksCreate(20, &rows, 1, &blocks));
+      PetscCall(BatchCreate(&blocks, coupled ? 1e7 : 0.0, -1, GOOD, &A, &b));
+      PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
+      for (PetscInt row = 0; row < blocks.rows; row += 4) PetscCall(MatSetValue(A, rstart + row, rstart + row, entries[i], INSERT_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(VecDuplicate(b, &solutions[coupled]));
+      PetscCall(BatchPCCreate(A, 4, 0, PCJACOBI, rtol, 1000, &pc));
+      PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, blocks.sizes));
+      PetscCall(PCApply(pc, b, solutions[coupled]));
+      PetscCall(PCGetFailedReason(pc, &failed));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "diagonal entries of %g%s", (double)entries[i], coupled ? ", coupled" : ""));
+      PetscCall(ComplainIf(failed, "%s: %s", what, PCFailedReasons[failed]));
+      PetscCall(CheckBlocks(what, pc, A, &blocks, rtol, -1, b, solutions[coupled]));
+      PetscCall(CheckView(what, (PetscObject)pc));
+      PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_bjidrs_small.txt", &viewer));
+      PetscCall(PCView(pc, viewer));
+      PetscCall(PetscViewerDestroy(&viewer));
+      PetscCall(FileNumbers("pc_bjidrs_small.txt", " of it: ", 1, number, &lines));
+      PetscCall(ComplainIf(number[0] != expected, "%s: %g rows scaled by their largest entry instead of %g", what, (double)number[0], (double)expected));
+      if (coupled) {
+        PetscBool same;
+
+        PetscCall(VecEqual(solutions[0], solutions[1], &same));
+        PetscCall(ComplainIf(!same, "%s: entries outside the blocks have changed the solution", what));
+      }
+      PetscCall(PCDestroy(&pc));
+      PetscCall(VecDestroy(&b));
+      PetscCall(MatDestroy(&A));
+      PetscCall(BlocksDestroy(&blocks));
+    }
+    for (PetscInt coupled = 0; coupled < 2; coupled++) PetscCall(VecDestroy(&solutions[coupled]));
+  }
+  PetscCall(Verdict("small diagonal entries"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Blocks so large that a GPU does not have them in shared memory beside small ones, and very many small ones */
 static PetscErrorCode TestLarge(void)
 {
@@ -1200,6 +1261,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestSolved());
+  PetscCall(TestSmallDiagonal());
   PetscCall(TestLarge());
   PetscCall(TestBackEnds());
   PetscCall(TestSources());

@@ -174,6 +174,126 @@ static PetscErrorCode TestSolvers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   A part of a cyclic shift by half of the rows, on each process by itself, with a diagonal that is zero or small in half of the
+   rows: ILU needs the exchange of columns
+*/
+static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
+{
+  const PetscInt m = 24;
+  PetscInt       begin;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 0, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &begin, NULL));
+  for (PetscInt i = 0; i < m; i++) {
+    PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? small : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));
+    PetscCall(MatSetValue(*A, begin + i, begin + (i + m / 2) % m, 1.0, INSERT_VALUES));
+    PetscCall(MatSetValue(*A, begin + i, begin + (i + 1) % m, 0.2, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -pc_factor_nonzeros_along_diagonal, with which PETSc changes the ordering in place */
+static PetscErrorCode TestDiagonal(void)
+{
+  const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_", "-pc_type bjacobi -sub_pc_type lu -sub_", "-pc_type ilu -", "-pc_type ilu -pc_factor_levels 1 -", "-pc_type lu -"};
+  const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM, MATORDERINGND};
+  const PetscReal   small[]     = {0.0, 1e-3};
+  PetscMPIInt       size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(small); is++) {
+    for (size_t ip = 0; ip < (size > 1 ? 2 : PETSC_STATIC_ARRAY_LENGTH(pcs)); ip++) {
+      for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(orderings); io++) {
+        Mat  A;
+        Vec  b;
+        KSP  ours, theirs;
+        PC   pc;
+        char setup[256];
+
+        PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s", pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
+        PetscCall(ShiftCreate(small[is], &A));
+        PetscCall(MatCreateVecs(A, &b, NULL));
+        PetscCall(VecSetGeneral(b, 0.3));
+        PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
+        PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
+        if (ip == 2 && io == 0) { /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and takes more iterations */
+          Vec x;
+
+          PetscCall(VecDuplicate(b, &x));
+          PetscCall(KSPSolve(ours, b, x));
+          PetscCall(CheckConverged(setup, ours, b, x));
+          PetscCall(VecDestroy(&x));
+        } else {
+          PetscCall(CompareSolves(setup, ours, theirs, b));
+          PetscCall(CompareApplications(setup, ours, theirs, b));
+        }
+        PetscCall(KSPGetPC(ours, &pc));
+        PetscCall(CheckView(setup, (PetscObject)pc));
+        PetscCall(KSPDestroy(&theirs));
+        PetscCall(KSPDestroy(&ours));
+        PetscCall(VecDestroy(&b));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("nonzeros along the diagonal"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A diagonal block of rank one in a regular matrix: the shift of PCMG's coarse solver leaves solves that are as accurate as
+   PETSc's
+*/
+static PetscErrorCode TestInBlocks(void)
+{
+  const PetscInt    rows[]  = {0, 1, 2, 3};
+  const PetscScalar array[] = {1.0, 1.0, 1.0, 0.3, 1.0, 1.0, 0.2, 2.0, 1.0, 2.0, 5.0, 1.0, 3.0, 1.0, 1.0, 4.0};
+  const char *const types[] = {KSPPREONLY, KSPGMRES};
+  Mat               A;
+  Vec               b, x, ones;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 4, 4, 4, 4));
+  PetscCall(MatSetType(A, MATSEQAIJ));
+  PetscCall(MatSetBlockSize(A, 2));
+  PetscCall(MatSeqAIJSetPreallocation(A, 4, NULL));
+  PetscCall(MatSetValues(A, 4, rows, 4, rows, array, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &ones));
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(MatMult(A, ones, b));
+  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+    PetscReal error;
+    KSP       ksp;
+
+    PetscCall(SolverWith(A, types[it], "-pc_type lu -pc_factor_mat_ordering_type natural -pc_factor_shift_type inblocks -ksp_pc_side left", MATSOLVERPETSCIDRS, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(VecAXPY(x, -1.0, ones));
+    PetscCall(VecNorm(x, NORM_INFINITY, &error));
+    PetscCall(ComplainIf(!(error <= 0.05), "a block of rank one, %s: an error of %g", types[it], (double)error));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&ones));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("a block of rank one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A zero pivot ends a solve as with PETSc's package */
 static PetscErrorCode TestFailure(void)
 {
@@ -224,6 +344,8 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestSolvers());
+  PetscCall(TestDiagonal());
+  PetscCall(TestInBlocks());
   PetscCall(TestFailure());
   PetscCall(PetscFinalize());
   return 0;

@@ -307,6 +307,15 @@ static PetscScalar Saddle(PetscInt i, PetscInt j, PetscInt n)
   return i % 2 || j % 2 ? 0.0 : (j == i + 2 ? -0.5 : (j == i - 2 ? -1.0 : 0.0));
 }
 
+/* Convection and diffusion on a line, with this entry in every fourth row of the diagonal */
+static PetscReal small;
+
+static PetscScalar Small(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i == j) return i % 4 ? 2.6 : small;
+  return j == i - 1 ? -1.3 : (j == i + 1 ? -1.0 : 0.0);
+}
+
 static PetscScalar DenseRow(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 3.0 : (i == n / 2 ? 0.1 : (j == i + 1 ? -1.0 : 0.0));
@@ -366,6 +375,119 @@ static PetscErrorCode TestSpecial(void)
     }
   }
   PetscCall(Verdict("special systems"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The number of rows that are scaled by their largest entry, in the view */
+static PetscErrorCode SmallRows(PC pc, PetscInt *rows)
+{
+  PetscReal   number[1] = {0.0};
+  PetscInt    lines;
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_poly_small.txt", &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers("pc_poly_small.txt", " of it: ", 1, number, &lines));
+  *rows = (PetscInt)number[0];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Diagonal entries far below the rest of their rows are like zeros, whatever the scale of the rows is */
+static PetscErrorCode TestSmallDiagonal(void)
+{
+  const PetscInt    n         = 60;
+  const PetscReal   entries[] = {0.0, 1e-20, 1e-8, 1e-4, 1e-2, 1.0};
+  const char *const types[]   = {KSPIDRS, KSPGMRES};
+  PetscInt          zero[2]   = {0, 0};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
+    for (PetscInt scaled = 0; scaled < 2; scaled++) {
+      for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+        const PetscInt expected = entries[i] < 1e-3 ? n / 4 : 0;
+        PetscInt       its, rows;
+        Mat            A;
+        Vec            b, x;
+        KSP            ksp;
+        PC             pc;
+        char           what[64];
+
+        small = entries[i];
+        PetscCall(SystemCreateEntries(Small, n, RHS_GENERAL, &A, &b, &x));
+        if (scaled) {
+          PetscCall(VecSetGeneral(x, 0.3));
+          PetscCall(VecShift(x, 3.0));
+          PetscCall(VecScale(x, 1e6));
+          PetscCall(MatDiagonalScale(A, x, NULL));
+          PetscCall(VecPointwiseMult(b, b, x));
+        }
+        PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+        PetscCall(KSPSetType(ksp, types[it]));
+        PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+        PetscCall(SetPoly(ksp, 8, &pc));
+        PetscCall(VecSet(x, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i], scaled ? ", rows scaled" : ""));
+        PetscCall(CheckSolved(what, ksp, A, b, x));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        if (i == 0 && !scaled) zero[it] = its;
+        PetscCall(ComplainIf(expected && its > zero[it] + 2, "%s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", what, its, zero[it]));
+        PetscCall(SmallRows(pc, &rows));
+        PetscCall(ComplainIf(rows != expected, "%s: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, what, rows, expected));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&b));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("small diagonal entries"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same with a saddle point as a MATNEST */
+static PetscErrorCode TestSmallNest(void)
+{
+  const PetscInt n = 40;
+  PetscInt       its[2];
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 2; l++) {
+    const PetscScalar entry = l ? -1e-8 : 0.0;
+    PetscInt          rows;
+    Mat               block[4], N;
+    Vec               b, x;
+    KSP               ksp;
+    PC                pc;
+
+    PetscCall(MatCreateEntries(Convection, n, PETSC_FALSE, &block[0]));
+    PetscCall(MatCreateEntries(Tridiagonal, n, PETSC_FALSE, &block[1]));
+    PetscCall(MatCreateEntries(Tridiagonal, n, PETSC_TRUE, &block[2]));
+    PetscCall(MatCreateEntries(Identity, n, PETSC_FALSE, &block[3]));
+    PetscCall(MatScale(block[3], entry));
+    PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &N));
+    PetscCall(MatNestSetVecType(N, VECNEST));
+    PetscCall(MatCreateVecs(N, &x, &b));
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(MatMult(N, x, b));
+    PetscCall(SolverCreate(N, 4, PCNONE, &ksp));
+    PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
+    PetscCall(SetPoly(ksp, 6, &pc));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved(l ? "nest, small entries" : "nest, zeros", ksp, N, b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &its[l]));
+    PetscCall(SmallRows(pc, &rows));
+    PetscCall(ComplainIf(rows != n, "nest: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, rows, n));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&N));
+    for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&block[i]));
+  }
+  PetscCall(ComplainIf(its[1] > its[0] + 2, "nest: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", its[1], its[0]));
+  PetscCall(Verdict("small diagonal entries of a nest"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -567,6 +689,7 @@ static PetscErrorCode TestView(void)
     PetscCall(PCPolySetDegree(pc, 3));
     PetscCall(PCSetOperators(pc, A, A));
     PetscCall(PCSetUp(pc));
+    PetscCall(CheckView(zero ? "zero" : "convection", (PetscObject)pc));
     for (PetscInt i = 0; i < 3; i++) {
       PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_poly_view.txt", &viewer));
       PetscCall(PCView(pc, viewer));
@@ -600,6 +723,8 @@ int main(int argc, char **argv)
   PetscCall(TestOperators());
   PetscCall(TestChanges());
   PetscCall(TestSpecial());
+  PetscCall(TestSmallDiagonal());
+  PetscCall(TestSmallNest());
   PetscCall(TestFailures());
   PetscCall(TestNullSpace());
   PetscCall(TestValues());

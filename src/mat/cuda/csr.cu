@@ -9,6 +9,7 @@
 #include "csr.h"
 #include "matvec.cuh"
 #include "rowsum.cuh"
+#include <petscidrs/private/idrsdiagonal.h>
 
 typedef struct {
   IDRSCSR        A;
@@ -193,6 +194,62 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
   if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   if (diagonal) *diagonal = blocks[0];
   if (offdiagonal) *offdiagonal = blocks[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   largest_i = max(largest_i, |a_ij|) for the entries of row i, or, with blocks, for those whose columns are in the block of the
+   row. By a thread, for a row at a time
+*/
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSRowsLargestKernel(IDRSCSR A, PetscInt nblocks, const PetscInt *starts, PetscScalar *largest)
+{
+  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
+    PetscReal most = PetscRealPart(largest[row]);
+    PetscInt  low = 0, high = nblocks; /* blocks from low to high - 1 may have the row */
+
+    while (high - low > 1) {
+      const PetscInt middle = low + (high - low) / 2;
+
+      if (starts[middle] <= (PetscInt)row) low = middle;
+      else high = middle;
+    }
+    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
+      if (!starts || (A.j[p] >= starts[low] && A.j[p] < starts[low + 1])) most = PetscMax(most, PetscAbsScalar(A.a[p]));
+    }
+    largest[row] = most;
+  }
+}
+
+/* IDRSRowsLargest_CUDA - IDRSRowsLargest() of a matrix of type aijcusparse, and a vector on the GPU */
+PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
+{
+  PetscDeviceContext dctx;
+  PetscScalar       *values;
+  PetscInt          *copy = NULL;
+  cudaStream_t       stream;
+  Mat                blocks[2];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetBlocks(A, &blocks[0], &blocks[1]));
+  PetscCall(VecSet(largest, 0.0));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  if (starts) {
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, nblocks + 1, &copy));
+    PetscCallCUDA(cudaMemcpyAsync(copy, starts, (nblocks + 1) * sizeof(*starts), cudaMemcpyHostToDevice, stream));
+  }
+  PetscCall(VecCUDAGetArray(largest, &values));
+  for (int b = 0; b < 2; b++) {
+    IDRSCSR csr;
+
+    if (!blocks[b]) continue;
+    PetscCall(IDRSGetCSR(blocks[b], &csr));
+    if (!csr.n) continue;
+    IDRSRowsLargestKernel<<<(unsigned int)PetscMin((csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 2048), IDRS_THREADS, 0, stream>>>(csr, nblocks, copy, values);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  PetscCall(VecCUDARestoreArray(largest, &values));
+  PetscCall(PetscDeviceFree(dctx, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -131,6 +131,12 @@ static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Why a pivot rule must have rows by themselves, or NULL */
+static const char *IDRSFactorUnblocked(const IDRSPivotRule *rule)
+{
+  return IDRSPivotNeedsSum(rule) ? "the type of the shift compares the pivots with the sums of single rows" : NULL;
+}
+
 static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactorInfo *info)
 {
   IDRSFactor     factor = (IDRSFactor)B->data;
@@ -139,7 +145,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorCheckPattern_Private(factor, A));
-  if (IDRSPivotNeedsSum(&rule) && factor->pattern.bs > 1) PetscCall(IDRSFactorSymbolic_Private(factor, A, PETSC_TRUE)); /* the type of the shift has been changed */
+  if (IDRSFactorUnblocked(&rule) && factor->pattern.bs > 1) PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUnblocked(&rule))); /* the type of the shift has been changed */
   PetscCall(MatFactorClearError(B));
   factor->onhost = factor->ondevice = PETSC_FALSE; /* until there are new ones */
   PetscCall(IDRSFactorShiftSetUp(A, info, &shifts));
@@ -148,6 +154,11 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
 
     rule.shift = shifts.shift_amount;
     PetscCall(factor->factors->numeric(factor, A, &rule, &small));
+    if (small.unfit) {
+      PetscCall(IDRSFactorSymbolic_Private(factor, A, "a diagonal block is ill-conditioned or has a zero pivot"));
+      small = (IDRSSmallPivots){PETSC_FALSE};
+      PetscCall(factor->factors->numeric(factor, A, &rule, &small));
+    }
     PetscCall(IDRSFactorCheckPivots(B, A, info, &rule, &small, &shifts));
   } while (shifts.newshift);
   factor->onhost   = (PetscBool)(factor->factors == &IDRSFactorBackEnds_Host);
@@ -164,16 +175,26 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A permutation that is kept, or NULL for the natural one */
+/*
+   A copy of a permutation, or NULL for the natural one. MatReorderForNonzeroDiagonal() writes into the indices of a set, which goes
+   on to claim the properties that it had before: the copy has none of them
+*/
 static PetscErrorCode IDRSFactorKeepPermutation(IS permutation, IS *kept)
 {
-  PetscBool identity = PETSC_TRUE;
+  const PetscInt *indices;
+  PetscInt        n, same = 0;
 
   PetscFunctionBegin;
-  if (permutation) PetscCall(ISIdentity(permutation, &identity));
-  if (!identity) PetscCall(PetscObjectReference((PetscObject)permutation));
   PetscCall(ISDestroy(kept));
-  *kept = identity ? NULL : permutation;
+  if (!permutation) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ISGetLocalSize(permutation, &n));
+  PetscCall(ISGetIndices(permutation, &indices));
+  while (same < n && indices[same] == same) same++;
+  if (same < n) {
+    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n, indices, PETSC_COPY_VALUES, kept));
+    PetscCall(ISSetPermutation(*kept));
+  }
+  PetscCall(ISRestoreIndices(permutation, &indices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,7 +215,7 @@ static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const Mat
 #endif
   PetscCall(IDRSFactorKeepPermutation(row, &factor->row));
   PetscCall(IDRSFactorKeepPermutation(col, &factor->col));
-  PetscCall(IDRSFactorSymbolic_Private(factor, A, (PetscBool)IDRSPivotNeedsSum(&rule)));
+  PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUnblocked(&rule)));
   B->ops->lufactornumeric   = MatLUFactorNumeric_PETScIDRS;
   B->info.factor_mallocs    = (PetscLogDouble)factor->growths;
   B->info.fill_ratio_given  = info->fill;
@@ -312,11 +333,18 @@ static PetscErrorCode IDRSFactorMake(Mat A, MatFactorType type, Mat B)
   of the blocks of `PCBJACOBI` and `PCASM`, with prefix sub_.
 
   The factors have the pattern of `MATSOLVERPETSC`, so that solves agree with it to rounding, and options of `PCFactor` mean the same: levels, orderings, -pc_factor_diagonal_fill,
-  -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
+  -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. With -pc_factor_nonzeros_along_diagonal and the natural ordering,
+  ILU(0) has the pattern of the matrix after the exchange of columns, where that of `MATSOLVERPETSC` is the pattern before it.
+  Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
 
   Where the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors consist of such blocks: a row of
-  blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. With a shift of type nonzero or positive_definite rows stand by
-  themselves, as their pivots are compared with the sums of single rows. `-ksp_view` tells the size of the blocks.
+  blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. `-ksp_view` shows the size of
+  the blocks.
+
+  In two cases the factors have no blocks, and `-ksp_view` gives the reason. With a shift of type nonzero or positive_definite
+  pivots are compared with the sums of single rows. If a diagonal block D is ill-conditioned, with an entry of |D_ij (D^{-1})_ji|
+  above 100, or has a zero pivot that shift inblocks changes, solves with its inverse would lose more digits than factors by rows.
+  Then the numeric phase is repeated without blocks, also for later matrices of the same pattern.
 
   With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU, each in one kernel in which a row begins as soon as the rows before it have ended. The host waits
   after a numeric phase, for zero pivots, and not after a solve. Results are the same bits run after run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves

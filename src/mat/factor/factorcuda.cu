@@ -363,7 +363,7 @@ static PetscErrorCode IDRSTakePivots(const IDRSNumeric *numeric, const IDRSPivot
 static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
   const size_t    blocks = (size_t)IDRSFactorBlocks(&factor->pattern);
-  IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0};
+  IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0, 0};
   IDRSNumeric    *numeric;
   IDRSCSR         csr;
   cudaStream_t    stream;
@@ -398,6 +398,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCheck(!counts.lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a factorisation of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
   if (counts.count) PetscCall(IDRSTakePivots(numeric, &counts, small));
+  small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
   IDRSValuesChanged(factor->device);
   PetscCall(PetscLogGpuFlops(factor->flops));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -84,7 +84,7 @@ IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt
   for (PetscInt p = F->i[i]; p < F->i[i + 1]; p++) where[F->j[p]] = -1;
   where[i] = -1;
   if (IDRSPivotNeedsSum(rule)) sum = IDRSRowAbsolute(F, a, inverse, i);
-  IDRSFactorInvert(bs, D, rule, sum, pivots);
+  if (IDRSFactorInvert(bs, D, rule, sum, pivots) && bs > 1) small->unfit = PETSC_TRUE;
   for (PetscInt r = 0; r < bs; r++) {
     if (IDRSPivotIsSmall(rule, pivots[r], sum)) IDRSReportPivot(small, i * bs + r, pivots[r], sum);
   }
@@ -129,7 +129,7 @@ static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDR
   for (PetscInt i = 0; i < F->n; i++) where[i] = -1;
   for (PetscInt i = 0; i < F->n; i++) {
     IDRSFactorRowBlocks(F, i, factor->values, where, rule, small);
-    if (small->count && IDRSPivotNeedsSum(rule)) break;
+    if (small->unfit || (small->count && IDRSPivotNeedsSum(rule))) break;
   }
   PetscCall(PetscFree(where));
   PetscCall(PetscLogFlops(factor->flops));

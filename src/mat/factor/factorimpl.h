@@ -32,6 +32,7 @@ typedef struct {
 
 /* Pivots that are too small: the first and the last row of the permuted matrix with one, and how many there are */
 typedef struct {
+  PetscBool   unfit; /* rows must be eliminated by themselves, see IDRS_FACTOR_CONDITION; the phase may have stopped there */
   PetscInt    count, row[2];
   PetscScalar pivot[2];
   PetscReal   sum[2];
@@ -99,7 +100,7 @@ static inline PetscLogDouble IDRSFactorSolveFlops(const IDRSFactorPattern *patte
 }
 
 /* factorpattern.c */
-PETSC_INTERN PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor, Mat, PetscBool);
+PETSC_INTERN PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor, Mat, const char[]);
 PETSC_INTERN PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor, Mat);
 PETSC_INTERN PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor);
 

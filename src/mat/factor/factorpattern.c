@@ -37,8 +37,8 @@ static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The size of the blocks, and why it is 1 where the matrix has another one, or NULL */
-static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, PetscBool sums, PetscInt *bs, const char *why[])
+/* The size of the blocks, and why it is 1 where the matrix has another one, or NULL; unblocked: a reason of the caller, or NULL */
+static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, const char unblocked[], PetscInt *bs, const char *why[])
 {
   PetscInt rbs, cbs;
 
@@ -53,7 +53,7 @@ static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermute
     *bs = divisor;
   }
   if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (sums) *why = "the type of the shift compares the pivots with the sums of single rows";
+  if (unblocked) *why = unblocked;
   else {
     PetscInt *const counts = factor->scratch, *const list = counts + permuted->n / *bs;
     PetscBool full = PETSC_TRUE;
@@ -261,7 +261,7 @@ PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 }
 
 /* The pattern, and where the entries of the matrix go; what else is needed is freed by the caller, after an error, too */
-static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, PetscBool sums)
+static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, const char unblocked[])
 {
   IDRSFactorPattern *F        = &factor->pattern;
   const PetscBool    complete = (PetscBool)(factor->info.levels < 0);
@@ -270,7 +270,7 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)IDRS_FACTOR_SCRATCH * (permuted->n + 1), &factor->scratch));
-  PetscCall(IDRSFindBlocks(factor, A, permuted, sums, &F->bs, &factor->unblocked));
+  PetscCall(IDRSFindBlocks(factor, A, permuted, unblocked, &F->bs, &factor->unblocked));
   if (factor->unblocked) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->unblocked));
   F->n = permuted->n / F->bs;
   PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
@@ -288,8 +288,11 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; sums: small pivots are found by the sums of single rows */
-PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, PetscBool sums)
+/*
+   IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; unblocked: why there
+   must be no blocks, or NULL
+*/
+PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, const char unblocked[])
 {
   IDRSPermuted   permuted = {0, NULL, NULL, NULL, NULL};
   IS             inverse  = NULL;
@@ -304,7 +307,7 @@ PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, PetscBool su
   }
   if (!ierr && factor->row) ierr = ISGetIndices(factor->row, &permuted.rows);
   if (!ierr) ierr = IDRSRowsOfMatrix(A, &permuted.n, &permuted.i, &permuted.j);
-  if (!ierr) ierr = IDRSFactorFindPattern(factor, A, &permuted, sums);
+  if (!ierr) ierr = IDRSFactorFindPattern(factor, A, &permuted, unblocked);
   if (permuted.i) PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &permuted.n, &permuted.i, &permuted.j, &done));
   if (permuted.rows) PetscCall(ISRestoreIndices(factor->row, &permuted.rows));
   if (permuted.columns) PetscCall(ISRestoreIndices(inverse, &permuted.columns));

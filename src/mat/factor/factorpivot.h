@@ -11,6 +11,13 @@
 /* Rows of a block, at most */
 #define IDRS_FACTOR_BLOCK 16
 
+/*
+   Products with the inverse of an ill-conditioned block lose digits that an elimination by rows keeps: if the last pivot of a block
+   is s times its other entries, the errors are eps / s^2 and eps / s. The measure is the largest of |D_ij (D^{-1})_ji|, which does
+   not depend on the scale of rows and columns. For larger values rows are eliminated by themselves
+*/
+#define IDRS_FACTOR_CONDITION 100.0
+
 /* A MatFactorInfo as PETSc's own factorisations understand it */
 typedef struct {
   MatFactorShiftType type;
@@ -29,16 +36,28 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *r
   return PetscAbsScalar(pivot) <= (rule->type == MAT_SHIFT_NONZERO ? rule->zeropivot * sum : rule->zeropivot) ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* D = D^{-1}, bs x bs by rows, in place by Gauss-Jordan. Leaves the pivots as they came; sum belongs to the only row where the rule needs it */
-static inline IDRS_HOST_DEVICE void IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum, PetscScalar pivots[])
+/*
+   D = D^{-1}, bs x bs by rows, in place by Gauss-Jordan. Leaves the pivots as they came; sum belongs to the only row where the rule
+   needs it. Returns whether the inverse must not be used, because D is ill-conditioned or has a changed pivot; on a device each
+   lane looks at its own entries
+*/
+static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum, PetscScalar pivots[])
 {
+  PetscScalar before[IDRS_FACTOR_BLOCK * IDRS_FACTOR_BLOCK / IDRS_LANES];
+  PetscBool   unfit = PETSC_FALSE;
+
+  IDRS_SYNC_WARP();
+  for (PetscInt t = IDRS_LANE, l = 0; t < bs * bs; t += IDRS_LANES) before[l++] = D[t];
   for (PetscInt p = 0; p < bs; p++) {
     PetscScalar pivot, inverse;
 
     IDRS_SYNC_WARP();
     pivot = D[p * bs + p];
     if (IDRS_LANE == 0) pivots[p] = pivot;
-    if (rule->type == MAT_SHIFT_INBLOCKS && IDRSPivotIsSmall(rule, pivot, sum)) pivot += rule->inblocks;
+    if (rule->type == MAT_SHIFT_INBLOCKS && IDRSPivotIsSmall(rule, pivot, sum)) {
+      pivot += rule->inblocks;
+      unfit = PETSC_TRUE;
+    }
     inverse = (PetscReal)1.0 / pivot;
     IDRS_SYNC_WARP();
     for (PetscInt c = IDRS_LANE; c < bs; c += IDRS_LANES) D[p * bs + c] = c == p ? inverse : D[p * bs + c] * inverse;
@@ -54,4 +73,8 @@ static inline IDRS_HOST_DEVICE void IDRSFactorInvert(PetscInt bs, PetscScalar *D
     }
   }
   IDRS_SYNC_WARP();
+  for (PetscInt t = IDRS_LANE, l = 0; t < bs * bs; t += IDRS_LANES) {
+    if (PetscAbsScalar(before[l++] * D[t % bs * bs + t / bs]) > (PetscReal)IDRS_FACTOR_CONDITION) unfit = PETSC_TRUE;
+  }
+  return unfit;
 }

@@ -16,7 +16,7 @@
 /* Small pivots: how many, and the first and last of their rows */
 typedef struct {
   unsigned long long count, first, last;
-  int                lost;
+  int                lost, unfit; /* whether a row has been waited for in vain, and whether the inverse of a diagonal block must not be used */
 } IDRSPivotCounts;
 
 typedef struct {
@@ -166,7 +166,7 @@ static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel
       sum = IDRSAbsoluteSum(F, i);
       if (threadIdx.x % IDRS_WARP == 0) F.sums[i] = sum;
     }
-    IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs);
+    if (IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs) && BLOCKS) F.counts->unfit = 1;
     IDRSCountPivots(F, i, sum);
     IDRSScaleRow<BLOCKS>(F, i, D);
     IDRSLeaveRow(F.done + i, F.phase);

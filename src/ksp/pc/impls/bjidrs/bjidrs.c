@@ -5,6 +5,7 @@
 */
 #include "bjidrs.h"
 #include "bjidrsimpl.h"
+#include <petscidrs/private/idrsdiagonal.h>
 
 static const char *const BJIDRSSources[] = {
   [BJIDRS_PATTERN]  = "found in the pattern",
@@ -16,40 +17,56 @@ static const char *const BJIDRSSources[] = {
 /* How many failed systems PetscInfo() names */
 #define BJIDRS_NAMED 10
 
-/* What the preconditioner makes of a vector of ones */
-static PetscErrorCode BJIDRSGetDiagonal(PC diagonal, Mat A, Vec *inverse)
+/*
+   Applies the PCJACOBI to a vector of ones. If it divides by the diagonal, small entries are not used; entries outside the
+   blocks do not matter
+*/
+static PetscErrorCode BJIDRSGetDiagonal(PC_BJIDRS *bjidrs, PC diagonal, Vec work, Vec inverse)
 {
-  PetscErrorCode ierr;
-  Vec            ones;
+  PCJacobiType type;
+  PetscBool    known;
+  Vec          largest;
 
   PetscFunctionBegin;
-  PetscCall(MatCreateVecs(A, inverse, &ones));
-  ierr = VecSet(ones, 1.0);
-  if (!ierr) ierr = PCApply(diagonal, ones, *inverse);
-  PetscCall(VecDestroy(&ones));
-  if (ierr) PetscCall(VecDestroy(inverse));
-  PetscCall(ierr);
+  PetscCall(VecSet(work, 1.0));
+  PetscCall(PCApply(diagonal, work, inverse));
+  bjidrs->small = 0;
+  PetscCall(PCJacobiGetType(diagonal, &type));
+  if (type != PC_JACOBI_DIAGONAL) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDuplicate(work, &largest));
+  PetscCall(IDRSRowsLargest(bjidrs->A, bjidrs->nblocks, bjidrs->starts, largest, &known));
+  PetscCall(MatGetDiagonal(bjidrs->A, work));
+  PetscCall(IDRSReplaceSmallDiagonal(work, largest, inverse, &bjidrs->small));
+  PetscCall(VecDestroy(&largest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE. Nothing is done where it is there, and its matrix has not changed */
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
-  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscBool  jacobi;
-  KSP        inner;
-  PC         diagonal;
-  Vec        inverse;
+  PC_BJIDRS     *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscErrorCode ierr;
+  PetscBool      jacobi;
+  KSP            inner;
+  PC             diagonal;
+  Vec            inverse, work;
 
   PetscFunctionBegin;
   PetscCall(BJIDRSGetInner_Private(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
-  if (!jacobi) PetscCall(VecDestroy(&bjidrs->inverse));
+  if (!jacobi) {
+    PetscCall(VecDestroy(&bjidrs->inverse));
+    bjidrs->small = 0;
+  }
   if (!jacobi || bjidrs->inverse) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPSetOperators(inner, bjidrs->A, bjidrs->A));
   PetscCall(PCSetUp(diagonal));
-  PetscCall(BJIDRSGetDiagonal(diagonal, bjidrs->A, &inverse));
+  PetscCall(MatCreateVecs(bjidrs->A, &inverse, &work));
+  ierr = BJIDRSGetDiagonal(bjidrs, diagonal, work, inverse);
+  PetscCall(VecDestroy(&work));
+  if (ierr) PetscCall(VecDestroy(&inverse));
+  PetscCall(ierr);
   bjidrs->inverse = inverse; /* only once it is complete */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,8 +227,8 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
 {
   PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
   MPI_Comm        comm     = PetscObjectComm((PetscObject)pc);
-  PetscInt        sums[3]  = {bjidrs->nblocks, bjidrs->nsystems, 0};
-  PetscInt        mosts[3] = {INT_MIN, bjidrs->largest, 0}; /* minus the smallest, the largest, the most iterations */
+  PetscInt        sums[4]  = {bjidrs->nblocks, bjidrs->nsystems, 0, bjidrs->small}; /* blocks, systems, failed ones, rows */
+  PetscInt        mosts[3] = {INT_MIN, bjidrs->largest, 0};                         /* minus the smallest, the largest, the most iterations */
   PetscBool       ascii;
   IDRSBlockLimits limits;
   KSP             inner;
@@ -232,9 +249,10 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
     if (bjidrs->reasons[i] < 0) sums[2]++;
     mosts[2] = PetscMax(mosts[2], bjidrs->its[i]);
   }
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, 3, MPIU_INT, MPI_SUM, comm);
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, 4, MPIU_INT, MPI_SUM, comm);
   IDRSCallAllreduce(MPI_IN_PLACE, mosts, 3, MPIU_INT, MPI_MAX, comm);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  blocks: %" PetscInt_FMT " with %" PetscInt_FMT " to %" PetscInt_FMT " rows, %s\n", sums[0], sums[0] ? -mosts[0] : 0, mosts[1], BJIDRSSources[bjidrs->source]));
+  PetscCall(IDRSViewSmallDiagonal(sums[3], viewer));
   if (sums[1]) PetscCall(PetscViewerASCIIPrintf(viewer, "  last application, %s: %" PetscInt_FMT " systems, %" PetscInt_FMT " failed, at most %" PetscInt_FMT " iterations\n", bjidrs->ops->name, sums[1], sums[2], mosts[2]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -315,6 +333,10 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 
   A block counts as converged only if b - A x, computed from x, meets its tolerance. If it does not, or after a breakdown, the block starts again from the better x with the next seed. A
   solve depends on nothing but its block and its right-hand side. `PCMatApply()` solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
+
+  In a row with |a_ii| <= 2e-4 max_j |a_ij|, where a_ij are the entries of its block, the diagonal entry counts as zero: the
+  `PCJACOBI` inside divides by max_j |a_ij| there, or by 1 in a row of zeros. `-ksp_view` shows the number of such rows. Other types
+  of `PCJacobiSetType()` are used as they are.
 
   A block that does not meet its tolerance fails the application, with `PC_SUBPC_ERROR`; the others are solved all the same. Its x is the best one found. `-info` names it, and
   `PCBJIDRSGetResults()` has the outcome of all blocks. With PETSc 3.26 `KSPPREONLY` flags the whole solution then; call `PCApply()` to keep the others. A `KSP` may converge in spite of it.

@@ -41,6 +41,7 @@ typedef struct {
   PetscInt     nblocks, largest;
   PetscInt    *starts;  /* nblocks + 1: first rows */
   Vec          inverse; /* diagonal of B^{-1}, or NULL */
+  PetscInt     small;   /* rows that are scaled by their largest entry, see idrsdiagonal.h */
   BJIDRSDevice device;  /* NULL before the first application on a GPU to these blocks */
 
   /* of the last application: a system for each block, and for each column of a matrix all of them */

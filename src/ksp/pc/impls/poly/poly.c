@@ -14,6 +14,7 @@
 */
 #include "poly.h"
 #include "polyimpl.h"
+#include <petscidrs/private/idrsdiagonal.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsjoint.h>
 
@@ -362,6 +363,7 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PCPolyPrecision precision;
   PetscLogDouble  bytes;
   PetscBool       window;
+  const char     *wider = "";
 
   PetscFunctionBegin;
   if (!poly->op.copy) {
@@ -372,9 +374,8 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   precision = poly->op.copy->precision;
   bytes     = poly->op.copy->bytes;
   IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s", bytes, PCPolyPrecisions[precision]));
-  if (poly->precision < precision) PetscCall(PetscViewerASCIIPrintf(viewer, poly->precision < poly->op.copy->ops->narrowest && precision == poly->op.copy->ops->narrowest ? " (half is for GPUs)" : " (a narrower one does not do)"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+  if (poly->precision < precision) wider = precision == poly->op.copy->ops->narrowest ? " (half precision is for GPUs)" : " (a narrower precision is not accurate enough)";
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes, PCPolyPrecisions[precision], wider));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,15 +413,14 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
       high = PetscMax(high, IDRSRootModulus(p->roots[i]));
     }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "", p->remark ? PCPolyRemarks[p->remark] : ""));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g", (double)low, (double)high));
-    if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, ", from a Krylov space of dimension %" PetscInt_FMT, p->dimension));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "\n  residual of the random start vector: %g", (double)poly->seen));
-    if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, ", predicted %g", (double)p->residual));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
+    if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "\n", (double)low, (double)high, p->dimension));
+    else PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g\n", (double)low, (double)high));
+    if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g, predicted %g\n", (double)poly->seen, (double)p->residual));
+    else PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g\n", (double)poly->seen));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
     PetscCall(PCPolyViewHalo_Private(pc, viewer));
     if (!poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));
-    if (poly->unscaled) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled, as their diagonal entry is zero: %" PetscInt_FMT "\n", poly->unscaled));
+    PetscCall(IDRSViewSmallDiagonal(poly->small, viewer));
   } else if (p->remark) PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -501,7 +501,10 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   predicted, it takes values of a wider precision, then a smaller degree. If Ritz values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay.
   `-ksp_view` shows the degree used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
 
-  Rows whose diagonal entry is zero are not scaled, and no row of a matrix without `MatGetDiagonal()`. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
+  In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.
+  `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in place of
+  entries that are exactly zero, and is scaled by its diagonal elsewhere. A matrix without `MatGetDiagonal()` is not scaled. A
+  set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
   `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
 
   Matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the memory of the host, has values in single precision and

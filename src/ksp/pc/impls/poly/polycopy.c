@@ -51,8 +51,8 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 }
 
 /*
-   PCPolyCopyCreate_Private - A copy of D^{-1}A with values of this precision, or of a wider one, if the back end has no such values, or if not all of them
-   are finite in it
+   PCPolyCopyCreate_Private - A copy of D^{-1}A with values of this precision, or of a wider one, if the back end has no such
+   values. No entry of D^{-1}A is larger than 1 / IDRS_SMALL_DIAGONAL, which all precisions can hold
 
    Input Parameters:
 +  A         - the matrix
@@ -67,27 +67,22 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 */
 PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy, const char *why[])
 {
-  const PCPolyCopyOps *ops    = NULL;
-  PetscInt             bad[2] = {0, 1}; /* no copy; not finite */
+  const PCPolyCopyOps *ops = NULL;
+  PetscInt             bad[2]; /* no copy; not finite */
+  PetscBool            finite = PETSC_TRUE;
   PetscMPIInt          size;
 
   PetscFunctionBegin;
   *newcopy = NULL;
   PetscCall(PCPolyCopyGetOps(A, like, &ops, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  precision = PetscMax(precision, ops->narrowest);
-  for (; bad[1] && !bad[0] && precision <= PC_POLY_PRECISION_DOUBLE; precision = (PCPolyPrecision)(precision + 1)) {
-    PetscBool finite = PETSC_TRUE;
-
-    PetscCall(PCPolyCopyDestroy_Private(newcopy));
-    PetscCall(PetscNew(newcopy));
-    (*newcopy)->ops       = ops;
-    (*newcopy)->precision = precision;
-    PetscCall(ops->create(*newcopy, A, inverse, unit, why, &finite));
-    bad[0] = *why != NULL;
-    bad[1] = !finite;
-    IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-  }
+  PetscCall(PetscNew(newcopy));
+  (*newcopy)->ops       = ops;
+  (*newcopy)->precision = PetscMax(precision, ops->narrowest);
+  PetscCall(ops->create(*newcopy, A, inverse, unit, why, &finite));
+  bad[0] = *why != NULL;
+  bad[1] = !finite;
+  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   if (bad[0] && !*why) *why = elsewhere;
   if (bad[1] && !*why) *why = "it has entries that are infinite or NaN";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));

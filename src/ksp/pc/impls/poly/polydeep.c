@@ -210,7 +210,7 @@ static PetscErrorCode PCPolyDeepCreate(PC pc, IS rows, PetscInt k)
   PetscCall(ISDestroy(&place));
   PetscCall(VecScatterBegin(deep->in, poly->op.inverse, deep->op.inverse, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecScatterEnd(deep->in, poly->op.inverse, deep->op.inverse, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(PCPolyCopyCreate_Private(deep->op.A, deep->x, deep->op.inverse, (PetscBool)!poly->unscaled, precision, &deep->op.copy, &nocopy));
+  PetscCall(PCPolyCopyCreate_Private(deep->op.A, deep->x, deep->op.inverse, (PetscBool)!poly->small, precision, &deep->op.copy, &nocopy));
   if (nocopy) PetscCall(PetscInfo(pc, "Products of a process by MatMult(): %s\n", nocopy));
   else PetscCall(PCPolyDeepFreeMatrix(deep));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -56,7 +56,7 @@ typedef struct {
 /* D^{-1}A, on all processes or on a part of its rows */
 typedef struct {
   Mat        A;
-  Vec        inverse; /* diagonal of D^{-1}, 1 where that of A is zero; NULL where A does not tell its diagonal */
+  Vec        inverse; /* diagonal of D^{-1}, see idrsdiagonal.h; NULL where A does not tell its diagonal */
   Vec        w, t;    /* work vectors: of the factors, of the product */
   PCPolyCopy copy;    /* NULL where the products are by MatMult() */
 } PCPolyOperator;
@@ -84,11 +84,11 @@ typedef struct {
   IDRSRoot       *user;
   /* The operator D^{-1}A; A is not referenced, pc->pmat at the set-up */
   PCPolyOperator op;
-  PetscInt       unscaled; /* rows whose diagonal entry is zero */
-  Vec            staged;   /* takes the place of vectors that are elsewhere than those of op, or NULL */
-  const char    *nocopy;   /* why there is no copy, or NULL */
-  PCPolyDeep    *deep;     /* for applications with a single exchange, or NULL */
-  const char    *nodeep;   /* why there is none on several processes, or NULL */
+  PetscInt       small;  /* rows of all processes that are scaled by their largest entry */
+  Vec            staged; /* takes the place of vectors that are elsewhere than those of op, or NULL */
+  const char    *nocopy; /* why there is no copy, or NULL */
+  PCPolyDeep    *deep;   /* for applications with a single exchange, or NULL */
+  const char    *nodeep; /* why there is none on several processes, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */

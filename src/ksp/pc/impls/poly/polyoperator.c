@@ -2,16 +2,17 @@
    The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves: by MatMult() and Vec operations, for every type of matrix, and by a copy
 */
 #include "polyimpl.h"
+#include <petscidrs/private/idrsdiagonal.h>
 #include <petsc/private/matimpl.h>
 
-/* PCPolySetUpOperator_Private - D^{-1}, where A can tell its diagonal. A row whose diagonal entry is zero is not scaled */
+/*
+   PCPolySetUpOperator_Private - D^{-1}, if A has MatGetDiagonal(); see idrsdiagonal.h for rows whose diagonal entry is zero or
+   small
+*/
 PetscErrorCode PCPolySetUpOperator_Private(PC pc)
 {
-  PC_Poly     *poly = (PC_Poly *)pc->data;
-  PetscBool    known, mffd;
-  PetscReal    least;
-  PetscInt     n;
-  PetscScalar *inverse;
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool known, mffd;
 
   PetscFunctionBegin;
   poly->op.A = pc->pmat;
@@ -19,28 +20,19 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc)
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
   PetscCall(MatHasOperation(pc->pmat, MATOP_GET_DIAGONAL, &known));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMFFD, &mffd)); /* it has the operation, but only for functions that are given entry by entry */
-  poly->unscaled = 0;
+  poly->small = 0;
   if (!known || mffd) {
     PetscCall(VecDestroy(&poly->op.inverse));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
-  PetscCall(MatGetDiagonal(pc->pmat, poly->op.inverse));
-  PetscCall(VecReciprocal(poly->op.inverse)); /* which leaves zeros alone */
-  PetscCall(VecCopy(poly->op.inverse, poly->op.t));
-  PetscCall(VecAbs(poly->op.t));
-  PetscCall(VecMin(poly->op.t, NULL, &least));
-  if (least > 0.0) PetscFunctionReturn(PETSC_SUCCESS); /* and nothing goes to the host */
-  PetscCall(VecGetLocalSize(poly->op.inverse, &n));
-  PetscCall(VecGetArray(poly->op.inverse, &inverse));
-  for (PetscInt i = 0; i < n; i++) {
-    if (inverse[i] == 0.0) {
-      inverse[i] = 1.0;
-      poly->unscaled++;
-    }
-  }
-  PetscCall(VecRestoreArray(poly->op.inverse, &inverse));
-  IDRSCallAllreduce(MPI_IN_PLACE, &poly->unscaled, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  PetscCall(MatGetDiagonal(pc->pmat, poly->op.t));
+  PetscCall(VecCopy(poly->op.t, poly->op.inverse));
+  PetscCall(VecReciprocal(poly->op.inverse));
+  PetscCall(IDRSRowsLargest(pc->pmat, 0, NULL, poly->op.w, &known));
+  if (!known) PetscCall(VecSet(poly->op.w, 0.0));
+  PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
+  IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -86,7 +78,7 @@ PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
 
   PetscFunctionBegin;
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
-  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->unscaled), precision, &poly->op.copy, &poly->nocopy));
+  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->small), precision, &poly->op.copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

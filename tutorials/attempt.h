@@ -58,16 +58,37 @@ static PetscErrorCode AttemptEnd(MPI_Comm comm, PetscErrorCode ierr, PetscBool *
   PetscFunctionReturn(0);
 }
 
+/* PETSc's message on a value that is no number does not name the option: finds the option on the command line */
+static PetscErrorCode AttemptOption(const char **option)
+{
+  const char *const messages[] = {"Input string %s has no ", "Unknown logical value: %s"};
+  char            **args, message[128];
+  int               count;
+
+  PetscFunctionBeginUser;
+  *option = "";
+  PetscCall(PetscGetArgs(&count, &args));
+  for (int i = 1; i + 1 < count; i++) {
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(messages); k++) {
+      PetscCall(PetscSNPrintf(message, sizeof(message), messages[k], args[i + 1]));
+      if (args[i][0] == '-' && !strncmp(attempt.text, message, strlen(message))) *option = args[i];
+    }
+  }
+  PetscFunctionReturn(0);
+}
+
 /* One line "program: text" on the terminal; that the other options have not been used need not be said then */
 static PetscErrorCode AttemptPrint(MPI_Comm comm)
 {
-  char  path[PETSC_MAX_PATH_LEN];
-  char *name;
+  char        path[PETSC_MAX_PATH_LEN];
+  char       *name;
+  const char *option;
 
   PetscFunctionBeginUser;
+  PetscCall(AttemptOption(&option));
   PetscCall(PetscGetProgramName(path, sizeof(path)));
   PetscCall(PetscStrrchr(path, '/', &name));
-  PetscCall(PetscFPrintf(comm, PETSC_STDERR, "%s: %s\n", name, attempt.text));
+  PetscCall(PetscFPrintf(comm, PETSC_STDERR, "%s: %s%s%s\n", name, option, option[0] ? ": " : "", attempt.text));
   PetscCall(PetscOptionsSetValue(NULL, "-options_left", "no"));
   PetscFunctionReturn(0);
 }

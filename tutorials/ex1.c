@@ -52,19 +52,6 @@ static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
   PetscFunctionReturn(0);
 }
 
-/* Number of matvecs so far */
-static PetscErrorCode CountMatvecs(PetscInt *count)
-{
-  PetscLogEvent      event;
-  PetscEventPerfInfo info;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscLogEventGetId("MatMult", &event));
-  PetscCall(PetscLogEventGetPerfInfo(0, event, &info));
-  *count = info.count;
-  PetscFunctionReturn(0);
-}
-
 /* Solves A x = b with one method from x = 0; prints a line of the table */
 static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
 {
@@ -88,13 +75,13 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
 
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &r));
-  PetscCall(CountMatvecs(&before));
+  PetscCall(MatvecsCount(&before));
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&start));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&end));
-  PetscCall(CountMatvecs(&matvecs));
+  PetscCall(MatvecsCount(&matvecs));
 
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPGetConvergedReason(ksp, &reason));

@@ -1,5 +1,5 @@
 /*
-   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8
+   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8. Counts their matvecs
 */
 #pragma once
 
@@ -19,6 +19,23 @@ static PetscErrorCode SolverExists(const char solver[], PetscBool *exists)
   PetscCall(KSPInitializePackage());
   PetscCall(PetscFunctionListFind(KSPList, type, &create));
   *exists = (PetscBool)(create != NULL);
+  PetscFunctionReturn(0);
+}
+
+/* Number of matvecs so far, with the transposed ones, those of preconditioners included; PetscLogDefaultBegin() must have been called */
+static PetscErrorCode MatvecsCount(PetscInt *count)
+{
+  const char *const  names[] = {"MatMult", "MatMultTranspose"};
+  PetscLogEvent      event;
+  PetscEventPerfInfo info;
+
+  PetscFunctionBeginUser;
+  *count = 0;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++) {
+    PetscCall(PetscLogEventGetId(names[k], &event));
+    PetscCall(PetscLogEventGetPerfInfo(0, event, &info));
+    *count += info.count;
+  }
   PetscFunctionReturn(0);
 }
 

@@ -56,7 +56,7 @@ static PetscErrorCode InputFileOpen(InputFile *file, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* Closes a file after an error that has been reported: what is left in the file does not matter */
+/* Closes a file of which nothing else is wanted */
 static PetscErrorCode InputFileDrop(InputFile *file)
 {
   PetscFunctionBegin;
@@ -78,6 +78,14 @@ static PetscErrorCode InputFileClose(InputFile *file, PetscInt64 *rest)
   PetscCheck(!status, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: gzip cannot read it to its end; it is cut off or damaged: fetch it again", file->name);
   if (rest) *rest = bytes;
   PetscFunctionReturn(0);
+}
+
+/* Closes a file, if it is open, after reading has ended with ierr. That the file is cut off explains all other mistakes */
+static PetscErrorCode InputFileEnd(InputFile *file, PetscErrorCode ierr)
+{
+  PetscFunctionBegin;
+  if (file->stream) PetscCall(InputFileClose(file, NULL));
+  PetscFunctionReturn(ierr);
 }
 
 /* Entries that are read from a file: those of a matrix A, or those of one column, which go to a vector b */

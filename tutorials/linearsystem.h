@@ -45,14 +45,14 @@ static PetscErrorCode RightHandSideFromSolution(Mat A, Vec b, PetscBool ones, Pe
 }
 
 /* A right-hand side without a file. Where the rows of A sum to zero, A times ones is zero or rounding errors */
-static PetscErrorCode RightHandSideMake(Mat A, Vec b, PetscInt kind, const char **origin)
+static PetscErrorCode RightHandSideMake(Mat A, Vec b, const char matrix[], PetscInt kind, const char **origin)
 {
   PetscReal norm, onesnorm = 0.0;
 
   PetscFunctionBeginUser;
   *origin = "b = A x, x random";
   PetscCall(RightHandSideFromSolution(A, b, PETSC_FALSE, &norm));
-  PetscCheck(norm > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "the matrix is zero");
+  PetscCheck(norm > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: the matrix is zero", matrix);
   if (kind == 0) PetscFunctionReturn(0);
   PetscCall(RightHandSideFromSolution(A, b, PETSC_TRUE, &onesnorm));
   if (onesnorm > 0.01 * PETSC_SQRT_MACHINE_EPSILON * norm) *origin = "b = A x, x of ones";
@@ -85,7 +85,7 @@ static PetscErrorCode RightHandSideRead(Mat A, Vec b, const char matrix[], char 
   }
   PetscCheck(set || column == 0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-column %" PetscInt_FMT ": there is no such right-hand side in a file", column);
   if (!set) {
-    PetscCall(RightHandSideMake(A, b, kind, &made));
+    PetscCall(RightHandSideMake(A, b, matrix, kind, &made));
     PetscCall(PetscStrncpy(origin, made, length));
     PetscFunctionReturn(0);
   }

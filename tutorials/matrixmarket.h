@@ -292,14 +292,13 @@ static PetscErrorCode MatrixMarketOpen(MatrixMarket *mm, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* After reading has ended with ierr, which is returned if it is an error */
+/* After reading has ended with ierr */
 static PetscErrorCode MatrixMarketClose(MatrixMarket *mm, PetscErrorCode ierr)
 {
   PetscFunctionBegin;
   free(mm->line); /* of getline() */
-  if (ierr) PetscCall(InputFileDrop(&mm->file));
-  else PetscCall(InputFileClose(&mm->file, NULL));
-  PetscFunctionReturn(ierr);
+  PetscCall(InputFileEnd(&mm->file, ierr));
+  PetscFunctionReturn(0);
 }
 
 /* The FileReader of this format */

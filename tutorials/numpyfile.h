@@ -164,16 +164,6 @@ static PetscErrorCode NumpyArrayBody(NumpyArray *array, FileEntries *entries)
   PetscFunctionReturn(0);
 }
 
-/* Closes a file after reading has ended with ierr, which is returned if it is an error */
-static PetscErrorCode NumpyArrayClose(NumpyArray *array, PetscErrorCode ierr)
-{
-  PetscFunctionBegin;
-  if (!array->file.stream) PetscFunctionReturn(ierr);
-  if (ierr) PetscCall(InputFileDrop(&array->file));
-  else PetscCall(InputFileClose(&array->file, NULL));
-  PetscFunctionReturn(ierr);
-}
-
 /* Opens a member of a zip archive: looks for it in the directory at the end, and lets gzip decompress it, whose head and tail zip has not */
 static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const char member[])
 {
@@ -277,7 +267,7 @@ static PetscErrorCode NumpyArrayRead(const char name[], FileEntries *entries)
 
   PetscFunctionBegin;
   PetscCall(InputFileOpen(&array.file, name));
-  PetscCall(NumpyArrayClose(&array, NumpyArrayBody(&array, entries)));
+  PetscCall(InputFileEnd(&array.file, NumpyArrayBody(&array, entries)));
   PetscFunctionReturn(0);
 }
 
@@ -290,11 +280,11 @@ static PetscErrorCode NumpySparseRead(const char name[], FileEntries *entries)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&sparse, sizeof(sparse)));
   ierr = NumpySparseBody(&sparse, name, entries);
-  ierr = NumpyArrayClose(&sparse.format, ierr);
-  ierr = NumpyArrayClose(&sparse.shape, ierr);
-  ierr = NumpyArrayClose(&sparse.data, ierr);
-  ierr = NumpyArrayClose(&sparse.first, ierr);
-  ierr = NumpyArrayClose(&sparse.second, ierr);
+  ierr = InputFileEnd(&sparse.format.file, ierr);
+  ierr = InputFileEnd(&sparse.shape.file, ierr);
+  ierr = InputFileEnd(&sparse.data.file, ierr);
+  ierr = InputFileEnd(&sparse.first.file, ierr);
+  ierr = InputFileEnd(&sparse.second.file, ierr);
   PetscFunctionReturn(ierr);
 }
 

@@ -154,9 +154,10 @@ static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], Pet
   PetscCall(PetscMemzero(binary, sizeof(*binary)));
   PetscCall(InputFileOpen(&binary->file, name));
   ierr = BinaryFileSeek(binary, wanted, j, is);
-  if (ierr || !*is) {
+  if (ierr) PetscCall(InputFileEnd(&binary->file, ierr));
+  if (!*is) {
     PetscCall(InputFileDrop(&binary->file));
-    PetscFunctionReturn(ierr);
+    PetscFunctionReturn(0);
   }
   PetscCall(InputFileClose(&binary->file, &rest));
   binary->rest += rest;

@@ -57,7 +57,7 @@ static PetscErrorCode InputFileOpen(InputFile *file, const char name[])
 }
 
 /* Closes a file of which nothing else is wanted */
-static PetscErrorCode InputFileDrop(InputFile *file)
+PETSC_UNUSED static PetscErrorCode InputFileDrop(InputFile *file)
 {
   PetscFunctionBegin;
   (void)(file->piped ? pclose(file->stream) : fclose(file->stream));

@@ -145,7 +145,7 @@ static PetscErrorCode MemoryInUse(MPI_Comm comm, PetscReal *bytes)
     own = (PetscReal)resident;
   }
 #endif
-  PetscCallMPI(MPI_Allreduce(&own, bytes, 1, MPIU_REAL, MPIU_SUM, comm));
+  PetscCallMPI(MPIU_Allreduce(&own, bytes, 1, MPIU_REAL, MPIU_SUM, comm));
   PetscFunctionReturn(0);
 }
 

@@ -133,7 +133,7 @@ demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 test: $(PLUGIN)
 	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc CFLAGS='$(ours)' LDFLAGS='$(LDFLAGS)' PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
 
-advise: $(PLUGIN) $(BUILD)/tutorials/advise
+advise: $(PLUGIN) $(BUILD)/tutorials/advise $(BUILD)/tutorials/ex1
 	@MPIEXEC='$(MPIEXEC)' ADVISE_PROGRAM='$(BUILD)/tutorials/advise' ADVISE_PLUGIN='$(PLUGIN)' ADVISE_USAGE='make advise MATRIX=file [RHS=file] [RANKS=processes] [OPTIONS="-ksp_rtol 1e-6 ..."]' tools/advise $(if $(MATRIX),'$(MATRIX)') $(if $(RHS),'$(RHS)') $(if $(RANKS),-n '$(RANKS)') $(OPTIONS)
 
 bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve columns stream)
@@ -160,7 +160,7 @@ sanitize valgrind:
 memcheck racecheck:
 	@$(petsc) tools/sanitize $@ $(BUILD) '$(TESTS)'
 
-install: $(PLUGIN) $(BUILD)/tutorials/advise
+install: $(PLUGIN) $(BUILD)/tutorials/advise $(BUILD)/tutorials/ex1
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 

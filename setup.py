@@ -80,9 +80,9 @@ class BuildPlugin(build_py):
         make(*settings)
         plugin = pathlib.Path(make('-s', 'plugin-path', *settings).split()[-1]).resolve()
         package = pathlib.Path(self.build_lib, 'petscidrs')
-        adviser = plugin.parent / 'tutorials/advise'
-        make(*settings, str(adviser))
-        for source, name in ((plugin, 'lib/libpetscidrs.so'), (root / 'include/petscidrs.h', 'include/petscidrs.h'), (adviser, 'lib/advise'), (root / 'tools/advise', 'lib/petscidrs-advise')):
+        programs = [plugin.parent / 'tutorials' / name for name in ('advise', 'ex1')]
+        make(*settings, *map(str, programs))
+        for source, name in ((plugin, 'lib/libpetscidrs.so'), (root / 'include/petscidrs.h', 'include/petscidrs.h'), *((program, f'lib/{program.name}') for program in programs), (root / 'tools/advise', 'lib/petscidrs-advise')):
             (package / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, package / name)
         (package / 'build.json').write_text(json.dumps(facts(plugin, settings), indent=1))

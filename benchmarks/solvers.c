@@ -20,6 +20,7 @@ a true residual of 1e-8. Prints the copy speed of the machine and a table with r
 #include <petscksp.h>
 #include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
+#include "../tutorials/righthandside.h"
 #include "device.h"
 #include "matrices.h"
 #include "preconditioner.h"
@@ -276,15 +277,16 @@ static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt row
 
 int main(int argc, char **argv)
 {
-  Benchmark bench = {5, 90, 3000, NULL, NULL, NULL};
-  Mat       A;
-  Vec       b, ones;
-  Timing    timing, reference;
-  char      file[PETSC_MAX_PATH_LEN], label[256] = "";
-  PetscInt  n = 100, nz, rows, irregular = 0, bs = 1, sizes[16] = {1, 4, 8}, count = 16, nothers = 16, npcs = 16;
-  PetscReal peclet = 0.5;
-  PetscBool set, isnew;
-  MPI_Comm  comm;
+  Benchmark   bench = {5, 90, 3000, NULL, NULL, NULL};
+  Mat         A;
+  Vec         b;
+  Timing      timing, reference;
+  char        file[PETSC_MAX_PATH_LEN], label[256] = "";
+  const char *origin;
+  PetscInt    n = 100, nz, rows, irregular = 0, bs = 1, sizes[16] = {1, 4, 8}, count = 16, nothers = 16, npcs = 16;
+  PetscReal   peclet = 0.5;
+  PetscBool   set, isnew;
+  MPI_Comm    comm;
   PetscErrorCode (*create)(KSP);
   char *others[16], *pcs[16];
 
@@ -330,12 +332,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-label", label, sizeof(label), NULL));
   bench.label = label;
   PetscCall(MatGetSize(A, &rows, NULL));
-  PetscCall(MatCreateVecs(A, &ones, &b));
-  PetscCall(VecSet(ones, 1.0));
-  PetscCall(MatMult(A, ones, b));
-  PetscCall(VecDestroy(&ones));
+  PetscCall(MatCreateVecs(A, NULL, &b));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
   if (set) PetscCall(VecLoadMatrixMarket(b, file, 0));
+  else {
+    PetscCall(RightHandSideMake(A, b, label, 1, &origin));
+    PetscCall(PetscPrintf(comm, "%s\n", origin));
+  }
 
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (set) {

@@ -1,30 +1,35 @@
 static char help[] = "Tries Krylov methods on a linear system with one preconditioner. petscidrs-advise and make advise call it for each preconditioner.\n\
   -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
-  -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, and idr:4 where PETSc has it)\n\
-  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default none,jacobi,poly,bjacobi,sor,asm,gamg)\n\
+  -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, idr:4 if PETSc has it, and\n\
+                            cg if the matrix is symmetric)\n\
+  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default none,jacobi,poly,bjacobi,sor,asm,gamg, and icc on\n\
+                            one process if the matrix is symmetric with a positive diagonal)\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
-Where there is a GPU that PETSc can use, it runs there, unless -mat_type aij -vec_type standard say otherwise. Also runs on several processes.\n\n";
+If there is a GPU that PETSc can use, the runs are there, unless -mat_type aij -vec_type standard say otherwise. Also runs on several processes.\n\n";
 
 /*
    petscidrs-advise, and make advise MATRIX=file [RHS=file], are the script tools/advise, which starts this program once for each preconditioner and prints the
    results as a table. So a preconditioner that crashes, or hangs because one process has failed, does not stop the others.
 
-   All methods are preconditioned from the right and so test the norm of the same residual. The preconditioner is set up once and
-   serves all methods. Each run begins with a few iterations that are not counted: they are a warm-up, and give the number of
-   iterations that fit into the time limit, so that no clock is read during the timed run.
+   All methods test the norm of the same residual: preconditioned from the right, or from the left with the unpreconditioned norm
+   (cg). The preconditioner is set up once for all methods. Each run begins with a few iterations that are not counted: they are a
+   warm-up, and give the number of iterations that fit into the time limit, so that no clock is read during the timed run. Set-ups
+   and solves are repeated until they add up to ENOUGH; the shortest counts, as the others were disturbed.
 
    It prints lines of fields, separated by tabs:
 
-     system  the system, the number of methods, a note on memory
+     system  the system, the number of methods, 1 if the matrix suits icc, else 0
      begin   options of the run or set-up that begins
      run     0 if correct, 1 if not, 2 if there is no solution; seconds or residual norm; options; all options to paste; the other
              columns of the table
      history options; seconds of the solve; residual norms relative to that of b, at most SAMPLES of them at equal distances
      ended   why the last run or set-up was killed
+     options the options of the command line that nothing has read so far, separated by blanks
      left    the number of runs that were left out for want of time
 */
+#include <malloc.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -35,15 +40,15 @@ Where there is a GPU that PETSc can use, it runs there, unless -mat_type aij -ve
 
 #define TRIAL   30    /* iterations that are not counted; GMRES restarts after as many */
 #define SAMPLES 200   /* of a history */
-#define SHORT   0.05  /* seconds: solves that are repeated, */
-#define AGAIN   4     /* so often */
+#define ENOUGH  0.1   /* seconds of repeated set-ups or solves */
 #define HISTORY 20000 /* longest history */
 
 typedef struct {
-  char      options[256], reason[sizeof(attempt.text) + 32];
-  PetscInt  its, vectors; /* vectors: number of work vectors, 0 if unknown */
-  PetscReal matvecs, setup, solve, residual;
-  PetscBool right; /* converged, and the true residual meets the tolerance */
+  char        options[256], reason[sizeof(attempt.text) + 32];
+  const char *side;                                    /* option for the side of the preconditioner */
+  PetscInt    its, vectors;                            /* vectors: number of work vectors, 0 if unknown */
+  PetscReal   matvecs, setup, memory, solve, residual; /* memory: bytes of the preconditioner */
+  PetscBool   right;                                   /* converged, and the true residual meets the tolerance */
 } Run;
 
 typedef struct {
@@ -52,6 +57,7 @@ typedef struct {
   Vec            b, x, r;
   PetscReal      limit, total, bnorm, rtol;
   PetscLogDouble begin;
+  PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
   char           pctype[64];
 } Advice;
 
@@ -62,15 +68,13 @@ typedef struct {
 
 static PetscErrorCode EventsCount(Events *events)
 {
-  PetscLogEvent      matvec, application;
+  PetscLogEvent      event;
   PetscEventPerfInfo info;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscLogEventGetId("MatMult", &matvec));
-  PetscCall(PetscLogEventGetPerfInfo(0, matvec, &info));
-  events->matvecs = info.count;
-  PetscCall(PetscLogEventGetId("PCApply", &application));
-  PetscCall(PetscLogEventGetPerfInfo(0, application, &info));
+  PetscCall(MatvecsCount(&events->matvecs));
+  PetscCall(PetscLogEventGetId("PCApply", &event));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &info));
   events->applications = info.count;
   PetscFunctionReturn(0);
 }
@@ -111,11 +115,37 @@ static PetscErrorCode WorkVectors(KSP ksp, const char type[], PetscInt s, PetscI
   if (is) *vectors = 3 * s + 4;
   PetscCall(PetscStrcmp(type, KSPBCGS, &is));
   if (is) *vectors = 6;
+  PetscCall(PetscStrcmp(type, KSPCG, &is));
+  if (is) *vectors = 3;
   PetscCall(PetscStrcmp(type, KSPGMRES, &is));
   if (is) {
     PetscCall(KSPGMRESGetRestart(ksp, vectors));
     *vectors += 4;
   }
+  PetscFunctionReturn(0);
+}
+
+/* Bytes that are allocated on the host, of all processes */
+static PetscErrorCode MemoryInUse(MPI_Comm comm, PetscReal *bytes)
+{
+  PetscReal own;
+
+  PetscFunctionBeginUser;
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  {
+    struct mallinfo2 info = mallinfo2();
+
+    own = (PetscReal)(info.uordblks + info.hblkhd);
+  }
+#else
+  {
+    PetscLogDouble resident;
+
+    PetscCall(PetscMemoryGetCurrentUsage(&resident));
+    own = (PetscReal)resident;
+  }
+#endif
+  PetscCallMPI(MPIU_Allreduce(&own, bytes, 1, MPIU_REAL, MPIU_SUM, comm));
   PetscFunctionReturn(0);
 }
 
@@ -150,8 +180,8 @@ static PetscErrorCode WatchStop(void)
   PetscFunctionReturn(0);
 }
 
-/* Sets up a preconditioner and applies it once, which may fail, on some processes only; usage is what one application takes */
-static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, Events *usage, PetscBool *failed)
+/* Sets up a preconditioner and applies it once, which may fail, on some processes only; usage is what one application takes, and memory the bytes of all */
+static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, Events *usage, PetscBool *failed)
 {
   enum {
     CREATE,
@@ -162,9 +192,11 @@ static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *se
   };
   Events         before;
   PetscLogDouble start;
+  PetscReal      allocated;
   PC             pc;
 
   PetscFunctionBeginUser;
+  PetscCall(MemoryInUse(advice->comm, &allocated));
   PetscCall(PCCreate(advice->comm, &pc));
   PetscCall(PCSetOperators(pc, advice->A, advice->A));
   PetscCall(PetscTime(&start));
@@ -195,7 +227,9 @@ static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *se
   }
   PetscCall(WatchStop());
   PetscCall(EventsSince(&before, usage));
-  *newpc = pc;
+  PetscCall(MemoryInUse(advice->comm, memory));
+  *memory = PetscMax(*memory - allocated, (PetscReal)0.0);
+  *newpc  = pc;
   PetscFunctionReturn(0);
 }
 
@@ -239,10 +273,7 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
     PetscCall(EventsCount(&before));
     PetscCall(TimedSolve(advice, ksp, &run->solve, failed));
     PetscCall(EventsSince(&before, &events));
-    /* of short solves the shortest, as the others were disturbed */
-    for (int k = 0; k < AGAIN && !*failed && run->solve < SHORT; k++) {
-      PetscReal seconds;
-
+    for (PetscReal seconds, sum = run->solve; !*failed && sum < ENOUGH; sum += seconds) {
       PetscCall(TimedSolve(advice, ksp, &seconds, failed));
       run->solve = PetscMin(run->solve, seconds);
     }
@@ -253,7 +284,7 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   }
   PetscCall(KSPGetIterationNumber(ksp, &run->its));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  run->matvecs = events.matvecs - (PetscReal)usage->matvecs * events.applications / PetscMax(usage->applications, 1); /* without the matvecs of the preconditioner */
+  run->matvecs = PetscMax(events.matvecs - (PetscReal)usage->matvecs * events.applications / PetscMax(usage->applications, 1), (PetscReal)0.0); /* without the matvecs of the preconditioner */
   PetscCall(MatMult(advice->A, advice->x, advice->r));
   PetscCall(VecAYPX(advice->r, -1.0, advice->b));
   PetscCall(VecNorm(advice->r, NORM_2, &rnorm));
@@ -266,42 +297,63 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   PetscFunctionReturn(0);
 }
 
-/* PrintOptions - Prints the options to paste: those of the run, and those that the user gave for all runs */
-static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
+/* The options of the command line that are to paste: those that are not about the system or this program, nor in the other options of a run */
+static PetscErrorCode OptionsGiven(char given[], size_t length)
 {
-  const char *const given[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi", "-ksp_gmres_restart"};
-  char              value[PETSC_MAX_PATH_LEN], *idrs, *poly;
-  PetscBool         set;
+  const char *const own[] = {"-f", "-b", "-column", "-rhs", "-solvers", "-limit", "-total", "-pc_type", "-ksp_rtol", "-dll_append", "-mat_type", "-vec_type", "-use_gpu_aware_mpi"};
+  const char *const set[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi"}; /* perhaps by this program */
+  char            **args, value[PETSC_MAX_PATH_LEN];
+  int               count;
+  PetscBool         skip = PETSC_FALSE, is;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscStrstr(run->options, "-ksp_type idrs", &idrs));
-  PetscCall(PetscStrstr(run->options, "-pc_type poly", &poly));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", value, sizeof(value), &set));
-  if (set && (idrs || poly)) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", value));
-  PetscCall(PetscPrintf(advice->comm, "%s -ksp_pc_side right -ksp_rtol %g", run->options, (double)advice->rtol));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(given); k++) {
-    PetscCall(PetscOptionsGetString(NULL, NULL, given[k], value, sizeof(value), &set));
-    if (set) PetscCall(PetscPrintf(advice->comm, " %s %s", given[k], value));
+  given[0] = '\0';
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(set); k++) {
+    PetscCall(PetscOptionsGetString(NULL, NULL, set[k], value, sizeof(value), &is));
+    if (is) PetscCall(PetscSNPrintf(given + strlen(given), length - strlen(given), " %s %s", set[k], value));
+  }
+  PetscCall(PetscGetArgs(&count, &args));
+  for (int i = 1; i < count; i++) {
+    if (args[i][0] == '-' && isalpha((unsigned char)args[i][1])) {
+      skip = PETSC_FALSE;
+      for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(own) && !skip; k++) PetscCall(PetscStrcmp(args[i], own[k], &skip));
+    }
+    if (!skip) PetscCall(PetscSNPrintf(given + strlen(given), length - strlen(given), " %s", args[i]));
   }
   PetscFunctionReturn(0);
 }
 
-/* PrintRun - Prints a row; tools/advise sorts correct runs by time, and other runs with a solution by residual norm */
+/* Prints the options to paste: those of the run, and those that the user gave for all runs */
+static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
+{
+  char      plugin[PETSC_MAX_PATH_LEN], given[4096];
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  PetscCall(OptionsGiven(given, sizeof(given)));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", plugin, sizeof(plugin), &set));
+  if (set && (strstr(run->options, "idrs") || strstr(run->options, "poly") || strstr(given, "idrs") || strstr(given, "poly"))) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", plugin));
+  PetscCall(PetscPrintf(advice->comm, "%s%s -ksp_rtol %g%s", run->options, run->side ? run->side : "", (double)advice->rtol, given));
+  PetscFunctionReturn(0);
+}
+
+/* Prints a row; tools/advise sorts correct runs by time, and other runs with a solution by residual norm */
 static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
 {
-  PetscInt  n;
-  PetscBool solved = (PetscBool)(run->matvecs > 0 && !PetscIsInfOrNanReal(run->residual));
+  const PetscReal total = run->setup + run->solve;
+  PetscInt        n;
+  PetscBool       solved = (PetscBool)(run->its > 0 && !PetscIsInfOrNanReal(run->residual));
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(advice->b, &n));
-  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2), run->right ? (double)(run->setup + run->solve) : (solved ? (double)run->residual : 0.0), run->options));
+  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2), run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->options));
   PetscCall(PrintOptions(advice, run));
   PetscCall(PetscPrintf(advice->comm, "\t"));
-  if (run->matvecs > 0) {
+  if (run->its > 0) {
     char work[16] = "?";
 
-    if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", 1e-6 * (double)n * sizeof(PetscScalar) * (double)run->vectors));
-    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.5f %9.5f %11.2e %9s  ", run->its, (double)run->matvecs, (double)run->setup, (double)run->solve, (double)run->residual, work));
+    if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", 1e-6 * ((double)n * sizeof(PetscScalar) * (double)run->vectors + (double)run->memory)));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.5f %9.5f %9.5f %11.2e %9s  ", run->its, (double)run->matvecs, (double)run->setup, (double)run->solve, (double)total, (double)run->residual, work));
   }
   PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
   PetscFunctionReturn(0);
@@ -322,93 +374,198 @@ static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run
   PetscFunctionReturn(0);
 }
 
-/* One method with the preconditioner, which has been set up */
-static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, const Events *usage)
+/* The option of the number of shadow vectors that a solver of the list asks for; it is empty if there is none */
+static PetscErrorCode SolverOption(const char solver[], char type[], char option[], size_t length, PetscInt *s)
 {
-  Run       run        = {.setup = setup};
-  char      option[80] = "", **parts;
-  int       count;
-  PetscInt  s = 0;
+  const char *colon = strchr(solver, ':');
+  char       *end   = NULL;
+
+  PetscFunctionBeginUser;
+  option[0] = '\0';
+  *s        = 0;
+  PetscCall(PetscStrncpy(type, solver, PetscMin(length, colon ? (size_t)(colon - solver) + 1 : length)));
+  if (!colon) PetscFunctionReturn(0);
+  *s = (PetscInt)strtol(colon + 1, &end, 10);
+  PetscCheck(end != colon + 1 && !*end, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-solvers %s: '%s' is no number of shadow vectors", solver, colon + 1);
+  PetscCall(PetscSNPrintf(option, length, "-ksp_%s_s", type));
+  PetscCall(PetscOptionsSetValue(NULL, option, colon + 1));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode SolverCreate(Advice *advice, const char type[], KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(advice->comm, ksp));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetOperators(*ksp, advice->A, advice->A));
+  PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
+  PetscCall(KSPSetTolerances(*ksp, advice->rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPSetSkipPCSetFromOptions(*ksp, PETSC_TRUE));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(0);
+}
+
+/* Methods that the right side is not for, like cg, are preconditioned from the left, and test the norm of b - A x if they can */
+static PetscErrorCode SolverSide(Advice *advice, KSP ksp, const char **option)
+{
+  PetscErrorCode ierr;
+  PetscBool      failed;
+  PCSide         side;
+
+  PetscFunctionBeginUser;
+  *option = " -ksp_pc_side right";
+  PetscCall(AttemptBegin());
+  ierr = KSPGetPCSide(ksp, &side);
+  PetscCall(AttemptEnd(advice->comm, ierr, &failed));
+  if (!failed) PetscFunctionReturn(0);
+  *option = " -ksp_norm_type unpreconditioned";
+  PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
+  PetscCall(AttemptBegin());
+  ierr = KSPGetPCSide(ksp, &side);
+  PetscCall(AttemptEnd(advice->comm, ierr, &failed));
+  if (!failed) PetscFunctionReturn(0);
+  *option = "";
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_PRECONDITIONED));
+  PetscFunctionReturn(0);
+}
+
+/* One method with the preconditioner, which has been set up */
+static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, PetscReal memory, const Events *usage)
+{
+  Run       run = {.setup = setup, .memory = memory};
+  char      type[64], option[64];
+  PetscInt  s;
   PetscBool failed;
   KSP       ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscStrToArray(solver, ':', &count, &parts));
-  PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s", parts[0]));
-  if (count > 1) {
-    PetscCall(PetscOptionsStringToInt(parts[1], &s));
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_s", parts[0]));
-    PetscCall(PetscOptionsSetValue(NULL, option, parts[1]));
-    PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s", parts[0], option, parts[1]));
-  }
-  PetscCall(PetscStrlcat(run.options, " -pc_type ", sizeof(run.options)));
-  PetscCall(PetscStrlcat(run.options, advice->pctype, sizeof(run.options)));
+  PetscCall(SolverOption(solver, type, option, sizeof(option), &s));
+  if (option[0]) PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s -pc_type %s", type, option, strchr(solver, ':') + 1, advice->pctype));
+  else PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s -pc_type %s", type, advice->pctype));
   PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
 
-  PetscCall(KSPCreate(advice->comm, &ksp));
-  PetscCall(KSPSetType(ksp, parts[0]));
+  PetscCall(SolverCreate(advice, type, &ksp));
   PetscCall(KSPSetPC(ksp, pc));
-  PetscCall(KSPSetOperators(ksp, advice->A, advice->A));
-  PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
-  PetscCall(KSPSetTolerances(ksp, advice->rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
-  PetscCall(KSPSetSkipPCSetFromOptions(ksp, PETSC_TRUE));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(WorkVectors(ksp, parts[0], s, &run.vectors));
+  PetscCall(SolverSide(advice, ksp, &run.side));
+  PetscCall(WorkVectors(ksp, type, s, &run.vectors));
   PetscCall(LimitedSolve(advice, ksp, usage, &run, &failed));
   PetscCall(PrintRun(advice, &run));
   if (!failed) PetscCall(PrintHistory(advice, ksp, &run));
   if (!failed) PetscCall(KSPDestroy(&ksp)); /* else the preconditioner may hold work vectors of the method, which it would free */
   if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
-  PetscCall(PetscStrToArrayDestroy(count, parts));
+  PetscFunctionReturn(0);
+}
+
+/* A row for a preconditioner that no method is tried with */
+static PetscErrorCode PreconditionerSkip(const Advice *advice, const char what[], const char reason[])
+{
+  Run run = {.right = PETSC_FALSE};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pctype));
+  PetscCall(PetscSNPrintf(run.reason, sizeof(run.reason), "%s: %s", what, reason));
+  PetscCall(PrintRun(advice, &run));
+  PetscFunctionReturn(0);
+}
+
+/* PETSc shifts the diagonal until an incomplete Cholesky factorisation exists, which may never end if the matrix is not hermitian */
+static PetscErrorCode PreconditionerIsSuited(const Advice *advice, PetscBool *is)
+{
+  PetscBool icc, cholesky;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(advice->pctype, PCICC, &icc));
+  PetscCall(PetscStrcmp(advice->pctype, PCCHOLESKY, &cholesky));
+  *is = (PetscBool)(advice->hermitian || !(icc || cholesky));
+  if (!*is) PetscCall(PreconditionerSkip(advice, "skipped", "the matrix is not symmetric"));
+  PetscFunctionReturn(0);
+}
+
+/* The options of the command line that nothing has read; those that only a preconditioner may read, or all others */
+static PetscErrorCode OptionsUnread(PetscBool preconditioner, char unread[], size_t length)
+{
+  const char *const parts[] = {"pc_", "_ksp_", "sub_", "mg_", "mat_"}, *const ends[] = {"-malloc", "-options", "-log", "-memory", "-use_gpu"}; /* ends: read by PetscFinalize() */
+  char **args;
+  int    count;
+
+  PetscFunctionBeginUser;
+  unread[0] = '\0';
+  PetscCall(PetscGetArgs(&count, &args));
+  for (int i = 1; i < count; i++) {
+    PetscBool read, part = PETSC_FALSE;
+
+    if (args[i][0] != '-' || !isalpha((unsigned char)args[i][1])) continue;
+    PetscCall(PetscOptionsUsed(NULL, args[i] + 1, &read));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ends); k++) read = (PetscBool)(read || strstr(args[i], ends[k]) == args[i]);
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parts); k++) part = (PetscBool)(part || strstr(args[i], parts[k]));
+    if (!read && part == preconditioner) PetscCall(PetscSNPrintf(unread + strlen(unread), length - strlen(unread), "%s%s", unread[0] ? " " : "", args[i]));
+  }
   PetscFunctionReturn(0);
 }
 
 static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solvers[])
 {
   PC        pc;
-  PetscReal setup = 0.0, elapsed;
+  PetscReal setup = 0.0, memory, again, elapsed;
   int       made  = 0;
-  Run       run   = {.right = PETSC_FALSE};
+  char      unread[512];
   Events    usage;
-  PetscBool failed;
+  PetscBool failed, suited = PETSC_TRUE;
 
   PetscFunctionBeginUser;
   PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
-  if (elapsed <= advice->total) {
-    PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pctype));
-    PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
-    PetscCall(PreconditionerTry(advice, &pc, &setup, &usage, &failed));
+  if (elapsed <= advice->total) PetscCall(PreconditionerIsSuited(advice, &suited));
+  if (!suited) made = count;
+  else if (elapsed <= advice->total) {
+    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pctype));
+    PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &usage, &failed));
+    for (PetscReal seconds, sum = setup; !failed && sum < ENOUGH; sum += seconds) {
+      PetscCall(PCDestroy(&pc));
+      PetscCall(PreconditionerTry(advice, &pc, &seconds, &again, &usage, &failed));
+      setup  = PetscMin(setup, seconds);
+      memory = PetscMax(memory, again); /* some of it stays with the matrix */
+    }
     if (failed) { /* PCDestroy() might free b, which a PC that failed in PCApply() may still hold */
-      PetscCall(PetscSNPrintf(run.reason, sizeof(run.reason), "set-up failed: %s", attempt.text));
-      PetscCall(PrintRun(advice, &run));
+      PetscCall(PreconditionerSkip(advice, "set-up failed", attempt.text));
       made = count;
     } else {
       for (; made < count && elapsed <= advice->total; made++) {
-        PetscCall(SolverTry(advice, solvers[made], pc, setup, &usage));
+        PetscCall(SolverTry(advice, solvers[made], pc, setup, memory, &usage));
         PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
       }
       PetscCall(PCDestroy(&pc));
     }
+    PetscCall(OptionsUnread(PETSC_TRUE, unread, sizeof(unread)));
+    PetscCall(PetscPrintf(advice->comm, "options\t%s\n", unread));
   }
   PetscCall(PetscPrintf(advice->comm, "left\t%d\n", count - made));
   PetscFunctionReturn(0);
 }
 
-/* What the program or tools/advise varies */
-static PetscErrorCode OptionsCheck(MPI_Comm comm, PetscBool *usable)
+/* Reads all options except those of the preconditioner, so that a mistake in them is found before the runs */
+static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
 {
-  const char *const chosen[] = {"-ksp_type", "-ksp_pc_side"};
-  PetscBool         set;
+  char      type[64], option[64], unread[512];
+  PetscInt  s;
+  PetscBool set;
+  KSP       ksp;
 
   PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(chosen) && *usable; i++) {
-    PetscCall(PetscOptionsHasName(NULL, NULL, chosen[i], &set));
-    if (set) {
-      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "%s is what this program chooses itself; list the candidates with -solvers and -preconditioners", chosen[i]));
-      PetscCall(AttemptPrint(comm));
-      *usable = PETSC_FALSE;
-    }
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-limit", &advice->limit, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-total", &advice->total, NULL));
+  PetscCheck(advice->limit > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-limit %g: the time limit of a solve must be positive", (double)advice->limit);
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_pc_side", &set));
+  PetscCheck(!set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-ksp_pc_side is set by this program, so that all methods test the same norm; remove it");
+  for (int i = 0; i < count; i++) {
+    PetscCall(SolverOption(solvers[i], type, option, sizeof(option), &s));
+    PetscCall(SolverCreate(advice, type, &ksp));
+    PetscCall(KSPDestroy(&ksp));
+    if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
   }
+  PetscCall(OptionsUnread(PETSC_FALSE, unread, sizeof(unread)));
+  PetscCheck(!unread[0], PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: neither this program nor its methods read this option; -help lists the options", unread);
   PetscFunctionReturn(0);
 }
 
@@ -426,33 +583,62 @@ static PetscErrorCode ChooseDevice(void)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode PrintSystem(const Advice *advice, int count)
+/* Compares A v and A^H v for a random v, and looks at the diagonal */
+static PetscErrorCode MatrixLook(Advice *advice)
 {
-  char        file[PETSC_MAX_PATH_LEN];
-  PetscInt    n;
-  PetscMPIInt size;
-  MatInfo     info;
+  Vec       v;
+  PetscReal norm, difference, low;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
-  PetscCall(MatGetSize(advice->A, &n, NULL));
-  PetscCall(MatGetInfo(advice->A, MAT_GLOBAL_SUM, &info));
-  PetscCallMPI(MPI_Comm_size(advice->comm, &size));
-  PetscCall(PetscPrintf(advice->comm, "system\t%s: %" PetscInt_FMT " rows, %.0f nonzeros, processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t", file, n, info.nz_used, size, (double)advice->limit, (double)advice->total, count));
-  PetscCall(PetscPrintf(advice->comm, "work MB: memory of the work vectors, without x and b. Where nothing converges, try idrs with s = 16: %d vectors, %.3g MB\n", 2 * 16 + 5, (2 * 16 + 5) * 1e-6 * (double)n * sizeof(PetscScalar)));
+  PetscCall(VecDuplicate(advice->x, &v));
+  PetscCall(VecSetRandom(v, NULL));
+  PetscCall(MatMult(advice->A, v, advice->x));
+  PetscCall(MatMultHermitianTranspose(advice->A, v, advice->r));
+  PetscCall(VecNorm(advice->x, NORM_2, &norm));
+  PetscCall(VecAXPY(advice->r, -1.0, advice->x));
+  PetscCall(VecNorm(advice->r, NORM_2, &difference));
+  advice->hermitian = (PetscBool)(difference <= 0.01 * PETSC_SQRT_MACHINE_EPSILON * norm);
+  if (advice->hermitian) {
+    PetscCall(MatGetDiagonal(advice->A, v));
+    PetscCall(VecMin(v, NULL, &low)); /* of the real parts */
+    advice->positive = (PetscBool)(low > 0.0);
+  }
+  PetscCall(VecDestroy(&v));
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
+static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool *usable)
 {
+  char           defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", **solvers;
+  int            count;
+  PetscMPIInt    size;
+  PetscErrorCode ierr;
+  PetscBool      failed, exists;
+
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-limit", &advice->limit, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-total", &advice->total, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
-  PetscCall(PrintSystem(advice, count));
-  PetscCall(VecNorm(advice->b, NORM_2, &advice->bnorm));
   PetscCall(MatCreateVecs(advice->A, &advice->x, &advice->r));
-  PetscCall(PreconditionerRuns(advice, count, solvers));
+  PetscCall(VecNorm(advice->b, NORM_2, &advice->bnorm));
+  PetscCall(AttemptBegin());
+  ierr = MatrixLook(advice);
+  PetscCall(AttemptEnd(advice->comm, ierr, &failed));
+  if (failed) advice->hermitian = advice->positive = PETSC_FALSE; /* a type of matrix without transposed products */
+  PetscCall(SolverExists("idr", &exists));                        /* came with 3.26 */
+  if (exists) PetscCall(PetscStrlcat(defaults, ",idr:4", sizeof(defaults)));
+  if (advice->hermitian) PetscCall(PetscStrlcat(defaults, ",cg", sizeof(defaults)));
+  PetscCall(SolversFromOptions(advice->comm, defaults, &count, &solvers, usable));
+  if (*usable) {
+    PetscCall(AttemptBegin());
+    ierr = OptionsRead(advice, count, solvers);
+    PetscCall(AttemptEnd(advice->comm, ierr, &failed));
+    if (failed) PetscCall(AttemptPrint(advice->comm));
+    *usable = (PetscBool)!failed;
+  }
+  if (*usable) {
+    PetscCallMPI(MPI_Comm_size(advice->comm, &size));
+    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%d\n", heading, size, (double)advice->limit, (double)advice->total, count, advice->positive && size == 1));
+    PetscCall(PreconditionerRuns(advice, count, solvers));
+  }
+  PetscCall(PetscStrToArrayDestroy(count, solvers));
   PetscCall(VecDestroy(&advice->x));
   PetscCall(VecDestroy(&advice->r));
   PetscFunctionReturn(0);
@@ -460,9 +646,8 @@ static PetscErrorCode AdviceGive(Advice *advice, int count, char *solvers[])
 
 int main(int argc, char **argv)
 {
-  Advice    advice        = {.limit = 10.0, .total = 60.0, .rtol = 1e-8, .pctype = PCNONE};
-  char      defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", **solvers;
-  int       count;
+  Advice    advice = {.limit = 10.0, .total = 60.0, .rtol = 1e-8, .pctype = PCNONE};
+  char      heading[3 * PETSC_MAX_PATH_LEN];
   PetscBool usable;
 
   PetscFunctionBeginUser;
@@ -472,17 +657,12 @@ int main(int argc, char **argv)
   PetscCall(ChooseDevice());
   PetscCall(PetscTime(&advice.begin));
   advice.comm = PETSC_COMM_WORLD;
-  PetscCall(SolverExists("idr", &usable)); /* came with 3.26 */
-  if (usable) PetscCall(PetscStrlcat(defaults, ",idr:4", sizeof(defaults)));
-  PetscCall(SolversFromOptions(advice.comm, defaults, &count, &solvers, &usable));
-  PetscCall(OptionsCheck(advice.comm, &usable));
-  if (usable) PetscCall(LinearSystemLoad(advice.comm, &advice.A, &advice.b, &usable));
+  PetscCall(LinearSystemLoad(advice.comm, &advice.A, &advice.b, heading, sizeof(heading), &usable));
   if (usable) {
-    PetscCall(AdviceGive(&advice, count, solvers));
+    PetscCall(AdviceGive(&advice, heading, &usable));
     PetscCall(VecDestroy(&advice.b));
     PetscCall(MatDestroy(&advice.A));
   }
-  PetscCall(PetscStrToArrayDestroy(count, solvers));
   PetscCall(PetscFinalize());
   return usable ? 0 : 1; /* what is wrong with the input has been said */
 }

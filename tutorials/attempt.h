@@ -33,6 +33,27 @@ static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *functio
   return code;
 }
 
+/* PETSc's message on a value that is no number does not name the option, which is looked for on the command line */
+static PetscErrorCode AttemptNameOption(void)
+{
+  const char *const messages[] = {"Input string %s has no ", "Unknown logical value: %s"};
+  char            **args, message[sizeof(attempt.text)];
+  int               count;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscGetArgs(&count, &args));
+  for (int i = 1; i + 1 < count; i++) {
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(messages); k++) {
+      PetscCall(PetscSNPrintf(message, sizeof(message), messages[k], args[i + 1]));
+      if (args[i][0] != '-' || strncmp(attempt.text, message, strlen(message))) continue;
+      PetscCall(PetscSNPrintf(message, sizeof(message), "%s: %s", args[i], attempt.text));
+      PetscCall(PetscStrncpy(attempt.text, message, sizeof(attempt.text)));
+      PetscFunctionReturn(0);
+    }
+  }
+  PetscFunctionReturn(0);
+}
+
 static PetscErrorCode AttemptBegin(void)
 {
   PetscFunctionBeginUser;
@@ -54,7 +75,10 @@ static PetscErrorCode AttemptEnd(MPI_Comm comm, PetscErrorCode ierr, PetscBool *
   range[0] = range[1] = ierr ? rank : size;
   PetscCall(PetscGlobalMinMaxInt(comm, range, range));
   *failed = (PetscBool)(range[0] < size);
-  if (*failed) PetscCallMPI(MPI_Bcast(attempt.text, (PetscMPIInt)sizeof(attempt.text), MPI_CHAR, (PetscMPIInt)range[0], comm));
+  if (*failed) {
+    PetscCallMPI(MPI_Bcast(attempt.text, (PetscMPIInt)sizeof(attempt.text), MPI_CHAR, (PetscMPIInt)range[0], comm));
+    PetscCall(AttemptNameOption());
+  }
   PetscFunctionReturn(0);
 }
 

@@ -1,9 +1,7 @@
 static char help[] = "Solves a linear system from a file with several Krylov methods and prints, for each, the iterations, the time and the true residual.\n\
-  -f file         the matrix, in Matrix Market or PETSc's binary format; plain or compressed with gzip\n\
-  -b file         the right-hand side, in the same formats; without it b = A x with\n\
-  -rhs kind       x of ones (the default) or random numbers\n\
-  -column j       column of a Matrix Market file of right-hand sides, from 0\n\
-  -solvers a,b,c  the methods, idrs,bcgs,gmres by default\n\
+  -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
+  -solvers a,b,c                           the methods, idrs,bcgs,gmres by default\n\
+A matvec is one multiplication by A; matvecs of the preconditioner are included.\n\
 Options of PETSc apply to methods and preconditioner, for example -ksp_rtol 1e-8 -ksp_idrs_s 8 -pc_type jacobi.\n\n";
 
 /*
@@ -32,6 +30,14 @@ static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
 
   PetscFunctionBeginUser;
   PetscCall(AttemptBegin());
+  ierr = KSPSetFromOptions(ksp);
+  PetscCall(AttemptEnd(comm, ierr, &failed));
+  if (failed) {
+    PetscCall(AttemptPrint(comm));
+    *usable = PETSC_FALSE;
+    PetscFunctionReturn(0);
+  }
+  PetscCall(AttemptBegin());
   ierr = KSPSetUp(ksp);
   if (!ierr) ierr = KSPSetUpOnBlocks(ksp);
   PetscCall(AttemptEnd(comm, ierr, &failed));
@@ -51,7 +57,7 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
 {
   KSP                ksp;
   Vec                x, r;
-  PetscInt           its;
+  PetscInt           its, before, matvecs;
   PetscReal          bnorm, rnorm;
   PetscLogDouble     start, end;
   KSPConvergedReason reason;
@@ -61,7 +67,6 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
   PetscCall(KSPSetType(ksp, type));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
-  PetscCall(KSPSetFromOptions(ksp));
   PetscCall(SetUp(ksp, usable)); /* the preconditioner is not part of the time */
   if (!*usable) {
     PetscCall(KSPDestroy(&ksp));
@@ -70,11 +75,13 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
 
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatvecsCount(&before));
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&start));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(PetscBarrier((PetscObject)ksp));
   PetscCall(PetscTime(&end));
+  PetscCall(MatvecsCount(&matvecs));
 
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
@@ -82,7 +89,7 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
   PetscCall(VecAYPX(r, -1.0, b));
   PetscCall(VecNorm(r, NORM_2, &rnorm));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
-  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "%-8s %10" PetscInt_FMT " %12.4f %16.2e   %s\n", type, its, (double)(end - start), (double)(bnorm > 0.0 ? rnorm / bnorm : rnorm), KSPConvergedReasons[reason]));
+  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "%-8s %10" PetscInt_FMT " %9" PetscInt_FMT " %12.4f %16.2e   %s\n", type, its, matvecs - before, (double)(end - start), (double)(bnorm > 0.0 ? rnorm / bnorm : rnorm), KSPConvergedReasons[reason]));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
@@ -94,22 +101,17 @@ int main(int argc, char **argv)
 {
   Mat       A;
   Vec       b;
-  char      file[PETSC_MAX_PATH_LEN], **solvers;
+  char      heading[3 * PETSC_MAX_PATH_LEN], **solvers;
   int       count;
-  PetscInt  n;
-  MatInfo   info;
   PetscBool usable;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscLogDefaultBegin()); /* counts matvecs */
   PetscCall(SolversFromOptions(PETSC_COMM_WORLD, "idrs,bcgs,gmres", &count, &solvers, &usable));
-  if (usable) PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, &usable));
+  if (usable) PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, heading, sizeof(heading), &usable));
   if (usable) {
-    PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
-    PetscCall(MatGetSize(A, &n, NULL));
-    PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " rows, %.0f nonzeros\n", file, n, info.nz_used));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-8s %10s %12s %16s\n", "method", "iterations", "seconds", "|b-Ax|/|b|"));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n%-8s %10s %9s %12s %16s\n", heading, "method", "iterations", "matvecs", "seconds", "|b-Ax|/|b|"));
     for (int i = 0; i < count && usable; i++) PetscCall(Solve(A, b, solvers[i], &usable));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
@@ -122,7 +124,7 @@ int main(int argc, char **argv)
 /*TEST
 
   testset:
-    filter: sed -n -e "/rows/s|^.*[/]||p" -e "s/^idrs .* CONVERGED/idrs CONVERGED/p"
+    filter: sed -n -e "/rows/s|[^ ]*[/]||gp" -e "s/^idrs .* CONVERGED/idrs CONVERGED/p"
     requires: double
     args: -solvers idrs,bcgs,gmres
 

@@ -1,5 +1,5 @@
 static char help[] = "Reads a matrix into the memory of the host and solves with it on a GPU, in less memory of the GPU than it takes.\n\
-  -f file        the matrix, in Matrix Market or PETSc's binary format, plain or compressed with gzip\n\
+  -f file        the matrix, in a format of linearsystem.h\n\
   -part 0.25     memory of the GPU for the matrix, as a part of its 12 bytes a nonzero\n\n";
 
 /*
@@ -40,18 +40,17 @@ int main(int argc, char **argv)
   KSP                ksp;
   KSPConvergedReason reason;
   MatInfo            info;
-  PetscReal          part = 0.25, norm, bnorm;
-  PetscBool          loaded;
+  PetscReal          part   = 0.25, norm, bnorm;
+  PetscBool          loaded = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-part", &part, NULL));
-  PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, &loaded));
+  PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, NULL, NULL, 0, &loaded));
   if (!loaded) {
     PetscCall(PetscFinalize());
     return 1;
   }
-  PetscCall(VecDestroy(&b));
 
   /* The matrix is converted where it is; its vectors are on the GPU from then on */
   PetscCall(MatGetInfo(A, MAT_GLOBAL_MAX, &info));

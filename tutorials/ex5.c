@@ -1,5 +1,5 @@
 static char help[] = "Many right-hand sides: the ocean circulation under the mean wind of each month, in three ways.\n\
-  -f file   the matrix, in Matrix Market or PETSc's binary format; plain or compressed with gzip\n\
+  -f file   the matrix, in a format of linearsystem.h\n\
   -b file   the right-hand sides, the columns of a Matrix Market file\n\n";
 
 /*
@@ -135,7 +135,6 @@ static PetscErrorCode RightHandSides(Mat A, Mat *newmat)
 int main(int argc, char **argv)
 {
   Mat            A, B, X;
-  Vec            b;
   KSP            ksp;
   PetscLogDouble start, end;
   PetscBool      usable, failed = PETSC_FALSE;
@@ -143,7 +142,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, &usable));
+  PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, NULL, NULL, 0, &usable));
   if (usable) {
     PetscCall(AttemptBegin());
     ierr = RightHandSides(A, &B);
@@ -166,7 +165,6 @@ int main(int argc, char **argv)
       PetscCall(MatDestroy(&X));
       PetscCall(MatDestroy(&B));
     }
-    PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
   }
   PetscCall(PetscFinalize());

@@ -1,7 +1,7 @@
 /*
-   Reads matrices and right-hand sides in Matrix Market format, plain or compressed with gzip (name ends in .gz), as the
-   tutorials, tests and benchmarks need them. Every process reads the file and keeps what is its own, so that all find the
-   same mistakes in it. Values of an entry that is there more than once are added.
+   Reads matrices and right-hand sides in Matrix Market format, plain or compressed with gzip, as the tutorials, tests and
+   benchmarks need them. Every process reads the file and keeps its own entries, so that all find the same mistakes in it.
+   Values of an entry that is there more than once are added.
 */
 #pragma once
 
@@ -26,9 +26,7 @@ typedef struct {
   PetscBool            pattern;    /* no values: ones */
   PetscBool            imaginary;  /* values have an imaginary part */
   MatrixMarketSymmetry symmetry;
-  PetscInt             M, N, entries;
-  PetscInt             count, *rows, *columns; /* entries of this process */
-  PetscScalar         *values;
+  PetscInt             M, N, entries; /* entries: 0 for a dense array */
 } MatrixMarket;
 
 /* An error that says which line is wrong, and shows its beginning */
@@ -144,20 +142,35 @@ static PetscErrorCode MatrixMarketName(MatrixMarket *mm, PetscInt count, const c
   PetscFunctionReturn(0);
 }
 
+/* Copies the beginning of a line, with bytes that cannot be printed in hexadecimal */
+static PetscErrorCode MatrixMarketShow(const char line[], char shown[], size_t length)
+{
+  PetscFunctionBegin;
+  shown[0] = '\0';
+  for (const char *c = line; *c && strlen(shown) + 5 < length; c++) (void)sprintf(shown + strlen(shown), isprint((unsigned char)*c) ? "%c" : "\\x%02x", (unsigned char)*c);
+  PetscFunctionReturn(0);
+}
+
 /* Reads the header: kind of file and sizes */
 static PetscErrorCode MatrixMarketHeader(MatrixMarket *mm)
 {
   const char *const objects[] = {"matrix"}, *const formats[] = {"coordinate", "array"}, *const fields[] = {"real", "double", "integer", "pattern", "complex"};
   const char *const symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian"}; /* as MatrixMarketSymmetry */
-  const char        banner[] = "%%MatrixMarket ", wrong[] = "is damaged, where the sizes should be there is", large[] = "has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)";
+  const char        banner[] = "%%MatrixMarket", wrong[] = "is damaged, where the sizes should be there is", large[] = "has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)";
   PetscInt          object, format, field, symmetry;
   PetscBool         more;
+  char             *word;
 
   PetscFunctionBegin;
   PetscCall(MatrixMarketLine(mm, &more));
-  PetscCheck(more && !strncmp(mm->line, banner, strlen(banner)), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is neither a Matrix Market file, whose first line begins with %%%%MatrixMarket, nor a binary file that PETSc wrote of what is needed here",
-             mm->file.name);
-  mm->next += strlen(banner);
+  PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is empty", mm->file.name);
+  PetscCall(MatrixMarketWord(mm, &word));
+  if (mm->next - word != (ptrdiff_t)strlen(banner) || strncmp(word, banner, strlen(banner))) {
+    char shown[64];
+
+    PetscCall(MatrixMarketShow(mm->line, shown, sizeof(shown)));
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is neither a Matrix Market file, which begins with %s, nor a binary file of PETSc, numpy or scipy; it begins with %s", mm->file.name, banner, shown);
+  }
   PetscCall(MatrixMarketName(mm, PETSC_STATIC_ARRAY_LENGTH(objects), objects, &object));
   PetscCall(MatrixMarketName(mm, PETSC_STATIC_ARRAY_LENGTH(formats), formats, &format));
   PetscCall(MatrixMarketName(mm, PETSC_STATIC_ARRAY_LENGTH(fields), fields, &field));
@@ -232,71 +245,39 @@ static PetscErrorCode MatrixMarketMirror(MatrixMarket *mm, PetscInt i, PetscInt 
   PetscFunctionReturn(0);
 }
 
-/* Sizes and layout of the matrix, and the entries of this process */
-static PetscErrorCode MatrixMarketReadMatrix(MatrixMarket *mm, Mat A)
+/* Keeps an entry, and the entry in the other triangle that it stands for */
+static PetscErrorCode MatrixMarketAdd(MatrixMarket *mm, FileEntries *entries, PetscInt i, PetscInt j, PetscScalar value, PetscBool sides[])
 {
-  PetscLayout layout;
-  PetscInt    rstart, rend, copies;
-  PetscBool   sides[2] = {PETSC_FALSE, PETSC_FALSE};
+  PetscScalar mirrored = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(MatrixMarketHeader(mm));
-  PetscCheck(mm->coordinate, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is a dense array, the matrix must be in coordinate format", mm->file.name);
-  PetscCheck(mm->M == mm->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is %" PetscInt_FMT " x %" PetscInt_FMT ", the matrix of a linear system must be square; least squares are for KSPLSQR", mm->file.name, mm->M, mm->N);
-  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, mm->M, mm->N));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(MatGetLayouts(A, &layout, NULL));
-  PetscCall(PetscLayoutSetUp(layout));
-  PetscCall(PetscLayoutGetRange(layout, &rstart, &rend));
-
-  copies = mm->symmetry == MM_GENERAL ? 1 : 2;
-  PetscCall(PetscMalloc3(copies * mm->entries, &mm->rows, copies * mm->entries, &mm->columns, copies * mm->entries, &mm->values));
-  for (PetscInt k = 0; k < mm->entries; k++) {
-    PetscInt    i = 0, j = 0;
-    PetscScalar value = 0.0, mirrored = 0.0;
-
-    PetscCall(MatrixMarketEntry(mm, &i, &j, &value));
-    if (i >= rstart && i < rend) {
-      mm->rows[mm->count]     = i;
-      mm->columns[mm->count]  = j;
-      mm->values[mm->count++] = value;
-    }
-    if (mm->symmetry != MM_GENERAL) PetscCall(MatrixMarketMirror(mm, i, j, value, sides, &mirrored));
-    if (mm->symmetry != MM_GENERAL && i != j && j >= rstart && j < rend) {
-      mm->rows[mm->count]     = j;
-      mm->columns[mm->count]  = i;
-      mm->values[mm->count++] = mirrored;
-    }
-  }
-  PetscCall(MatrixMarketFinish(mm));
+  PetscCall(FileEntriesAdd(entries, i, j, value));
+  if (mm->symmetry == MM_GENERAL) PetscFunctionReturn(0);
+  PetscCall(MatrixMarketMirror(mm, i, j, value, sides, &mirrored));
+  if (i != j) PetscCall(FileEntriesAdd(entries, j, i, mirrored));
   PetscFunctionReturn(0);
 }
 
-/* The values of one column that belong to this process */
-static PetscErrorCode MatrixMarketReadColumn(MatrixMarket *mm, Vec b, PetscInt column, PetscScalar values[])
+/* The whole file. A dense array with symmetry holds the lower triangle; zeros of a dense array are no entries, except on the diagonal */
+static PetscErrorCode MatrixMarketBody(MatrixMarket *mm, FileEntries *entries)
 {
-  PetscInt N, rstart, rend, columns, lines;
+  PetscBool   sides[2] = {PETSC_FALSE, PETSC_FALSE};
+  PetscInt    i = 0, j = 0;
+  PetscScalar value = 0.0;
 
   PetscFunctionBegin;
   PetscCall(MatrixMarketHeader(mm));
-  PetscCall(VecGetSize(b, &N));
-  PetscCall(VecGetOwnershipRange(b, &rstart, &rend));
-  PetscCheck(mm->M == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", mm->file.name, mm->M, N);
-  PetscCheck(column >= 0 && column < mm->N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " columns, counted from 0; there is no column %" PetscInt_FMT, mm->file.name, mm->N, column);
-  PetscCheck(mm->symmetry == MM_GENERAL, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: holds one triangle of a matrix, right-hand sides must be general", mm->file.name);
-  columns = mm->coordinate ? 1 : mm->N;
-  lines   = mm->coordinate ? mm->entries : mm->M;
-  for (PetscInt j = 0; j < columns; j++) {
-    for (PetscInt k = 0; k < lines; k++) {
-      PetscInt    row = k, place = j;
-      PetscScalar value = 0.0;
-
-      if (mm->coordinate) PetscCall(MatrixMarketEntry(mm, &row, &place, &value));
-      else {
-        PetscCall(MatrixMarketNext(mm));
-        PetscCall(MatrixMarketValue(mm, &value));
-      }
-      if (place == column && row >= rstart && row < rend) values[row - rstart] += value;
+  PetscCall(FileEntriesBegin(entries, mm->file.name, mm->M, mm->N));
+  PetscCheck(entries->A || mm->symmetry == MM_GENERAL, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: holds one triangle of a matrix, right-hand sides must be general", mm->file.name);
+  for (PetscInt k = 0; k < mm->entries; k++) {
+    PetscCall(MatrixMarketEntry(mm, &i, &j, &value));
+    PetscCall(MatrixMarketAdd(mm, entries, i, j, value, sides));
+  }
+  for (j = 0; !mm->coordinate && j < mm->N; j++) {
+    for (i = mm->symmetry == MM_GENERAL ? 0 : j + (mm->symmetry == MM_SKEW); i < mm->M; i++) {
+      PetscCall(MatrixMarketNext(mm));
+      PetscCall(MatrixMarketValue(mm, &value));
+      if (i == j || value != (PetscScalar)0.0) PetscCall(MatrixMarketAdd(mm, entries, i, j, value, sides));
     }
   }
   PetscCall(MatrixMarketFinish(mm));
@@ -311,40 +292,38 @@ static PetscErrorCode MatrixMarketOpen(MatrixMarket *mm, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* After reading has ended with ierr, which is returned if it is an error */
+/* After reading has ended with ierr */
 static PetscErrorCode MatrixMarketClose(MatrixMarket *mm, PetscErrorCode ierr)
 {
   PetscFunctionBegin;
   free(mm->line); /* of getline() */
-  if (ierr) PetscCall(InputFileDrop(&mm->file));
-  else PetscCall(InputFileClose(&mm->file, NULL));
-  PetscFunctionReturn(ierr);
+  PetscCall(InputFileEnd(&mm->file, ierr));
+  PetscFunctionReturn(0);
 }
 
-/*
-   MatLoadMatrixMarket - A new parallel matrix of the type of the options, with the entries of a coordinate file
-*/
-PETSC_UNUSED static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat *newmat)
+/* The FileReader of this format */
+static PetscErrorCode MatrixMarketRead(const char name[], FileEntries *entries)
 {
-  MatrixMarket   mm;
-  Mat            A;
-  PetscErrorCode ierr;
+  MatrixMarket mm;
 
   PetscFunctionBegin;
   PetscCall(MatrixMarketOpen(&mm, name));
-  PetscCall(MatCreate(comm, &A));
-  ierr = MatrixMarketClose(&mm, MatrixMarketReadMatrix(&mm, A));
-  if (!ierr) ierr = MatSetPreallocationCOO(A, mm.count, mm.rows, mm.columns);
-  if (!ierr) ierr = MatSetValuesCOO(A, mm.values, INSERT_VALUES);
-  PetscCall(PetscFree3(mm.rows, mm.columns, mm.values));
-  if (ierr) PetscCall(MatDestroy(&A));
-  PetscCall(ierr);
-  *newmat = A;
+  PetscCall(MatrixMarketClose(&mm, MatrixMarketBody(&mm, entries)));
   PetscFunctionReturn(0);
 }
 
 /*
-   MatrixMarketColumns - How many columns a file has
+   MatLoadMatrixMarket - Creates a parallel matrix of the type of the options
+*/
+PETSC_UNUSED static PetscErrorCode MatLoadMatrixMarket(MPI_Comm comm, const char name[], Mat *newmat)
+{
+  PetscFunctionBegin;
+  PetscCall(MatLoadFile(comm, name, MatrixMarketRead, newmat));
+  PetscFunctionReturn(0);
+}
+
+/*
+   MatrixMarketColumns - Returns the number of columns in a file
 */
 PETSC_UNUSED static PetscErrorCode MatrixMarketColumns(const char name[], PetscInt *columns)
 {
@@ -362,16 +341,7 @@ PETSC_UNUSED static PetscErrorCode MatrixMarketColumns(const char name[], PetscI
 */
 PETSC_UNUSED static PetscErrorCode VecLoadMatrixMarket(Vec b, const char name[], PetscInt column)
 {
-  MatrixMarket   mm;
-  PetscErrorCode ierr;
-  PetscScalar   *values;
-
   PetscFunctionBegin;
-  PetscCall(MatrixMarketOpen(&mm, name));
-  PetscCall(VecSet(b, 0.0));
-  PetscCall(VecGetArray(b, &values));
-  ierr = MatrixMarketClose(&mm, MatrixMarketReadColumn(&mm, b, column, values));
-  PetscCall(VecRestoreArray(b, &values));
-  PetscCall(ierr);
+  PetscCall(VecLoadFile(b, name, MatrixMarketRead, column));
   PetscFunctionReturn(0);
 }

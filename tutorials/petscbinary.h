@@ -1,6 +1,6 @@
 /*
-   Reads matrices and right-hand sides from PETSc's binary files, as MatView() and VecView() write them, plain or compressed
-   with gzip. MatLoad() does the work; what it cannot read, or would wait for, is found before from header and length.
+   Reads the first matrix and the first vector of PETSc's binary files, as MatView() and VecView() write them, plain or
+   compressed with gzip. MatLoad() does the work; what it cannot read, or would wait for, is found before from headers and length.
 */
 #pragma once
 
@@ -12,8 +12,10 @@ typedef struct {
   InputFile  file;
   int        width;      /* bytes of an integer */
   PetscInt64 numbers[3]; /* a matrix: rows, columns, nonzeros; a vector: length */
+  PetscInt64 offset;     /* bytes before this object */
   PetscInt64 rest;       /* bytes of the scalars and of what follows */
   PetscInt64 next;       /* class of the object that follows, 0 at the end of the file */
+  PetscInt   found;      /* objects of the class that is wanted */
 } BinaryFile;
 
 /* An integer of the header, which has its most significant byte first */
@@ -33,28 +35,6 @@ static PetscErrorCode BinaryFileNext(BinaryFile *binary, PetscInt64 *value, Pets
   PetscFunctionBegin;
   *read  = (PetscBool)(fread(bytes, 1, (size_t)binary->width, binary->file.stream) == (size_t)binary->width);
   *value = *read ? BinaryFileInteger(bytes, binary->width) : 0;
-  PetscFunctionReturn(0);
-}
-
-/* The header of an object of this class, with count numbers; is tells whether there is one */
-static PetscErrorCode BinaryFileHeader(BinaryFile *binary, PetscInt classid, int count, PetscBool *is)
-{
-  PetscInt64 value;
-
-  PetscFunctionBegin;
-  binary->width = 4;
-  PetscCall(BinaryFileNext(binary, &value, is));
-  if (*is && value == 0) { /* the upper half of one that is longer */
-    PetscCall(BinaryFileNext(binary, &value, is));
-    binary->width = 8;
-  }
-  *is = (PetscBool)(*is && value == classid);
-  for (int i = 0; i < count && *is; i++) {
-    PetscBool read;
-
-    PetscCall(BinaryFileNext(binary, &binary->numbers[i], &read));
-    PetscCheck(read, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
-  }
   PetscFunctionReturn(0);
 }
 
@@ -91,21 +71,10 @@ static PetscErrorCode BinaryFileRows(BinaryFile *binary)
   PetscFunctionReturn(0);
 }
 
-/* Reads on to the end of the file; the class of what follows the scalars says whether they are as many as they should be */
-static PetscErrorCode BinaryFileRest(BinaryFile *binary, PetscInt64 scalars)
+/* PETSc numbers its classes from the class of vectors on */
+static PetscBool BinaryFileIsClass(PetscInt64 classid)
 {
-  char       buffer[sizeof(PetscScalar)];
-  PetscInt64 count = 0;
-  PetscBool  more;
-
-  PetscFunctionBegin;
-  while (count < scalars && fread(buffer, sizeof(buffer), 1, binary->file.stream) == 1) count++;
-  binary->rest = count * (PetscInt64)sizeof(buffer);
-  if (count == scalars) {
-    PetscCall(BinaryFileNext(binary, &binary->next, &more));
-    if (more) binary->rest += binary->width;
-  }
-  PetscFunctionReturn(0);
+  return (PetscBool)(classid >= VEC_FILE_CLASSID && classid < VEC_FILE_CLASSID + 20);
 }
 
 /* Compares what there is with what there should be */
@@ -121,44 +90,78 @@ static PetscErrorCode BinaryFileLength(const BinaryFile *binary, PetscInt64 scal
   }
   PetscCheck(binary->rest >= scalars * (PetscInt64)sizeof(PetscScalar), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, %" PetscInt64_FMT " bytes are missing; it is cut off (fetch it again) or of another precision", name,
              scalars * (PetscInt64)sizeof(PetscScalar) - binary->rest);
-  /* PETSc numbers its classes from that of vectors on */
-  PetscCheck(binary->rest == scalars * (PetscInt64)sizeof(PetscScalar) || (binary->next >= VEC_FILE_CLASSID && binary->next < VEC_FILE_CLASSID + 20), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: goes on with something that is no object of PETSc; it is damaged, or its scalars are real or complex and those of this PETSc are not", name);
+  PetscCheck(binary->rest == scalars * (PetscInt64)sizeof(PetscScalar) || BinaryFileIsClass(binary->next), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: goes on with something that is no object of PETSc; it is damaged, or its scalars are real or complex and those of this PETSc are not", name);
   PetscFunctionReturn(0);
 }
 
-/* The object, if is tells that there is one of this class */
-static PetscErrorCode BinaryFileBody(BinaryFile *binary, PetscInt classid, int count, PetscBool *is)
+/* Reads an object, whose class has been read, and the class of the object that follows */
+static PetscErrorCode BinaryFileObject(BinaryFile *binary, PetscBool matrix)
 {
+  const int  count = matrix ? 3 : 1;
+  char       buffer[4096];
+  PetscInt64 bytes;
+  PetscBool  more;
+
   PetscFunctionBegin;
-  PetscCall(BinaryFileHeader(binary, classid, count, is));
-  if (!*is) PetscFunctionReturn(0);
   PetscCheck(binary->width == (int)sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: was written with %d-bit indices, and this PETSc has %d-bit ones; use one that fits (make INDICES=%d petsc) or save it in Matrix Market format", binary->file.name,
              8 * binary->width, 8 * (int)sizeof(PetscInt), 8 * binary->width);
-  if (classid == MAT_FILE_CLASSID) PetscCall(BinaryFileRows(binary));
+  for (int i = 0; i < count; i++) {
+    PetscCall(BinaryFileNext(binary, &binary->numbers[i], &more));
+    PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
+  }
+  if (matrix) PetscCall(BinaryFileRows(binary));
   else PetscCheck(binary->numbers[0] >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, its length is %" PetscInt64_FMT, binary->file.name, binary->numbers[0]);
-  PetscCall(BinaryFileRest(binary, binary->numbers[count - 1]));
+  bytes        = binary->numbers[count - 1] * (PetscInt64)sizeof(PetscScalar);
+  binary->rest = 0;
+  for (size_t read = 1; read > 0 && binary->rest < bytes; binary->rest += (PetscInt64)read) read = fread(buffer, 1, (size_t)PetscMin((PetscInt64)sizeof(buffer), bytes - binary->rest), binary->file.stream);
+  PetscCall(BinaryFileNext(binary, &binary->next, &more));
+  if (more) binary->rest += binary->width;
   PetscFunctionReturn(0);
 }
 
-/* Opens and reads an object of this class, checks it, and closes the file; is tells whether there is one */
-static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], PetscInt classid, PetscBool *is)
+/* Goes on to object j, counted from 0, of the class that is wanted; is says whether PETSc wrote the file */
+static PetscErrorCode BinaryFileSeek(BinaryFile *binary, PetscInt wanted, PetscInt j, PetscBool *is)
 {
-  const int      count = classid == MAT_FILE_CLASSID ? 3 : 1;
+  PetscInt64 classid, bytes;
+  PetscBool  matrix;
+
+  PetscFunctionBegin;
+  binary->width = 4;
+  PetscCall(BinaryFileNext(binary, &classid, is));
+  if (*is && classid == 0) { /* the upper half of a longer integer */
+    PetscCall(BinaryFileNext(binary, &classid, is));
+    binary->width = 8;
+  }
+  *is = (PetscBool)(*is && BinaryFileIsClass(classid));
+  for (; *is && (classid == MAT_FILE_CLASSID || classid == VEC_FILE_CLASSID); classid = binary->next) {
+    matrix = (PetscBool)(classid == MAT_FILE_CLASSID);
+    PetscCall(BinaryFileObject(binary, matrix));
+    if (classid == wanted && binary->found++ == j) break;
+    bytes = binary->numbers[matrix ? 2 : 0] * (PetscInt64)sizeof(PetscScalar);
+    PetscCheck(binary->rest == bytes || (binary->rest == bytes + binary->width && BinaryFileIsClass(binary->next)), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: ends too early, or goes on with something that is no object of PETSc", binary->file.name);
+    binary->offset += bytes + binary->width * (matrix ? 4 + binary->numbers[0] + binary->numbers[2] : 2);
+  }
+  PetscFunctionReturn(0);
+}
+
+/* Opens a file, looks for object j of the class that is wanted, checks it, and closes the file; is says whether PETSc wrote the file */
+static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], PetscInt wanted, PetscInt j, PetscBool *is)
+{
   PetscErrorCode ierr;
   PetscInt64     rest;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(binary, sizeof(*binary)));
   PetscCall(InputFileOpen(&binary->file, name));
-  ierr = BinaryFileBody(binary, classid, count, is);
-  if (ierr) {
+  ierr = BinaryFileSeek(binary, wanted, j, is);
+  if (ierr) PetscCall(InputFileEnd(&binary->file, ierr));
+  if (!*is) {
     PetscCall(InputFileDrop(&binary->file));
-    PetscFunctionReturn(ierr);
+    PetscFunctionReturn(0);
   }
   PetscCall(InputFileClose(&binary->file, &rest));
-  if (!*is) PetscFunctionReturn(0);
   binary->rest += rest;
-  PetscCall(BinaryFileLength(binary, binary->numbers[count - 1]));
+  if (binary->found > j) PetscCall(BinaryFileLength(binary, binary->numbers[wanted == MAT_FILE_CLASSID ? 2 : 0]));
   PetscFunctionReturn(0);
 }
 
@@ -184,22 +187,25 @@ static PetscErrorCode BinaryFileUnpack(const char name[], const char directory[]
   descriptor = mkstemp(unpacked);
   *done      = (PetscBool)(descriptor >= 0);
   if (!*done) PetscFunctionReturn(0);
-  PetscCall(PetscSNPrintf(command, sizeof(command), "gzip -dc '%s' 2>/dev/null > '%s'", name, unpacked));
+  PetscCall(PetscSNPrintf(command, sizeof(command), "gzip -dc <'%s' 2>/dev/null >'%s'", name, unpacked));
   *done = (PetscBool)(!close(descriptor) && !system(command));
   if (!*done) (void)unlink(unpacked);
   PetscFunctionReturn(0);
 }
 
-/* A viewer for the file; a compressed one is unpacked by the first process, which alone reads, to a file that goes at once */
-static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const char name[], PetscViewer *viewer)
+/* A viewer at the object that was found; the first process, which alone reads, unpacks a compressed file to a file that is removed at once */
+static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const BinaryFile *binary, PetscViewer *viewer)
 {
+  const char *name = binary->file.name;
+  int         descriptor;
+  off_t       ignored;
   PetscMPIInt rank;
   PetscBool   compressed, done = PETSC_TRUE;
   char        directory[PETSC_MAX_PATH_LEN], unpacked[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(PetscStrendswith(name, ".gz", &compressed));
+  PetscCall(InputFileTest(name, &compressed));
   PetscCall(PetscStrncpy(unpacked, name, sizeof(unpacked)));
   if (compressed) {
     PetscCall(PetscGetTmp(comm, directory, sizeof(directory)));
@@ -210,6 +216,8 @@ static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const char name[], PetscVi
   PetscCall(PetscViewerBinaryOpen(comm, unpacked, FILE_MODE_READ, viewer));
   PetscCall(PetscViewerSetUp(*viewer));
   if (compressed && rank == 0) (void)unlink(unpacked);
+  PetscCall(PetscViewerBinaryGetDescriptor(*viewer, &descriptor));
+  PetscCall(PetscBinarySynchronizedSeek(comm, descriptor, (off_t)binary->offset, PETSC_BINARY_SEEK_SET, &ignored));
   PetscFunctionReturn(0);
 }
 
@@ -225,9 +233,10 @@ static PetscErrorCode MatLoadPetscBinary(MPI_Comm comm, const char name[], Mat *
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(BinaryFileCheck(&binary, name, MAT_FILE_CLASSID, is));
+  PetscCall(BinaryFileCheck(&binary, name, MAT_FILE_CLASSID, 0, is));
   if (!*is) PetscFunctionReturn(0);
-  PetscCall(BinaryFileViewer(comm, name, &viewer));
+  PetscCheck(binary.found > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is a binary file of PETSc without a matrix", name);
+  PetscCall(BinaryFileViewer(comm, &binary, &viewer));
   PetscCall(MatCreate(comm, &A));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatLoad(A, viewer));
@@ -245,22 +254,37 @@ static PetscErrorCode MatLoadPetscBinary(MPI_Comm comm, const char name[], Mat *
 }
 
 /*
-   VecLoadPetscBinary - Fills a vector; is tells whether the file is one of a vector
+   VecLoadPetscBinary - Fills a vector with vector j of a file, counted from 0; is says whether PETSc wrote the file
 */
-static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscBool *is)
+static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscInt j, PetscBool *is)
 {
   BinaryFile  binary;
   PetscViewer viewer;
   PetscInt    N;
 
   PetscFunctionBegin;
-  PetscCall(BinaryFileCheck(&binary, name, VEC_FILE_CLASSID, is));
+  PetscCall(BinaryFileCheck(&binary, name, VEC_FILE_CLASSID, j, is));
   if (!*is) PetscFunctionReturn(0);
   PetscCall(VecGetSize(b, &N));
+  PetscCheck(j >= 0 && binary.found > j, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is a binary file of PETSc with vectors: %" PetscInt_FMT "; there is no vector %" PetscInt_FMT ", counted from 0", name, binary.found, j);
   PetscCheck(binary.numbers[0] == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt64_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name, binary.numbers[0], N);
-  PetscCall(BinaryFileViewer(PetscObjectComm((PetscObject)b), name, &viewer));
+  PetscCall(BinaryFileViewer(PetscObjectComm((PetscObject)b), &binary, &viewer));
   PetscCall(VecLoad(b, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(BinaryFileFinite(b, name));
+  PetscFunctionReturn(0);
+}
+
+/*
+   PetscBinaryHasVector - Returns PETSC_TRUE if PETSc wrote the file and it has a vector of N entries among its objects, as vector j of all
+*/
+static PetscErrorCode PetscBinaryHasVector(const char name[], PetscInt N, PetscInt j, PetscBool *has)
+{
+  BinaryFile binary;
+  PetscBool  is;
+
+  PetscFunctionBegin;
+  PetscCall(BinaryFileCheck(&binary, name, VEC_FILE_CLASSID, j, &is));
+  *has = (PetscBool)(is && binary.found > j && binary.numbers[0] == N);
   PetscFunctionReturn(0);
 }

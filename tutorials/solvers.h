@@ -1,5 +1,5 @@
 /*
-   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8
+   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8. Counts their matvecs
 */
 #pragma once
 
@@ -22,11 +22,28 @@ static PetscErrorCode SolverExists(const char solver[], PetscBool *exists)
   PetscFunctionReturn(0);
 }
 
+/* Number of matvecs so far, with the transposed ones, those of preconditioners included; PetscLogDefaultBegin() must have been called */
+static PetscErrorCode MatvecsCount(PetscInt *count)
+{
+  const char *const  names[] = {"MatMult", "MatMultTranspose"};
+  PetscLogEvent      event;
+  PetscEventPerfInfo info;
+
+  PetscFunctionBeginUser;
+  *count = 0;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++) {
+    PetscCall(PetscLogEventGetId(names[k], &event));
+    PetscCall(PetscLogEventGetPerfInfo(0, event, &info));
+    *count += info.count;
+  }
+  PetscFunctionReturn(0);
+}
+
 /*
-   SolversFromOptions - The names of -solvers or else the default ones, for PetscStrToArrayDestroy(); exist is PETSC_FALSE if
-   this PETSc lacks one of them, which has then been printed
+   SolversFromOptions - Returns the names of -solvers or else the default ones, for PetscStrToArrayDestroy(). If this PETSc lacks
+   one of them, or the user gives options that the program sets for each of them, usable is PETSC_FALSE and the reason is printed
 */
-static PetscErrorCode SolversFromOptions(MPI_Comm comm, const char defaults[], int *count, char ***solvers, PetscBool *exist)
+static PetscErrorCode SolversFromOptions(MPI_Comm comm, const char defaults[], int *count, char ***solvers, PetscBool *usable)
 {
   char names[1024];
 
@@ -34,13 +51,14 @@ static PetscErrorCode SolversFromOptions(MPI_Comm comm, const char defaults[], i
   PetscCall(PetscStrncpy(names, defaults, sizeof(names)));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-solvers", names, sizeof(names), NULL));
   PetscCall(PetscStrToArray(names, ',', count, solvers));
-  *exist = PETSC_TRUE;
-  for (int i = 0; i < *count && *exist; i++) {
-    PetscCall(SolverExists((*solvers)[i], exist));
-    if (!*exist) {
-      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "this PETSc has no solver %s; idrs comes with -dll_append path/libpetscidrs.so, -help lists the others under -ksp_type", (*solvers)[i]));
-      PetscCall(AttemptPrint(comm));
-    }
+  attempt.text[0] = '\0';
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_type", usable));
+  if (*usable) PetscCall(PetscStrncpy(attempt.text, "-ksp_type is set by this program for each method; list methods with -solvers", sizeof(attempt.text)));
+  for (int i = 0; i < *count && !attempt.text[0]; i++) {
+    PetscCall(SolverExists((*solvers)[i], usable));
+    if (!*usable) PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "this PETSc has no solver %s; idrs comes with -dll_append path/libpetscidrs.so, -help lists the others under -ksp_type", (*solvers)[i]));
   }
+  *usable = (PetscBool)!attempt.text[0];
+  if (!*usable) PetscCall(AttemptPrint(comm));
   PetscFunctionReturn(0);
 }

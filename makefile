@@ -161,6 +161,7 @@ sanitize valgrind:
 # Which PETSc the programs are for, and what tells tools/record-gpu which kernels a program launches
 gpu-tests: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c))) $(BUILD)/launched-kernels.so
 	@cp $(firstword $(wildcard $(addsuffix /include/petscconf.h,$(PETSC_DIR)/$(PETSC_ARCH) $(PETSC_DIR)))) $(BUILD)
+	@tools/record-gpu --hash >$(BUILD)/kernels.hash
 	@echo $(BUILD)
 
 memcheck racecheck: gpu-tests

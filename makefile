@@ -23,6 +23,7 @@
 #   make sanitize      run the test programs with AddressSanitizer and UndefinedBehaviorSanitizer
 #   make valgrind      run the test programs in valgrind
 #   make memcheck      run the test programs in compute-sanitizer on a GPU; also make racecheck
+#   make gpu-tests     build the test programs for tools/record-gpu
 #   make test-types    run the test programs with 64-bit integers and single precision
 #   make check-source  check the layout of the sources
 #   make objects       compile only; a configured PETSc is enough
@@ -121,7 +122,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install:
+plugin-path advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck gpu-tests install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -157,23 +158,35 @@ coverage:
 sanitize valgrind:
 	@$(petsc) tools/sanitize $@ $(BUILD)-$@ '$(TESTS)'
 
-memcheck racecheck:
-	@$(petsc) tools/sanitize $@ $(BUILD) '$(TESTS)'
+# Which PETSc the programs are for, and what tells tools/record-gpu which kernels a program launches
+gpu-tests: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c))) $(BUILD)/launched-kernels.so
+	@cp $(firstword $(wildcard $(addsuffix /include/petscconf.h,$(PETSC_DIR)/$(PETSC_ARCH) $(PETSC_DIR)))) $(BUILD)
+	@tools/record-gpu --hash >$(BUILD)/kernels.hash
+	@echo $(BUILD)
+
+memcheck racecheck: gpu-tests
+	@tools/record-gpu --run $(BUILD) $(BUILD)/$@.txt --again --limit 3600 --jobs 1 --only plain,$@ $(if $(TESTS),--tests '$(TESTS)')
 
 install: $(PLUGIN) $(BUILD)/tutorials/advise $(BUILD)/tutorials/ex1
 	@$(installation) $(BUILD) $(PETSC_DIR)
 endif
 
 # Programs that load the plugin at run time, and two that link it
-$(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c benchmarks/*.c))): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
+# They define functions in place of those of libraries
+$(BUILD)/obj/tests/%.o: IDRS_CFLAGS += -fvisibility=default
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): $(PLUGIN)
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+$(BUILD)/launched-kernels.so: tools/launched-kernels.c
+	$(call quiet,$(CC),LINK) -shared -fPIC -O1 -Wall -o $@ $<
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
 $(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger $(BUILD)/benchmarks/tasks: $(PLUGIN)
 $(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
 $(BUILD)/benchmarks/tasks: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
--include $(wildcard $(BUILD)/obj/tutorials/*.d $(BUILD)/obj/benchmarks/*.d)
+-include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d))
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install
 uninstall:
@@ -207,5 +220,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck install uninstall petsc test-types deb check-source nightly docs help clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck gpu-tests install uninstall petsc test-types deb check-source nightly docs help clean distclean
 .SECONDARY:

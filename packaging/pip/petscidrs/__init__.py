@@ -8,14 +8,17 @@
   ksp.setType('idrs')
 
 plugin() is the path of the library, for -dll_append. The other functions are what has no option. Errors of PETSc are PETSc.Error, a PETSc
-that the plugin was not compiled for is a RuntimeError."""
+that the plugin was not compiled for is a RuntimeError, an argument of another type than in petsc4py a TypeError."""
 
 import collections
 import ctypes
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
 import sys
+import warnings
 
 _here = pathlib.Path(__file__).resolve().parent
 _built = json.loads((_here / 'build.json').read_text())
@@ -24,6 +27,18 @@ _library = None
 __version__ = _built.pop('version')
 
 Counts = collections.namedtuple('Counts', 'matvecs reductions updates restarts')
+
+
+def _petsc4py_lacks():
+    """What keeps this Python from using petsc4py, as a sentence, or nothing"""
+    spec = importlib.util.find_spec('petsc4py')
+    places = [pathlib.Path(place) for place in spec.submodule_search_locations or []] if spec else []
+    suffixes = importlib.machinery.EXTENSION_SUFFIXES
+    if any(file.name in ['PETSc' + suffix for suffix in suffixes] for place in places for file in place.glob('lib/**/PETSc*')):
+        return None
+    lacks = f'the petsc4py in {places[0]} was built for another Python than {sys.executable}' if places else f'{sys.executable} has no petsc4py'
+    return (f'{lacks}, and petscidrs.register() needs one; for petsc4py of Debian or Ubuntu use an environment made by '
+            '"/usr/bin/python3 -m venv --system-site-packages", otherwise "pip install petsc petsc4py" before petscidrs')
 
 
 def plugin():
@@ -75,6 +90,9 @@ def _check(PETSc):
 def register():
     """Registers the types with PETSc, once or more often, after petsc4py.init() or from petsc4py import PETSc"""
     global _library
+    lacks = _petsc4py_lacks()
+    if lacks:
+        raise ImportError(lacks)
     from petsc4py import PETSc
 
     if not PETSc.Sys.isInitialized():
@@ -85,13 +103,24 @@ def register():
     _call('KSPIDRSRegister')
 
 
-def _call(name, *arguments):
-    """Calls a function of the plugin; objects of petsc4py are passed as what they stand for"""
+def _object(argument, name):
+    """The pointer to an object of PETSc, of the class of this name"""
     from petsc4py import PETSc
 
+    if not isinstance(argument, getattr(PETSc, name)):
+        raise TypeError(f'the argument must be a petsc4py.PETSc.{name}, not {type(argument).__name__}')
+    if not argument.handle:
+        raise ValueError(f'this petsc4py.PETSc.{name} has not been created, or has been destroyed')
+    return ctypes.c_void_p(argument.handle)
+
+
+def _call(name, *arguments):
+    """Calls a function of the plugin; pairs of an object of petsc4py and the name of its class are passed as pointers"""
     if _library is None:
         raise RuntimeError(f'petscidrs.register() comes before {name}()')
-    code = getattr(_library, name)(*[ctypes.c_void_p(argument.handle) if hasattr(argument, 'handle') else argument for argument in arguments])
+    from petsc4py import PETSc
+
+    code = getattr(_library, name)(*[_object(*argument) if isinstance(argument, tuple) else argument for argument in arguments])
     if code:
         raise PETSc.Error(code)
 
@@ -106,22 +135,21 @@ def _real():
 
 def set_shadow_vecs(ksp, vecs):
     """Explicit shadow vectors, KSPIDRSSetShadowVecs(); none for the hashed ones"""
-    vecs = list(vecs or [])
-    array = (ctypes.c_void_p * max(len(vecs), 1))(*[vec.handle for vec in vecs])
-    _call('KSPIDRSSetShadowVecs', ksp, _int()(len(vecs)), array)
+    vecs = [_object(vec, 'Vec') for vec in vecs or []]
+    _call('KSPIDRSSetShadowVecs', (ksp, 'KSP'), _int()(len(vecs)), (ctypes.c_void_p * max(len(vecs), 1))(*vecs))
 
 
 def counts(ksp):
     """Matvecs, reductions, reliable updates and restarts of the last solve, KSPIDRSGetCounts()"""
     numbers = [_int()() for _ in Counts._fields]
-    _call('KSPIDRSGetCounts', ksp, *map(ctypes.byref, numbers))
+    _call('KSPIDRSGetCounts', (ksp, 'KSP'), *map(ctypes.byref, numbers))
     return Counts(*[number.value for number in numbers])
 
 
 def column_results(ksp):
     """Reason, iterations and residual norm of each right-hand side of the last KSPMatSolve(), KSPIDRSGetColumnResults()"""
     n, reasons, its, norms = _int()(), ctypes.POINTER(ctypes.c_int)(), ctypes.POINTER(_int())(), ctypes.POINTER(_real())()
-    _call('KSPIDRSGetColumnResults', ksp, ctypes.byref(n), ctypes.byref(reasons), ctypes.byref(its), ctypes.byref(norms))
+    _call('KSPIDRSGetColumnResults', (ksp, 'KSP'), ctypes.byref(n), ctypes.byref(reasons), ctypes.byref(its), ctypes.byref(norms))
     return [(reasons[j], its[j], norms[j]) for j in range(n.value)]
 
 
@@ -129,11 +157,16 @@ def set_poly_roots(pc, roots):
     """Roots of the residual polynomial of PC type poly, complex or real numbers, PCPolySetRoots()"""
     roots = [complex(root) for root in roots]
     parts = [(_real() * max(len(roots), 1))(*values) for values in ([root.real for root in roots], [root.imag for root in roots])]
-    _call('PCPolySetRoots', pc, _int()(len(roots)), *parts)
+    _call('PCPolySetRoots', (pc, 'PC'), _int()(len(roots)), *parts)
 
 
 def poly_roots(pc):
     """Roots in use, complex numbers, PCPolyGetRoots()"""
     count, re, im = _int()(), ctypes.POINTER(_real())(), ctypes.POINTER(_real())()
-    _call('PCPolyGetRoots', pc, ctypes.byref(count), ctypes.byref(re), ctypes.byref(im))
+    _call('PCPolyGetRoots', (pc, 'PC'), ctypes.byref(count), ctypes.byref(re), ctypes.byref(im))
     return [complex(re[k], im[k]) for k in range(count.value)]
+
+
+# petscidrs-advise needs no petsc4py
+if pathlib.Path(sys.argv[0]).name != 'petscidrs-advise' and _petsc4py_lacks():
+    warnings.warn(_petsc4py_lacks(), RuntimeWarning, stacklevel=2)

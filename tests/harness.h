@@ -210,7 +210,7 @@ static inline PetscErrorCode FileNumbers(const char file[], const char text[], P
 }
 
 /* The view of an object has no line with trailing blanks, and inside other views all its lines are indented, each once */
-static inline PetscErrorCode CheckView(const char what[], PetscObject object)
+static inline PetscErrorCode CheckViewLines(const char what[], PetscObject object)
 {
   const char *const files[] = {"view.txt", "nested.txt"};
   const PetscInt    tabs    = 3;

@@ -284,7 +284,7 @@ static PetscErrorCode TestSmallDiagonal(void)
       PetscCall(PetscSNPrintf(what, sizeof(what), "diagonal entries of %g%s", (double)entries[i], coupled ? ", coupled" : ""));
       PetscCall(ComplainIf(failed, "%s: %s", what, PCFailedReasons[failed]));
       PetscCall(CheckBlocks(what, pc, A, &blocks, rtol, -1, b, solutions[coupled]));
-      PetscCall(CheckView(what, (PetscObject)pc));
+      PetscCall(CheckViewLines(what, (PetscObject)pc));
       PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_bjidrs_small.txt", &viewer));
       PetscCall(PCView(pc, viewer));
       PetscCall(PetscViewerDestroy(&viewer));

@@ -238,7 +238,7 @@ static PetscErrorCode TestDiagonal(void)
           PetscCall(CompareApplications(setup, ours, theirs, b));
         }
         PetscCall(KSPGetPC(ours, &pc));
-        PetscCall(CheckView(setup, (PetscObject)pc));
+        PetscCall(CheckViewLines(setup, (PetscObject)pc));
         PetscCall(KSPDestroy(&theirs));
         PetscCall(KSPDestroy(&ours));
         PetscCall(VecDestroy(&b));

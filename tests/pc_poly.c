@@ -689,7 +689,7 @@ static PetscErrorCode TestView(void)
     PetscCall(PCPolySetDegree(pc, 3));
     PetscCall(PCSetOperators(pc, A, A));
     PetscCall(PCSetUp(pc));
-    PetscCall(CheckView(zero ? "zero" : "convection", (PetscObject)pc));
+    PetscCall(CheckViewLines(zero ? "zero" : "convection", (PetscObject)pc));
     for (PetscInt i = 0; i < 3; i++) {
       PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_poly_view.txt", &viewer));
       PetscCall(PCView(pc, viewer));

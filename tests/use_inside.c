@@ -112,6 +112,7 @@ static PetscErrorCode TestApart(Mat A)
     if (i == GUESS) PetscCall(KSPSetUseFischerGuess(ksp, 1, 4));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckView(ksp, why[i], 1));
+    PetscCall(CheckViewLines(why[i], (PetscObject)ksp));
     PetscCall(CheckIterationsView(ksp));
     PetscCall(ComplainIf(i == BEFORE && before != COLUMNS, "%" PetscInt_FMT " calls before %d solves", before, COLUMNS));
     if (i == GUESS) PetscCall(CheckBlock(why[i], ksp, A, B, X, PETSC_TRUE));

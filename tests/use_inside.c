@@ -325,6 +325,13 @@ static PetscErrorCode TestInside(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From 3.26 on PETSc warns that the short monitor is deprecated */
+#if PETSC_VERSION_LT(3, 26, 0)
+  #define SHORT_MONITOR "ksp_monitor_short"
+#else
+  #define SHORT_MONITOR "ksp_monitor"
+#endif
+
 /* What KSPMatSolve() prints at its end is printed once, whatever the number of right-hand sides, and whether they are solved together or one by one; a short monitor keeps them together */
 static PetscErrorCode TestPrinted(Mat A)
 {
@@ -335,7 +342,7 @@ static PetscErrorCode TestPrinted(Mat A)
     {1,       0, "",                                                                 "one by one: there is only one"                                             },
     {COLUMNS, 0, "",                                                                 "6 right-hand sides, 6 at the same time"                                    },
     {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: -ksp_idrs_width 1"                                             },
-    {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_short ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"                                    },
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"                                    },
     {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt", "one by one, without a block recurrence: a monitor may ask for the solution"},
   };
 

@@ -543,12 +543,12 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   PetscFunctionReturn(0);
 }
 
-/* Reads all options except those of the preconditioner, so that a mistake in them is found before the runs */
+/* Reads all options except those of the preconditioner, so that a mistake in them is found before the runs. With -options_left no others may be there, as for PETSc */
 static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
 {
   char      type[64], option[64], unread[512];
   PetscInt  s;
-  PetscBool set;
+  PetscBool set, left = PETSC_TRUE;
   KSP       ksp;
 
   PetscFunctionBeginUser;
@@ -565,7 +565,8 @@ static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
     if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
   }
   PetscCall(OptionsUnread(PETSC_FALSE, unread, sizeof(unread)));
-  PetscCheck(!unread[0], PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: neither this program nor its methods read this option; -help lists the options", unread);
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-options_left", &left, NULL));
+  PetscCheck(!left || !unread[0], PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: neither this program nor its methods read this option; -help lists the options", unread);
   PetscFunctionReturn(0);
 }
 

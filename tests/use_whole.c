@@ -44,7 +44,7 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};
   const PetscInt    sizes[]   = {1, 2, 3, 4, 6, 8, 12, 16};
-  PetscBool         runs;
+  PetscBool         runs, cusparse;
   Vec               x, again;
   History          *history;
 
@@ -53,6 +53,7 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &again));
   PetscCall(WholeRuns(A, &runs));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse)); /* its products may add in another order each time */
   for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       const PetscInt s = sizes[is];
@@ -81,9 +82,9 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
       PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations step by step, %" PetscInt_FMT " in one kernel", pctypes[ipc], s, history[0].length,
                            history[1].length));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length - (last ? 0 : 1), &equal));
-      PetscCall(ComplainIf(history[1].length != history[2].length || !equal, "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(!cusparse && (history[1].length != history[2].length || !equal), "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
       PetscCall(VecEqual(x, again, &equal));
-      PetscCall(ComplainIf(!equal, "%s, s = %" PetscInt_FMT ": another solution in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" PetscInt_FMT ": another solution in a second solve", pctypes[ipc], s));
       if (explicit) PetscCall(VecDestroyVecs(s, &P));
     }
   }

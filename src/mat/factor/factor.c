@@ -156,7 +156,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
     PetscCall(factor->factors->numeric(factor, A, &rule, &small));
     if (small.unfit) {
       PetscCall(IDRSFactorSymbolic_Private(factor, A, "a diagonal block is ill-conditioned or has a zero pivot"));
-      small = (IDRSSmallPivots){PETSC_FALSE};
+      small = (IDRSSmallPivots){.unfit = PETSC_FALSE};
       PetscCall(factor->factors->numeric(factor, A, &rule, &small));
     }
     PetscCall(IDRSFactorCheckPivots(B, A, info, &rule, &small, &shifts));

@@ -157,7 +157,9 @@ static PetscErrorCode FileOf(const char directory[], const char name[], const ch
   PetscFunctionReturn(0);
 }
 
-/* Reads a system; loaded is PETSC_FALSE, and the reason is printed, if that does not work, as for a complex one with real scalars */
+/*
+   Reads a system; loaded is PETSC_FALSE, and the reason is printed, if that does not work, as for a complex one with real scalars
+*/
 static PetscErrorCode SystemLoad(const char directory[], const char name[], Mat *A, Vec *b, PetscBool *loaded)
 {
   char file[PETSC_MAX_PATH_LEN], heading[2 * PETSC_MAX_PATH_LEN];

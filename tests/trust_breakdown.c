@@ -571,7 +571,10 @@ static PetscErrorCode TestSpike(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems in which one entry, row or column is so large that the first two columns of the start are parallel to half of their digits, or to three quarters */
+/*
+   Systems in which one entry, row or column is so large that the first two columns of the start are parallel to half of their
+   digits, or to three quarters
+*/
 #define LARGE      (10 / PETSC_SQRT_MACHINE_EPSILON)
 #define VERY_LARGE PetscPowReal(PETSC_MACHINE_EPSILON, -0.75)
 #define DOMINATED  300
@@ -596,7 +599,10 @@ static PetscScalar LargeEntry(PetscInt i, PetscInt j, PetscInt n)
   return i == 7 && j == 7 ? VERY_LARGE : Weak(i, j, n);
 }
 
-/* The residual falls near to the tolerance, or to a multiple of the rounding errors of the large row times x. How far the last restarts get depends on rounding errors */
+/*
+   The residual falls near to the tolerance, or to a multiple of the rounding errors of the large row times x. How far the last
+   restarts get depends on rounding errors
+*/
 static PetscErrorCode TestDominated(void)
 {
   const struct {

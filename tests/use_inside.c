@@ -332,7 +332,10 @@ static PetscErrorCode TestInside(Mat A)
   #define SHORT_MONITOR "ksp_monitor"
 #endif
 
-/* What KSPMatSolve() prints at its end is printed once, whatever the number of right-hand sides, and whether they are solved together or one by one; a short monitor keeps them together */
+/*
+   What KSPMatSolve() prints at its end is printed once, whatever the number of right-hand sides, and whether they are solved
+   together or one by one; a short monitor keeps them together
+*/
 static PetscErrorCode TestPrinted(Mat A)
 {
   static const struct {

@@ -344,7 +344,10 @@ IDRS_TEAM_FUNCTION void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt 
   }
 }
 
-/* Keeps so many columns of a start that has broken down: the others are zero until the first cycle computes them, and beta belongs to an iterate that has been accepted */
+/*
+   Keeps so many columns of a start that has broken down: the others are zero until the first cycle computes them, and beta belongs
+   to an iterate that has been accepted
+*/
 IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s, PetscInt kept)
 {
   const PetscInt n = system->A.n;

@@ -45,7 +45,10 @@ typedef PetscInt IDRSRankCount;
 typedef PetscMPIInt IDRSRankCount;
 #endif
 
-/* The viewer of -ksp_converged_reason: from 3.22 on the KSP keeps it; before that every KSPSolve() looks for the option, which it does not find among the empty options of this function */
+/*
+   The viewer of -ksp_converged_reason: from 3.22 on the KSP keeps it; before that every KSPSolve() looks for the option, which it
+   does not find among the empty options of this function
+*/
 #if PETSC_VERSION_LT(3, 22, 0)
 typedef PetscOptions IDRSReasonViewer;
 

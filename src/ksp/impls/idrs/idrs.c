@@ -150,7 +150,10 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Starts afresh if the last solve has ended with an error. Several processes cannot know without a reduction whether all of them have met the error, so they must be told by KSPReset() */
+/*
+   Starts afresh if the last solve has ended with an error. Several processes cannot know without a reduction whether all of them
+   have met the error, so they must be told by KSPReset()
+*/
 static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;

@@ -160,7 +160,10 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSolveApart_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve() for a column does not print as well */
+/*
+   KSPIDRSSolveApart_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve()
+   for a column does not print as well
+*/
 PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   PetscBool *const views[] = {&ksp->view, &ksp->viewRate, &ksp->viewMat, &ksp->viewPMat, &ksp->viewRhs, &ksp->viewSol, &ksp->viewFinalRes};

@@ -16,7 +16,10 @@
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 #define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
 
-/* KSPIDRSAddIterate_Private - Adds to the vec_sol of each column what the recurrence has not added yet: vec_sol += (z + U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten */
+/*
+   KSPIDRSAddIterate_Private - Adds to the vec_sol of each column what the recurrence has not added yet: vec_sol += (z +
+   U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten
+*/
 PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
 {
   const IDRSGroup group = KSPIDRSGetGroup(front);
@@ -104,8 +107,9 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[],
 }
 
 /*
-   Scales the system of a column, sigma A x = sigma b with a power of 2, if the square of ||b - A x||, which is this norm, is beyond the range of PetscReal. z is 0, and r, which has the scale
-   before, and the anchor change. G and U keep theirs. A smoothed solve is not scaled.
+   Scales the system of a column, sigma A x = sigma b with a power of 2, if the square of rnorm = ||b - A x|| is beyond the range of
+   PetscReal. r and the anchor are multiplied by the new scale over the old one. z must be 0. G and U stay as they are, as G = A U
+   holds for any scale. A smoothed solve is not scaled.
 */
 static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
@@ -124,7 +128,10 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Turns vec_sol back into the iterate of the recurrence, and r into its residual. v is b - A x of the smoothed iterate, without smoothing of the iterate, and has this norm. The next reliable update starts here */
+/*
+   Turns vec_sol back into the iterate of the recurrence, and r into its residual. v is b - A x of the smoothed iterate, without
+   smoothing of the iterate, and has this norm. The next reliable update starts here
+*/
 static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
 {
   KSPIDRSColumn *col = ((KSP_IDRS *)ksp->data)->col;
@@ -327,9 +334,10 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, PetscReal *rnorm)
 }
 
 /*
-   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with the k columns that are there. This happens if one row, column or eigenvalue of A is so large
-   that the next G_k is parallel to the others in most of its digits. Another shadow space would not change that, so the seed is kept. The other columns are zero until the first cycle
-   computes them, and the omega step comes first, which needs no f
+   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with the k columns that are there. This happens
+   if one row, column or eigenvalue of A is so large that the next G_k is parallel to the others in most of its digits. Another shadow
+   space would not change that, so the seed is kept. The other columns are zero until the first cycle computes them, and the omega step
+   comes first, which needs no f
 */
 static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp)
 {

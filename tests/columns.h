@@ -116,15 +116,10 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
 /* The view of a solver has so many lines with this text */
 static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
 {
-  const char  name[] = "columns_view.txt";
-  PetscInt    lines;
-  PetscViewer viewer;
+  PetscInt lines;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, name, &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers(name, text, 0, NULL, &lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, &lines));
   PetscCall(ComplainIf(lines != expected, "%" PetscInt_FMT " lines of the view have the text \"%s\", not %" PetscInt_FMT, lines, text, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -209,6 +209,20 @@ static inline PetscErrorCode FileNumbers(const char file[], const char text[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The lines with this text in the view of an object, and the numbers that follow it */
+static inline PetscErrorCode ViewNumbers(PetscObject object, const char text[], PetscInt max, PetscReal numbers[], PetscInt *lines)
+{
+  const char  file[] = "view_numbers.txt";
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
+  PetscCall(PetscObjectView(object, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(FileNumbers(file, text, max, numbers, lines));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The view of an object has no line with trailing blanks, and inside other views all its lines are indented, each once */
 static inline PetscErrorCode CheckViewLines(const char what[], PetscObject object)
 {

@@ -16,19 +16,6 @@ static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PCPolyPrecision precisi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many lines of the view have this text, and the number behind it */
-static PetscErrorCode CountViewed(PC pc, const char text[], PetscReal *number, PetscInt *lines)
-{
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_halo_view.txt", &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("pc_halo_view.txt", text, 1, number, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ||x - y|| / ||y|| */
 static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
 {
@@ -80,7 +67,7 @@ static PetscErrorCode TestSame(Mat A, const char what[])
           if (change) PetscCall(PCSetUp(pc[i]));
           PetscCall(PCPolyGetDegree(pc[i], NULL, &used[i]));
           PetscCall(PCApply(pc[i], x, y[i]));
-          PetscCall(CountViewed(pc[i], kinds[i], &number, &lines));
+          PetscCall(ViewNumbers((PetscObject)pc[i], kinds[i], 1, &number, &lines));
           PetscCall(ComplainIf(lines != (size > 1 && (i || used[i] > 2) ? 1 : 0), "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " lines with \"%s\"", what, degrees[id], lines, kinds[i]));
         }
         PetscCall(Difference(y[0], y[1], &difference));
@@ -164,7 +151,7 @@ static PetscErrorCode TestErrors(void)
     if (deep && size > 1) PetscCall(CheckError(ierr, "a shell", "-pc_poly_halo", "deep"));
     else {
       PetscCall(ComplainIf(ierr, "a shell: error %d", (int)ierr));
-      PetscCall(CountViewed(pc, "an exchange between processes in each product", &number, &lines));
+      PetscCall(ViewNumbers((PetscObject)pc, "an exchange between processes in each product", 1, &number, &lines));
       PetscCall(ComplainIf(lines != (size > 1 ? 1 : 0), "a shell: %" PetscInt_FMT " lines in the view", lines));
     }
     PetscCall(PCDestroy(&pc));

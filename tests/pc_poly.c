@@ -381,15 +381,11 @@ static PetscErrorCode TestSpecial(void)
 /* The number of rows that are scaled by their largest entry, in the view */
 static PetscErrorCode SmallRows(PC pc, PetscInt *rows)
 {
-  PetscReal   number[1] = {0.0};
-  PetscInt    lines;
-  PetscViewer viewer;
+  PetscReal number[1] = {0.0};
+  PetscInt  lines;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_poly_small.txt", &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("pc_poly_small.txt", " of it: ", 1, number, &lines));
+  PetscCall(ViewNumbers((PetscObject)pc, " of it: ", 1, number, &lines));
   *rows = (PetscInt)number[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -678,7 +674,6 @@ static PetscErrorCode TestView(void)
     const char *const texts[] = {"degree used: ", "residual of the random start vector: ", "no polynomial: "};
     PetscReal         numbers[4];
     PetscInt          lines;
-    PetscViewer       viewer;
     Mat               A;
     PC                pc;
 
@@ -691,10 +686,7 @@ static PetscErrorCode TestView(void)
     PetscCall(PCSetUp(pc));
     PetscCall(CheckViewLines(zero ? "zero" : "convection", (PetscObject)pc));
     for (PetscInt i = 0; i < 3; i++) {
-      PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_poly_view.txt", &viewer));
-      PetscCall(PCView(pc, viewer));
-      PetscCall(PetscViewerDestroy(&viewer));
-      PetscCall(FileNumbers("pc_poly_view.txt", texts[i], 4, numbers, &lines));
+      PetscCall(ViewNumbers((PetscObject)pc, texts[i], 4, numbers, &lines));
       PetscCall(ComplainIf(lines != (zero == (i == 2) ? 1 : 0), "%s: %" PetscInt_FMT " lines with \"%s\"", zero ? "zero" : "convection", lines, texts[i]));
       if (lines == 1 && i == 0) PetscCall(ComplainIf(numbers[0] != 3.0, "degree %g in the view", (double)numbers[0]));
       if (lines == 1 && i == 1) {

@@ -404,29 +404,15 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many lines of the view have this text */
-static PetscErrorCode CountViewed(PC pc, const char text[], PetscInt *lines)
-{
-  PetscReal   number;
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "pc_polynomial_view.txt", &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("pc_polynomial_view.txt", text, 1, &number, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Whether there is a copy, and the precision of its values */
 static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precision)
 {
   PetscInt halves, singles;
 
   PetscFunctionBeginUser;
-  PetscCall(CountViewed(pc, "products by a copy", copies));
-  PetscCall(CountViewed(pc, "values in precision half", &halves));
-  PetscCall(CountViewed(pc, "values in precision single", &singles));
+  PetscCall(ViewNumbers((PetscObject)pc, "products by a copy", 0, NULL, copies));
+  PetscCall(ViewNumbers((PetscObject)pc, "values in precision half", 0, NULL, &halves));
+  PetscCall(ViewNumbers((PetscObject)pc, "values in precision single", 0, NULL, &singles));
   *precision = halves ? PC_POLY_PRECISION_HALF : (singles ? PC_POLY_PRECISION_SINGLE : PC_POLY_PRECISION_DOUBLE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

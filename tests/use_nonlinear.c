@@ -26,18 +26,14 @@ static PetscErrorCode FormFunction(DMDALocalInfo *info, PetscScalar **u, PetscSc
 /* The view tells of products that are inexact: those of a Jacobian by differences */
 static PetscErrorCode CheckView(const char what[], KSP ksp)
 {
-  PetscInt    lines;
-  PetscBool   differences;
-  PetscViewer viewer;
-  Mat         A;
+  PetscInt  lines;
+  PetscBool differences;
+  Mat       A;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "nonlinear_view", &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("nonlinear_view", "is inexact", 0, NULL, &lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "is inexact", 0, NULL, &lines));
   PetscCall(ComplainIf(lines != (differences ? 1 : 0), "%s: %" PetscInt_FMT " lines of the view say that the operator is inexact", what, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

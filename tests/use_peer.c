@@ -86,19 +86,6 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many lines of the view have this text */
-static PetscErrorCode CountViewed(KSP ksp, const char text[], PetscInt *lines)
-{
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "use_peer_view.txt", &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("use_peer_view.txt", text, 0, NULL, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Entries of vectors go the same way as the sums, where a product of the library computes the matvecs. Processes with many rows, few, or none, the operator changed in values and in pattern,
    and MatMult() in between. What is seen first tells whether the automatic choice is the same: it is, unless processes share a GPU
@@ -136,14 +123,14 @@ static PetscErrorCode TestHalo(void)
       PetscCall(KSPIDRSSetProduct(ksp, product));
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(CheckSolved(KSPIDRSProducts[product], ksp, A, b, x));
-      PetscCall(CountViewed(ksp, "entries for matvecs go from GPU to GPU", &lines));
+      PetscCall(ViewNumbers((PetscObject)ksp, "entries for matvecs go from GPU to GPU", 0, NULL, &lines));
       PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0), "layout %d, product %s: %" PetscInt_FMT " lines of the view about entries", (int)layout, KSPIDRSProducts[product], lines));
     }
     PetscCall(SolverCreateVia(A, 4, PCJACOBI, KSP_IDRS_COMMUNICATION_AUTO, &automatic));
     PetscCall(KSPIDRSSetProduct(automatic, KSP_IDRS_PRODUCT_CSR));
     PetscCall(KSPSolve(automatic, b, x));
     PetscCall(CheckSolved("automatically", automatic, A, b, x));
-    PetscCall(CountViewed(automatic, "reductions by peer", &lines));
+    PetscCall(ViewNumbers((PetscObject)automatic, "reductions by peer", 0, NULL, &lines));
     if (first < 0) first = lines;
     PetscCall(ComplainIf(lines != first, "layout %d: another automatic choice than before", (int)layout));
     PetscCall(KSPDestroy(&automatic));

@@ -447,19 +447,6 @@ static PetscErrorCode TestParallelType(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many lines of the view of a solver have this text, and the number behind it */
-static PetscErrorCode CountViewed(KSP ksp, const char text[], PetscReal *number, PetscInt *lines)
-{
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "use_whole_view.txt", &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("use_whole_view.txt", text, 1, number, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Reliable updates are as many as step by step, but for one that the host of a GPU makes late, and a kernel does not end for them. The view tells where a kernel has its vectors */
 static PetscErrorCode TestUpdates(void)
 {
@@ -484,10 +471,10 @@ static PetscErrorCode TestUpdates(void)
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(CheckSolved(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
-      PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &kernels, &lines));
+      PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
       PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell of kernels", s, lines));
       if (lines) PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1), "s = %" PetscInt_FMT ": %g kernels with %" PetscInt_FMT " updates", s, (double)kernels, updates[whole]));
-      PetscCall(CountViewed(ksp, "kernels, where vectors ", &kernels, &lines));
+      PetscCall(ViewNumbers((PetscObject)ksp, "kernels, where vectors ", 1, &kernels, &lines));
       PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell where kernels have their vectors", s, lines));
       PetscCall(KSPDestroy(&ksp));
     }
@@ -522,7 +509,7 @@ static PetscErrorCode TestMonitor(void)
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(SolveHistory(ksp, b, x, history));
   PetscCall(CheckSolved("with a monitor", ksp, A, b, x));
-  PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &kernels, &lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
   PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a monitor: %" PetscInt_FMT " lines of the view tell of kernels", lines));
   PetscCall(KSPDestroy(&ksp)); /* which closes the file */
   PetscCall(OptionsPop(&options));
@@ -583,10 +570,10 @@ static PetscErrorCode TestLongRow(void)
     PetscCall(SolverCreateRun(A, 4, PCNONE, whole && gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
-    PetscCall(CountViewed(ksp, "no faster one: a row is so long that the others would wait for it", &number, &told[whole]));
-    PetscCall(CountViewed(ksp, "run steps (chosen automatically)", &number, &lines));
+    PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: a row is so long that the others would wait for it", 1, &number, &told[whole]));
+    PetscCall(ViewNumbers((PetscObject)ksp, "run steps (chosen automatically)", 1, &number, &lines));
     if (gpu) PetscCall(ComplainIf(lines != (whole ? 0 : 1), "a long row: %" PetscInt_FMT " lines of the view tell of single steps", lines));
-    PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &number, &lines));
+    PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
     PetscCall(ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of kernels", lines));
     PetscCall(KSPDestroy(&ksp));
   }
@@ -619,9 +606,9 @@ static PetscErrorCode TestNullSpace(void)
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSetTolerances(ksp, 1e-1, 0.0, 1e30, n));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CountViewed(ksp, "no faster one: a null space is removed after each application", &number, &lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: a null space is removed after each application", 1, &number, &lines));
   PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a null space: %" PetscInt_FMT " lines of the view tell of it", lines));
-  PetscCall(CountViewed(ksp, "matvecs with their vector operations in ", &number, &lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
   PetscCall(ComplainIf(lines != 0, "a null space: %" PetscInt_FMT " lines of the view tell of kernels", lines));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatNullSpaceDestroy(&space));

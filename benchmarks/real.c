@@ -16,13 +16,13 @@ Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8
 #include "device.h"
 #include "preconditioner.h"
 
-/* What a method with a preconditioner has made of all systems */
+/* Counts and times of a method with a preconditioner, over all systems */
 typedef struct {
   PetscInt  runs, solved, wrong, matvecs;
   PetscReal setup, seconds;
 } Tally;
 
-/* What became of one run */
+/* The result of one run */
 typedef struct {
   KSPConvergedReason reason;
   PetscInt           its, matvecs;

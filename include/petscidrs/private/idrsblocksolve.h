@@ -345,8 +345,8 @@ IDRS_TEAM_FUNCTION void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt 
 }
 
 /*
-   Keeps so many columns of a start that has broken down: the others are zero until the first cycle computes them, and beta belongs
-   to an iterate that has been accepted
+   Keeps the first columns of a start that has broken down. The other columns are zero until the first cycle computes them. beta is
+   zero, because the iterate has been accepted
 */
 IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s, PetscInt kept)
 {
@@ -365,8 +365,9 @@ IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s
 }
 
 /*
-   A recurrence from the present r, to its end; its counts the steps that the iterate has made. It begins with a start, or, if that has broken down after some columns, which are kept, with an omega
-   step: see KSPIDRSContinueStart_Private()
+   Runs a recurrence from the present r to its end. its counts the steps that the iterate has made. With kept = 0 the recurrence
+   begins with a start. With kept > 0 a start has broken down after so many columns, and the recurrence begins with an omega step, see
+   KSPIDRSContinueStart_Private()
 */
 IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
 {

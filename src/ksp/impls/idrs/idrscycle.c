@@ -199,7 +199,7 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp)
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
 }
 
-/* Norms at which the convergence test may end the solve are left to the host. They are those of the scaled r */
+/* The host decides about norms at which the convergence test may end the solve. The bounds are for norms of the scaled r */
 static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp)
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;

@@ -138,7 +138,7 @@ typedef struct {
   Vec              *G, *U;   /* columns of the panels */
   KSPIDRSRecurrence rec;
   KSPIDRSTrust      trust;
-  PetscReal         scale; /* r, z and anchor are those of the system times this power of 2, other vectors and all norms are not: see KSPIDRSSetScale_Private() */
+  PetscReal         scale; /* a power of 2; r, z and the anchor belong to the system times scale, see KSPIDRSSetScale_Private(). Norms in trust and in the KSP are not scaled */
   KSPIDRSOfKSP      ofksp;
   PetscInt          index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
   PetscBool         copied; /* the solution is a copy of the column of X */

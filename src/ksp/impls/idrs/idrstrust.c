@@ -12,7 +12,7 @@
 */
 #include "idrsimpl.h"
 
-/* The squares of smaller norms lose digits or vanish, those of larger ones overflow */
+/* Below the smallest norm, squares of norms lose digits or vanish. Above the largest norm they overflow */
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 #define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
 
@@ -59,9 +59,10 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
     }
     v = idrs->solution;
   }
-  if (idrs->state == KSPIDRS_IDLE || idrs->col->scale == 1.0) PetscCall(VecCopy(ksp->vec_sol, v));
-  else PetscCall(VecSet(v, 0.0));
-  if (idrs->state != KSPIDRS_IDLE) {
+  if (idrs->state == KSPIDRS_IDLE) PetscCall(VecCopy(ksp->vec_sol, v));
+  else {
+    if (idrs->col->scale == 1.0) PetscCall(VecCopy(ksp->vec_sol, v));
+    else PetscCall(VecSet(v, 0.0));
     PetscCall(IDRSAddIterate(IDRSAlone(idrs->col->work), &idrs->col->rec.columns, &v));
     if (idrs->col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / idrs->col->scale, ksp->vec_sol));
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
@@ -106,6 +107,14 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* r and vec_sol belong together from now on: the next reliable update starts here */
+static PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
+{
+  PetscFunctionBegin;
+  if (col->anchor) PetscCall(VecCopy(col->r, col->anchor));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    Scales the system of a column, sigma A x = sigma b with a power of 2, if the square of rnorm = ||b - A x|| is beyond the range of
    PetscReal. r and the anchor are multiplied by the new scale over the old one. z must be 0. G and U stay as they are, as G = A U
@@ -123,14 +132,14 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   }
   if (col->scale != before) {
     PetscCall(VecScale(col->r, col->scale / before));
-    if (col->anchor) PetscCall(VecCopy(col->r, col->anchor));
+    PetscCall(KSPIDRSAnchor_Private(col));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Turns vec_sol back into the iterate of the recurrence, and r into its residual. v is b - A x of the smoothed iterate, without
-   smoothing of the iterate, and has this norm. The next reliable update starts here
+   Turns vec_sol back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the smoothed
+   iterate if there is one, and rnorm its norm. The next reliable update starts here
 */
 static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
 {
@@ -138,7 +147,7 @@ static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSSmoothReturn_Private(ksp, col->v));
-  if (col->anchor) PetscCall(VecCopy(col->r, col->anchor));
+  PetscCall(KSPIDRSAnchor_Private(col));
   col->scale = 1.0;
   PetscCall(KSPIDRSSetScale_Private(ksp, col, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -419,7 +428,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
     PetscCall(VecCopy(idrs->col->v, idrs->col->r));
-    if (idrs->col->anchor) PetscCall(VecCopy(idrs->col->r, idrs->col->anchor));
+    PetscCall(KSPIDRSAnchor_Private(idrs->col));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));

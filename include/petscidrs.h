@@ -224,6 +224,8 @@ PETSC_EXTERN PetscErrorCode PCBJIDRSGetLocalBlocks(PC, PetscInt *, const PetscIn
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
 
+PETSC_EXTERN PetscErrorCode MatGetMatching(Mat, IS *, Vec *, Vec *, PetscInt *);
+
 PETSC_EXTERN PetscErrorCode MatPowersMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec[]);
 PETSC_EXTERN PetscErrorCode MatPowersSum(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec, Vec);
 PETSC_EXTERN PetscErrorCode MatPowersSumMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec, Vec, Vec);

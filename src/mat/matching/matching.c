@@ -1,0 +1,286 @@
+/*
+   Matchings as their users call them: checks, the diagonal block, what all processes agree on, and products of Dr, P and Dc
+*/
+#include "matching.h"
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+
+/* IDRSMatchingSupports - Returns why there is no matching of this matrix, or NULL; all processes return the same */
+PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
+{
+  PetscBool aij, congruent;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCall(MatHasCongruentLayouts(A, &congruent));
+  if (!aij) *why = "the matrix is not of type aij, or a type that is derived from it";
+  else if (!congruent) *why = "the matrix has different layouts of rows and columns";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSMatchingGetBlock(Mat A, Mat *block)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  *block = A;
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, block, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scalings, from their logarithms; those that a real number cannot hold become the smallest or the largest one */
+static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithms[])
+{
+  const double limit = log((double)PETSC_MAX_REAL / 4.0);
+  PetscScalar *array;
+  PetscInt     n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(scaling, &n));
+  PetscCall(VecGetArrayWrite(scaling, &array));
+  for (PetscInt i = 0; i < n; i++) array[i] = (PetscScalar)exp(PetscMax(-limit, PetscMin(limit, logarithms[i])));
+  PetscCall(VecRestoreArrayWrite(scaling, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The range of all scalings, for the view */
+static PetscErrorCode IDRSMatchingSetRange(IDRSMatching matching)
+{
+  const Vec scalings[] = {matching->left, matching->right};
+
+  PetscFunctionBegin;
+  matching->range[0] = PETSC_MAX_REAL;
+  matching->range[1] = 0.0;
+  for (PetscInt i = 0; matching->N && i < 2; i++) {
+    PetscReal least, most;
+
+    PetscCall(VecMin(scalings[i], NULL, &least));
+    PetscCall(VecMax(scalings[i], NULL, &most));
+    matching->range[0] = PetscMin(matching->range[0], least);
+    matching->range[1] = PetscMax(matching->range[1], most);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The permutation as a scatter, if it moves a row */
+static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
+{
+  PetscInt begin, *from;
+  IS       rows;
+
+  PetscFunctionBegin;
+  matching->moved = 0;
+  for (PetscInt i = 0; i < matching->n; i++) matching->moved += matching->column[i] != i;
+  IDRSCallAllreduce(MPI_IN_PLACE, &matching->moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
+  if (!matching->moved) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDuplicate(matching->left, &matching->work));
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(PetscMalloc1(matching->n, &from));
+  for (PetscInt i = 0; i < matching->n; i++) from[matching->column[i]] = begin + i;
+  PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), matching->n, from, PETSC_OWN_POINTER, &rows));
+  PetscCall(VecScatterCreate(matching->work, rows, matching->left, NULL, &matching->permute));
+  PetscCall(ISDestroy(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingCreate - Computes the matching of a matrix that IDRSMatchingSupports() supports */
+PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
+{
+  IDRSMatching matching;
+  double      *left, *right;
+  PetscInt     begin, badrow;
+  Mat          block;
+  IDRSRows     rows;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&matching));
+  *newmatching = matching;
+  PetscCall(MatGetSize(A, &matching->N, NULL));
+  PetscCall(MatGetLocalSize(A, &matching->n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
+  PetscCall(PetscMalloc1(matching->n, &matching->column));
+  PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
+  PetscCall(IDRSMatchingGetBlock(A, &block));
+  PetscCall(IDRSRowsGet(block, &rows));
+  PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
+  PetscCall(IDRSRowsRestore(&rows));
+  badrow = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
+  IDRSCallAllreduce(&badrow, &matching->badrow, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+  if (matching->badrow == PETSC_MAX_INT) {
+    matching->badrow = -1;
+    IDRSCallAllreduce(MPI_IN_PLACE, &matching->rank, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
+    PetscCall(IDRSMatchingSetScaling(matching->left, left));
+    PetscCall(IDRSMatchingSetScaling(matching->right, right));
+    PetscCall(IDRSMatchingSetRange(matching));
+    PetscCall(IDRSMatchingSetPermutation(matching, A));
+  }
+  PetscCall(PetscFree2(left, right));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSMatchingUpdate - Adapts the scalings to new values of the matrix
+
+   Output Parameter:
+. kept - `PETSC_FALSE` if the permutation does not suit the new values: then the matching is unchanged
+*/
+PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
+{
+  double      *left, *right, largest;
+  PetscReal    most;
+  PetscScalar *array;
+  Mat          block;
+  IDRSRows     rows;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
+  PetscCall(VecGetArray(matching->right, &array));
+  for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
+  PetscCall(VecRestoreArray(matching->right, &array));
+  PetscCall(IDRSMatchingGetBlock(A, &block));
+  PetscCall(IDRSRowsGet(block, &rows));
+  IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
+  PetscCall(IDRSRowsRestore(&rows));
+  most = (PetscReal)largest;
+  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
+  *kept = (PetscBool)(matching->badrow < 0 && most <= MATCHING_KEEP);
+  if (*kept) {
+    for (PetscInt i = 0; i < matching->n; i++) {
+      left[i]  = log(left[i]);
+      right[i] = log(right[i]);
+    }
+    PetscCall(IDRSMatchingSetScaling(matching->left, left));
+    PetscCall(IDRSMatchingSetScaling(matching->right, right));
+    PetscCall(IDRSMatchingSetRange(matching));
+  }
+  PetscCall(PetscFree2(left, right));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSMatchingDestroy(IDRSMatching *matching)
+{
+  PetscFunctionBegin;
+  if (*matching) {
+    PetscCall(PetscFree((*matching)->column));
+    PetscCall(VecDestroy(&(*matching)->left));
+    PetscCall(VecDestroy(&(*matching)->right));
+    PetscCall(VecDestroy(&(*matching)->work));
+    PetscCall(VecScatterDestroy(&(*matching)->permute));
+  }
+  PetscCall(PetscFree(*matching));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingView - The lines of a view for a matching */
+PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
+{
+  PetscFunctionBegin;
+  if (matching->badrow >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  no matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
+  else {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  maximum product matching: %" PetscInt_FMT " of %" PetscInt_FMT " rows moved, scalings from %g to %g\n", matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
+    if (matching->rank < matching->N) PetscCall(PetscViewerASCIIPrintf(viewer, "  structural rank of the diagonal blocks: %" PetscInt_FMT " of %" PetscInt_FMT " rows\n", matching->rank, matching->N));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingLeft - y = P Dr x, or y = Dr P^T x; y may be x */
+PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  if (!matching->permute) PetscCall(VecPointwiseMult(y, matching->left, x));
+  else if (transpose) {
+    PetscCall(VecScatterBegin(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
+    PetscCall(VecScatterEnd(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
+    PetscCall(VecPointwiseMult(y, matching->left, matching->work));
+  } else {
+    PetscCall(VecPointwiseMult(matching->work, matching->left, x));
+    PetscCall(VecScatterBegin(matching->permute, matching->work, y, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(matching->permute, matching->work, y, INSERT_VALUES, SCATTER_FORWARD));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGetMatching - Computes a maximum product matching of the rows and columns of a matrix, with scalings
+
+  Collective
+
+  Input Parameter:
+. A - the matrix, of type `MATAIJ` or a type derived from it, with the same layout of rows and columns
+
+  Output Parameters:
++ rows  - the permutation: row rows[i] of A, of the rows of all processes, becomes row i; or `NULL`
+. left  - the scalings of the rows, in the order of A, or `NULL`
+. right - the scalings of the columns, or `NULL`
+- rank  - the structural rank: the number of rows that have an entry in their column, or `NULL`
+
+  Level: intermediate
+
+  Notes:
+  The permuted and scaled matrix
+
+  $$
+  \tilde A = P D_r A D_c
+  $$
+
+  has diagonal entries of modulus 1, and no entry has a larger modulus. Of all permutations of the rows, this one has the largest product of
+  the moduli of the diagonal entries. To form the matrix, call `MatDiagonalScale()` with left and right, then `MatPermute()` with rows and
+  an identity for the columns.
+
+  On several processes each process matches the rows and columns of its diagonal block. Entries outside of the diagonal blocks are scaled,
+  too, and may have a modulus larger than 1.
+
+  Explicit zeros count as no entries. If a block is structurally singular, the matching is as large as possible, rank is smaller than the
+  number of rows, and the remaining rows and columns are paired arbitrarily. The scalings are finite. If the matrix has an infinite entry
+  or NaN, the function reports an error that names its row.
+
+  The matching is computed on the host, by shortest augmenting paths. A scaling that is too large or too small for `PetscReal` becomes
+  the largest or smallest number.
+
+  Destroy rows with `ISDestroy()`, left and right with `VecDestroy()`.
+
+  References:
+  I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix Anal. Appl. 22
+  (2001)
+
+.seealso: [](ch_matrices), `Mat`, `MatDiagonalScale()`, `MatPermute()`, `MatGetOrdering()`, `PCMATCHING`, `PCPOLY`,
+          `PCPolySetScaling()`
+@*/
+PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *rank)
+{
+  IDRSMatching matching;
+  PetscInt     begin, badrow, *from;
+  PetscBool    assembled;
+  const char  *why;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscCall(IDRSMatchingSupports(A, &why));
+  PetscCheck(!why, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "MatGetMatching() of a matrix of type %s: %s", ((PetscObject)A)->type_name, why);
+  PetscCall(MatAssembled(A, &assembled));
+  PetscCheck(assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "MatGetMatching() of a matrix that is not assembled");
+  PetscCall(IDRSMatchingCreate(A, &matching));
+  badrow = matching->badrow;
+  if (badrow < 0 && rows) {
+    PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+    PetscCall(PetscMalloc1(matching->n, &from));
+    for (PetscInt i = 0; i < matching->n; i++) from[matching->column[i]] = begin + i;
+    PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), matching->n, from, PETSC_OWN_POINTER, rows));
+    PetscCall(ISSetPermutation(*rows));
+  }
+  if (badrow < 0 && left) {
+    PetscCall(PetscObjectReference((PetscObject)matching->left));
+    *left = matching->left;
+  }
+  if (badrow < 0 && right) {
+    PetscCall(PetscObjectReference((PetscObject)matching->right));
+    *right = matching->right;
+  }
+  if (rank) *rank = matching->rank;
+  PetscCall(IDRSMatchingDestroy(&matching));
+  PetscCheck(badrow < 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "MatGetMatching(): row %" PetscInt_FMT " has an infinite entry or NaN", badrow);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

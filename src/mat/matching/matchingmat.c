@@ -1,0 +1,116 @@
+/*
+   The permuted and scaled matrix of a matching, A~ = P Dr A Dc
+*/
+#include "matching.h"
+#include <petscidrs/private/idrscompat.h>
+
+/* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
+static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, const PetscScalar left[], const PetscScalar right[], Mat to)
+{
+  const PetscInt *i, *j;
+  PetscInt        n;
+  PetscScalar    *a;
+  PetscBool       done;
+  IDRSRows        rows;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSRowsGet(from, &rows));
+  PetscCall(MatGetRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The permuted matrix has another pattern");
+  PetscCall(MatSeqAIJGetArrayWrite(to, &a));
+  for (PetscInt row = 0; row < n; row++) {
+    PetscInt q = i[matching->column[row]];
+
+    /* The product with the scaling of the row comes first: it is not larger than the inverse of that of the column */
+    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * left[row] * right[rows.j[p]];
+  }
+  PetscCall(MatSeqAIJRestoreArrayWrite(to, &a));
+  PetscCall(MatRestoreRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCall(IDRSRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of the type of A with the permuted pattern; outer is the block outside of the diagonal one, or NULL */
+static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[], Mat *newmat)
+{
+  const PetscInt n = matching->n;
+  PetscInt       begin, *i, *j;
+  IDRSRows       in, out = {0};
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(IDRSRowsGet(inner, &in));
+  if (outer) PetscCall(IDRSRowsGet(outer, &out));
+  PetscCall(PetscMalloc2(n + 1, &i, in.i[n] + (outer ? out.i[n] : 0), &j));
+  i[0] = 0;
+  for (PetscInt row = 0; row < n; row++) i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
+  for (PetscInt row = 0; row < n; row++) i[row + 1] += i[row];
+  for (PetscInt row = 0; row < n; row++) {
+    PetscInt q = i[matching->column[row]], p = outer ? out.i[row] : 0;
+
+    for (; outer && p < out.i[row + 1] && garray[out.j[p]] < begin; p++) j[q++] = garray[out.j[p]];
+    for (PetscInt k = in.i[row]; k < in.i[row + 1]; k++) j[q++] = begin + in.j[k];
+    for (; outer && p < out.i[row + 1]; p++) j[q++] = garray[out.j[p]];
+  }
+  if (outer) PetscCall(IDRSRowsRestore(&out));
+  PetscCall(IDRSRowsRestore(&in));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), newmat));
+  PetscCall(MatSetSizes(*newmat, n, n, matching->N, matching->N));
+  PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*newmat, i, j, NULL));
+  PetscCall(MatMPIAIJSetPreallocationCSR(*newmat, i, j, NULL));
+  PetscCall(PetscFree2(i, j));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSMatchingGetMat - Computes A~ = P Dr A Dc
+
+   Input Parameters:
++ matching - the matching
+. A        - the matrix
+- reuse    - MAT_INITIAL_MATRIX, or MAT_REUSE_MATRIX if the pattern of A and the permutation are those of the last call
+
+   Output Parameter:
+. B - the permuted and scaled matrix, of the type of A
+*/
+PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
+{
+  const PetscInt    *garray = NULL;
+  const PetscScalar *left, *right;
+  PetscMPIInt        size;
+  Mat                from[2] = {A, NULL}, to[2];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &from[0], &from[1], &garray));
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
+  to[0] = *B;
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(*B, &to[0], &to[1], NULL));
+  PetscCall(VecGetArrayRead(matching->left, &left));
+  PetscCall(VecGetArrayRead(matching->right, &right));
+  PetscCall(MatchingFill(matching, from[0], left, right, to[0]));
+  PetscCall(VecRestoreArrayRead(matching->right, &right));
+  if (size > 1) {
+    PetscInt   columns;
+    Vec        ghosts;
+    VecScatter scatter;
+    IS         is;
+
+    PetscCall(MatGetLocalSize(from[1], NULL, &columns));
+    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, columns, garray, PETSC_USE_POINTER, &is));
+    PetscCall(VecCreateSeq(PETSC_COMM_SELF, columns, &ghosts));
+    PetscCall(VecScatterCreate(matching->right, is, ghosts, NULL, &scatter));
+    PetscCall(VecScatterBegin(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecGetArrayRead(ghosts, &right));
+    PetscCall(MatchingFill(matching, from[1], left, right, to[1]));
+    PetscCall(VecRestoreArrayRead(ghosts, &right));
+    PetscCall(VecScatterDestroy(&scatter));
+    PetscCall(VecDestroy(&ghosts));
+    PetscCall(ISDestroy(&is));
+  }
+  PetscCall(VecRestoreArrayRead(matching->left, &left));
+  PetscCall(PetscObjectStateIncrease((PetscObject)*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,390 @@
+/*
+   A maximum product matching of the rows and columns of a sparse matrix
+
+   With the costs c_ij = log(max_k |a_ik|) - log|a_ij| >= 0 of its nonzero entries, the matching minimizes the sum of the costs of n
+   entries, no two of which are in one row or column. Dual variables prove that it is minimal:
+
+     u_i + v_j <= c_ij for all entries, with equality for the entries of the matching
+
+   So |a_ij| exp(u_i + v_j) / max_k |a_ik| is at most 1, and it is 1 for the entries of the matching: u and v are the logarithms of
+   scalings of the rows and columns.
+
+   - The start computes v_j = min_i c_ij and u_i = min_j (c_ij - v_j), without logarithms. It matches rows by entries with
+     u_i + v_j = c_ij, and moves one row to another such entry if that makes room.
+   - Every other row takes a shortest augmenting path: a search by Dijkstra's algorithm with the reduced costs c_ij - u_i - v_j.
+   - If a row has no augmenting path, the columns that its search has reached have no entries for it, then or later: their rows have
+     entries in no other columns. Later searches leave these columns out.
+
+   References: I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix
+   Anal. Appl. 22 (2001); R. Jonker and A. Volgenant, A shortest augmenting path algorithm for dense and sparse linear assignment
+   problems, Computing 38 (1987)
+*/
+#include "matching.h"
+#include <petscidrs/private/idrscompat.h>
+#include <float.h>
+
+/* Smaller entries, relative to the largest one of their row, do not determine the start value of the dual variable of their column */
+#define MATCHING_TINY 1e-300
+
+/* The sweeps of IDRSMatchingRescaleRows(), and what counts as 1 there */
+#define MATCHING_SWEEPS 4
+#define MATCHING_ONE    (1.0 + 1e-10)
+
+/* A column is one of these, or it has a place in the heap of the present search, which is 0 or larger */
+#define MATCHING_UNSEEN  -1
+#define MATCHING_SCANNED -2 /* by the present search */
+#define MATCHING_CLOSED  -3 /* no search can find a free column from here */
+
+typedef struct {
+  const IDRSRows *rows;
+  PetscInt        n;
+  PetscInt       *column, *entry; /* matched column of each row, or -1, and the place of the entry */
+  PetscInt       *row;            /* matched row of each column, or -1 */
+  double         *largest;        /* max_k |a_ik|, at least the smallest normal number; 1 for rows of zeros */
+  double         *u, *v;
+  double         *cost; /* of each entry; infinite for zeros */
+  /* A search */
+  PetscInt *heap, nheap; /* columns; the one with the least distance is first */
+  PetscInt *state;       /* of each column */
+  PetscInt *scanned, nscanned;
+  PetscInt *from, *fromentry; /* row and entry by which a column is reached */
+  double   *distance;
+} Matching;
+
+static inline double MatchingModulus(const Matching *m, PetscInt p)
+{
+  return (double)PetscAbsScalar(m->rows->a[p]);
+}
+
+static void MatchingSet(Matching *m, PetscInt i, PetscInt p)
+{
+  m->column[i]          = m->rows->j[p];
+  m->entry[i]           = p;
+  m->row[m->rows->j[p]] = i;
+}
+
+/* The largest entry of each row; *badrow is the first row with an infinite entry or NaN, or -1 */
+static void MatchingLargest(Matching *m, PetscInt *badrow)
+{
+  *badrow = -1;
+  for (PetscInt i = 0; i < m->n && *badrow < 0; i++) {
+    double most = 0.0;
+
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+      const double a = MatchingModulus(m, p);
+
+      if (!(a <= DBL_MAX)) *badrow = i;
+      if (a > most) most = a;
+    }
+    m->largest[i] = most > 0.0 ? PetscMax(most, DBL_MIN) : 1.0;
+  }
+}
+
+/*
+   The entry of row i with u_i + v_j = c_ij in a free column, or -1; the diagonal entry comes first. U and V are exp(-u_i) and
+   exp(v_j)
+*/
+static PetscInt MatchingFreeEntry(const Matching *m, PetscInt i, double U, const double V[])
+{
+  const double inverse = 1.0 / m->largest[i];
+  PetscInt     found   = -1;
+
+  for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+    const PetscInt j = m->rows->j[p];
+
+    if (m->row[j] >= 0 || MatchingModulus(m, p) * inverse * V[j] != U) continue;
+    if (j == i) return p;
+    if (found < 0) found = p;
+  }
+  return found;
+}
+
+/* Makes room for row i: the row that has one of its columns moves to a free column */
+static void MatchingMoveOther(Matching *m, PetscInt i, const double U[], const double V[])
+{
+  const double inverse = 1.0 / m->largest[i];
+
+  for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+    const PetscInt j = m->rows->j[p];
+    PetscInt       other;
+
+    if (MatchingModulus(m, p) * inverse * V[j] != U[i]) continue;
+    other = MatchingFreeEntry(m, m->row[j], U[m->row[j]], V);
+    if (other < 0) continue;
+    MatchingSet(m, m->row[j], other);
+    MatchingSet(m, i, p);
+    return;
+  }
+}
+
+/* The start; returns the number of rows that are matched. u and v have exp(-u_i) and exp(v_j) at first */
+static PetscInt MatchingStart(Matching *m)
+{
+  double  *U = m->u, *V = m->v;
+  PetscInt count = 0;
+
+  for (PetscInt j = 0; j < m->n; j++) V[j] = 0.0;
+  for (PetscInt i = 0; i < m->n; i++) {
+    const double inverse = 1.0 / m->largest[i];
+
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], MatchingModulus(m, p) * inverse);
+  }
+  for (PetscInt j = 0; j < m->n; j++) {
+    V[j]      = V[j] > 0.0 ? 1.0 / PetscMax(V[j], MATCHING_TINY) : 1.0;
+    m->row[j] = -1;
+  }
+  for (PetscInt i = 0; i < m->n; i++) {
+    const double inverse = 1.0 / m->largest[i];
+    PetscInt     p;
+
+    U[i] = 0.0;
+    for (p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) U[i] = PetscMax(U[i], MatchingModulus(m, p) * inverse * V[m->rows->j[p]]);
+    m->column[i] = -1;
+    p            = U[i] > 0.0 ? MatchingFreeEntry(m, i, U[i], V) : -1;
+    if (p >= 0) MatchingSet(m, i, p);
+  }
+  for (PetscInt i = 0; i < m->n; i++) {
+    if (m->column[i] < 0 && U[i] > 0.0) MatchingMoveOther(m, i, U, V);
+    if (m->column[i] >= 0) count++;
+  }
+  for (PetscInt i = 0; i < m->n; i++) {
+    U[i] = U[i] > 0.0 ? -log(U[i]) : 0.0;
+    V[i] = log(V[i]);
+  }
+  return count;
+}
+
+/* Moves a column towards the first place of the heap, as far as its distance asks for */
+static void MatchingHeapUp(Matching *m, PetscInt j, PetscInt place)
+{
+  while (place > 0 && m->distance[m->heap[(place - 1) / 2]] > m->distance[j]) {
+    m->heap[place]           = m->heap[(place - 1) / 2];
+    m->state[m->heap[place]] = place;
+    place                    = (place - 1) / 2;
+  }
+  m->heap[place] = j;
+  m->state[j]    = place;
+}
+
+/* Takes the column with the least distance from the heap */
+static PetscInt MatchingHeapPop(Matching *m)
+{
+  const PetscInt first = m->heap[0], last = m->heap[--m->nheap];
+  PetscInt       place = 0;
+
+  while (2 * place + 1 < m->nheap) {
+    PetscInt child = 2 * place + 1;
+
+    if (child + 1 < m->nheap && m->distance[m->heap[child + 1]] < m->distance[m->heap[child]]) child++;
+    if (m->distance[m->heap[child]] >= m->distance[last]) break;
+    m->heap[place]           = m->heap[child];
+    m->state[m->heap[place]] = place;
+    place                    = child;
+  }
+  if (m->nheap) {
+    m->heap[place] = last;
+    m->state[last] = place;
+  }
+  m->state[first]           = MATCHING_SCANNED;
+  m->scanned[m->nscanned++] = first;
+  return first;
+}
+
+/* Searches a shortest path from row s to a free column, which it returns, or -1 if there is none */
+static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
+{
+  PetscInt i = s, end = -1;
+  double   base = 0.0, shortest = PETSC_INFINITY;
+
+  m->nheap    = 0;
+  m->nscanned = 0;
+  while (PETSC_TRUE) {
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+      const PetscInt j        = m->rows->j[p];
+      const double   distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
+
+      if (!(distance < shortest) || m->state[j] == MATCHING_SCANNED || m->state[j] == MATCHING_CLOSED) continue;
+      if (m->row[j] < 0) {
+        shortest = distance;
+        end      = j;
+      } else if (m->state[j] >= 0 && distance >= m->distance[j]) continue;
+      m->from[j]      = i;
+      m->fromentry[j] = p;
+      if (j == end) continue;
+      m->distance[j] = distance;
+      MatchingHeapUp(m, j, m->state[j] >= 0 ? m->state[j] : m->nheap++);
+    }
+    if (!m->nheap || m->distance[m->heap[0]] >= shortest) break;
+    base = m->distance[m->heap[0]];
+    i    = m->row[MatchingHeapPop(m)];
+  }
+  for (PetscInt k = 0; k < m->nheap; k++) m->state[m->heap[k]] = MATCHING_UNSEEN;
+  for (PetscInt k = 0; k < m->nscanned; k++) m->state[m->scanned[k]] = end < 0 ? MATCHING_CLOSED : MATCHING_UNSEEN;
+  *length = shortest;
+  return end;
+}
+
+/* Adds a row to the matching, and returns PETSC_FALSE if there is no augmenting path from it */
+static PetscBool MatchingAugment(Matching *m, PetscInt s)
+{
+  double   length;
+  PetscInt i, j, end = MatchingSearch(m, s, &length);
+
+  if (end < 0) return PETSC_FALSE;
+  for (j = end, i = -1; i != s;) {
+    const PetscInt next = m->column[m->from[j]];
+
+    i = m->from[j];
+    MatchingSet(m, i, m->fromentry[j]);
+    j = next;
+  }
+  for (PetscInt k = 0; k < m->nscanned; k++) m->v[m->scanned[k]] -= length - m->distance[m->scanned[k]];
+  for (PetscInt k = 0; k < m->nscanned; k++) {
+    i       = m->row[m->scanned[k]];
+    m->u[i] = m->cost[m->entry[i]] - m->v[m->scanned[k]];
+  }
+  i       = m->row[end];
+  m->u[i] = m->cost[m->entry[i]] - m->v[end];
+  return PETSC_TRUE;
+}
+
+/*
+   The rest of a matching that is not complete. Rows without a column get dual variables by which their largest entry is 1. All rows
+   that are closed, with their columns, get a common shift, so that entries of other rows in these columns are at most 1. Rows and
+   columns that are left are paired, by their diagonal entries if possible
+*/
+static void MatchingComplete(Matching *m)
+{
+  PetscInt j     = 0;
+  double   shift = 0.0;
+
+  for (PetscInt i = 0; i < m->n; i++) {
+    const PetscBool closed = (PetscBool)(m->column[i] < 0 || m->state[m->column[i]] == MATCHING_CLOSED);
+    double          least  = PETSC_INFINITY;
+
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+      const PetscInt k = m->rows->j[p];
+
+      least = PetscMin(least, m->cost[p] - m->v[k]);
+      if (!closed && m->state[k] == MATCHING_CLOSED) shift = PetscMax(shift, m->u[i] + m->v[k] - m->cost[p]);
+    }
+    if (m->column[i] < 0) m->u[i] = least < PETSC_INFINITY ? least : 0.0;
+  }
+  for (PetscInt i = 0; i < m->n; i++) {
+    if (m->column[i] < 0 || m->state[m->column[i]] == MATCHING_CLOSED) m->u[i] += shift;
+  }
+  for (PetscInt k = 0; k < m->n; k++) {
+    if (m->state[k] == MATCHING_CLOSED) m->v[k] -= shift;
+  }
+  for (PetscInt i = 0; i < m->n; i++) {
+    if (m->column[i] >= 0 || m->row[i] >= 0) continue;
+    m->column[i] = i;
+    m->row[i]    = i;
+  }
+  for (PetscInt i = 0; i < m->n; i++) {
+    if (m->column[i] >= 0) continue;
+    while (m->row[j] >= 0) j++;
+    m->column[i] = j;
+    m->row[j]    = i;
+  }
+}
+
+/* Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched */
+static PetscErrorCode MatchingFinish(Matching *m, PetscInt *rank)
+{
+  const PetscInt n = m->n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc4(m->rows->i[n], &m->cost, n, &m->heap, n, &m->state, n, &m->scanned));
+  PetscCall(PetscMalloc3(n, &m->from, n, &m->fromentry, n, &m->distance));
+  for (PetscInt i = 0; i < n; i++) {
+    const double most = log(m->largest[i]);
+
+    m->state[i] = MATCHING_UNSEEN;
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+      const double a = MatchingModulus(m, p);
+
+      m->cost[p] = a > 0.0 ? most - log(a) : PETSC_INFINITY;
+    }
+  }
+  for (PetscInt i = 0; i < n; i++) {
+    if (m->column[i] < 0 && MatchingAugment(m, i)) (*rank)++;
+  }
+  if (*rank < n) MatchingComplete(m);
+  PetscCall(PetscFree4(m->cost, m->heap, m->state, m->scanned));
+  PetscCall(PetscFree3(m->from, m->fromentry, m->distance));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSMatchRows - Computes a maximum product matching of as many rows as columns
+
+   Input Parameter:
+. rows - the rows; explicit zeros are no entries
+
+   Output Parameters:
++  column - the column of each row, a permutation
+.  left   - logarithms of the scalings of the rows
+.  right  - logarithms of the scalings of the columns
+.  rank   - the number of rows whose column is that of an entry: the structural rank
+-  badrow - the first row that has an infinite entry or NaN, or -1; if there is one, the other results are undefined
+*/
+PetscErrorCode IDRSMatchRows(const IDRSRows *rows, PetscInt column[], double left[], double right[], PetscInt *rank, PetscInt *badrow)
+{
+  Matching m = {.rows = rows, .n = rows->n, .column = column, .u = left, .v = right};
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(m.n, &m.entry, m.n, &m.row, m.n, &m.largest));
+  MatchingLargest(&m, badrow);
+  if (*badrow < 0) {
+    *rank = MatchingStart(&m);
+    if (*rank < m.n) PetscCall(MatchingFinish(&m, rank));
+    for (PetscInt i = 0; i < m.n; i++) left[i] -= log(m.largest[i]);
+  }
+  PetscCall(PetscFree3(m.entry, m.row, m.largest));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSMatchingRescaleRows - Adapts the scalings of a matching to new values of the entries
+
+   Input Parameters:
++ rows   - the rows, with the new values
+. column - the column of each row
+- right  - the scalings of the columns for the old values
+
+   Output Parameters:
++ right   - the scalings of the columns
+. left    - the scalings of the rows, by which the entries of the matching have modulus 1
+- largest - the largest modulus of a scaled entry; infinite if a row has a zero in its column, an infinite entry or NaN
+
+   Note:
+   A sweep lowers the scaling of a column if one of its entries is larger than 1. A few sweeps are enough if the values change
+   little. If the permutation is no longer that of a maximum product, no scalings make all entries at most 1.
+*/
+void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[], double *largest)
+{
+  PetscBool changed = PETSC_TRUE;
+
+  for (PetscInt sweep = 0; changed; sweep++) {
+    changed  = PETSC_FALSE;
+    *largest = 0.0;
+    for (PetscInt i = 0; i < rows->n; i++) {
+      double pivot = 0.0;
+
+      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+        if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * right[column[i]];
+      }
+      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+        const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * right[rows->j[p]] / pivot;
+
+        if (!(relative <= *largest)) *largest = relative <= DBL_MAX ? relative : PETSC_INFINITY;
+        if (!(relative > MATCHING_ONE) || sweep == MATCHING_SWEEPS) continue;
+        right[rows->j[p]] = pivot / a;
+        changed           = PETSC_TRUE;
+      }
+      left[i] = 1.0 / pivot;
+    }
+    if (*largest == PETSC_INFINITY) break;
+  }
+}

@@ -173,6 +173,27 @@ typedef enum {
 } PCPolyHalo;
 PETSC_EXTERN const char *const PCPolyHalos[];
 
+/*E
+  PCPolyScaling - How `PCPOLY` scales and permutes the matrix
+
+  Values:
++ `PC_POLY_SCALING_AUTO`     - by the diagonal if it dominates the matrix, else by a matching, the default
+. `PC_POLY_SCALING_NONE`     - not at all
+. `PC_POLY_SCALING_DIAGONAL` - rows by the inverse of the diagonal entry
+- `PC_POLY_SCALING_MATCHING` - permutes the rows, and scales rows and columns, by a maximum product matching
+
+  Level: intermediate
+
+.seealso: `PCPOLY`, `PCPolySetScaling()`, `PCPolyGetScaling()`, `MatGetMatching()`
+E*/
+typedef enum {
+  PC_POLY_SCALING_AUTO,
+  PC_POLY_SCALING_NONE,
+  PC_POLY_SCALING_DIAGONAL,
+  PC_POLY_SCALING_MATCHING
+} PCPolyScaling;
+PETSC_EXTERN const char *const PCPolyScalings[];
+
 PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
 
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
@@ -215,6 +236,8 @@ PETSC_EXTERN PetscErrorCode PCPolySetPrecision(PC, PCPolyPrecision);
 PETSC_EXTERN PetscErrorCode PCPolyGetPrecision(PC, PCPolyPrecision *);
 PETSC_EXTERN PetscErrorCode PCPolySetHalo(PC, PCPolyHalo);
 PETSC_EXTERN PetscErrorCode PCPolyGetHalo(PC, PCPolyHalo *);
+PETSC_EXTERN PetscErrorCode PCPolySetScaling(PC, PCPolyScaling);
+PETSC_EXTERN PetscErrorCode PCPolyGetScaling(PC, PCPolyScaling *, PCPolyScaling *);
 PETSC_EXTERN PetscErrorCode PCPolySetReuse(PC, PetscBool);
 PETSC_EXTERN PetscErrorCode PCPolyGetReuse(PC, PetscBool *);
 PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);

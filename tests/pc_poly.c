@@ -423,6 +423,7 @@ static PetscErrorCode TestSmallDiagonal(void)
         PetscCall(KSPSetType(ksp, types[it]));
         PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
         PetscCall(SetPoly(ksp, 8, &pc));
+        PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
         PetscCall(VecSet(x, 0.0));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i], scaled ? ", rows scaled" : ""));
@@ -517,7 +518,10 @@ static PetscErrorCode TestFailures(void)
     PetscCall(SolverCreate(A, 2, PCNONE, &ksp));
     if (i % 2) PetscCall(KSPSetUp(ksp)); /* before 3.26 PETSc sets up a type that is changed after it in PCApply() only */
     PetscCall(SetPoly(ksp, 4, &pc));
-    if (i == 4) PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_CHEBYSHEV));
+    if (i == 4) {
+      PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_CHEBYSHEV));
+      PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
+    }
     PetscCall(VecSet(x, 0.0));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));

@@ -20,6 +20,7 @@
 
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
 const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
+const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
 const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "PC_POLY_HALO_", NULL};
 
 /* The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large for the precision */
@@ -225,18 +226,64 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
 
 static PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
 
-static PetscErrorCode PCSetUp_Poly(PC pc)
+/* The copy of the operator and the polynomial, which is kept with -pc_poly_reuse */
+static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool window;
+  PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(PCPolySetUpOperator_Private(pc));
   PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
   if (!poly->reuse || !poly->p.degree) PetscCall(PCPolySetUpRoots_Private(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes the operator scaled by its diagonal, which is set up, or that of a matching: the one whose polynomial reduces the random start vector more */
+static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscReal diagonal;
+  PetscBool better;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolySetUpRest_Private(pc));
+  diagonal       = poly->p.degree ? poly->seen : PETSC_INFINITY;
+  poly->p.degree = 0;
+  PetscCall(PCPolySetUpOperator_Private(pc, PETSC_TRUE));
+  PetscCall(PCPolySetUpRest_Private(pc));
+  better = (PetscBool)(poly->p.degree && poly->seen < diagonal);
+  PetscCallMPI(MPI_Bcast(&better, 1, MPIU_BOOL, 0, PetscObjectComm((PetscObject)pc)));
+  PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)diagonal, (double)poly->seen));
+  if (better || diagonal == PETSC_INFINITY) PetscFunctionReturn(PETSC_SUCCESS);
+  poly->p.degree = 0;
+  PetscCall(PCPolySetUpOperator_Private(pc, PETSC_FALSE));
+  PetscCall(PCPolySetUpRest_Private(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Poly(PC pc)
+{
+  PC_Poly        *poly = (PC_Poly *)pc->data;
+  const PetscBool had  = (PetscBool) !!poly->matching;
+  PetscBool       window, decided, match = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
+  const char     *why;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingSupports(pc->pmat, &why));
+  PetscCheck(!match || !why, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_scaling matching does not support a matrix of type %s: %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name, why);
+  PetscCall(PCPolyUpdateMatching_Private(pc));
+  /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
+  decided = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && (!had || poly->matching))));
+  match   = (PetscBool)(match || (decided && had));
+  PetscCall(PCPolySetUpOperator_Private(pc, match));
+  if (poly->weak && !why && !decided) PetscCall(PCPolySetUpBetter_Private(pc));
+  else PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PCPolySetUpDeep_Private(pc));
   PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-  pc->ops->applyBA = window ? PCApplyBA_Poly : NULL;
+  pc->ops->applyBA = window && !poly->matching ? PCApplyBA_Poly : NULL;
+  if (poly->matched && poly->op.copy) { /* nothing but transposed applications needs it */
+    PetscCall(MatDestroy(&poly->matched));
+    poly->op.A = NULL;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,8 +301,8 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are; x may be y */
-static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
+/* y = p(D^{-1}A) D^{-1}x, or its transpose, with A permuted and scaled if there is a matching; x may be y */
+static PetscErrorCode PCPolyApplyOperator_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Poly    *poly = (PC_Poly *)pc->data;
   PCPolyDeep *deep = transpose ? NULL : poly->deep;
@@ -268,6 +315,25 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
     PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
   } else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are; x may be y */
+static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (!poly->matching) PetscCall(PCPolyApplyOperator_Private(pc, transpose, x, y));
+  else if (transpose) { /* B^{-T} = Dr P^T M^T Dc */ PetscCall(PCPolyGetMatched_Private(pc));
+    PetscCall(VecPointwiseMult(y, poly->matching->right, x));
+    PetscCall(PCPolyApplyOperator_Private(pc, PETSC_TRUE, y, y));
+    PetscCall(IDRSMatchingLeft(poly->matching, PETSC_TRUE, y, y));
+  } else { /* B^{-1} = Dc M P Dr */
+    PetscCall(IDRSMatchingLeft(poly->matching, PETSC_FALSE, x, y));
+    PetscCall(PCPolyApplyOperator_Private(pc, PETSC_FALSE, y, y));
+    PetscCall(IDRSVecMultiply(y, poly->matching->right));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,7 +378,7 @@ static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 
   PetscFunctionBegin;
   *runs = PETSC_FALSE;
-  if (!poly->p.degree || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!poly->p.degree || poly->matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, x, runs)); /* not where x is bound to the CPU on some process */
   PetscCall(PCPolyHasVec_Private(pc, x, &has));
   if (!has) *runs = PETSC_FALSE;
@@ -395,6 +461,21 @@ static PetscErrorCode PCPolyViewHalo_Private(PC pc, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCPolyViewScaling_Private(PC pc, PetscViewer viewer)
+{
+  PC_Poly    *poly   = (PC_Poly *)pc->data;
+  const char *chosen = poly->scaling == PC_POLY_SCALING_AUTO ? ", chosen automatically" : "";
+
+  PetscFunctionBegin;
+  if (poly->matching) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by a matching%s\n", chosen));
+    PetscCall(IDRSMatchingView(poly->matching, viewer));
+  } else if (poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by the diagonal%s\n", chosen));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no scaling: %s\n", poly->scaling == PC_POLY_SCALING_NONE ? "as asked" : "the matrix does not tell its diagonal"));
+  PetscCall(IDRSViewSmallDiagonal(poly->small, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
 {
   PC_Poly            *poly = (PC_Poly *)pc->data;
@@ -419,9 +500,11 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g\n", (double)poly->seen));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
     PetscCall(PCPolyViewHalo_Private(pc, viewer));
-    if (!poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows not scaled: the matrix does not tell its diagonal\n"));
-    PetscCall(IDRSViewSmallDiagonal(poly->small, viewer));
-  } else if (p->remark) PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
+    PetscCall(PCPolyViewScaling_Private(pc, viewer));
+  } else if (p->remark) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
+    if (poly->matching) PetscCall(IDRSMatchingView(poly->matching, viewer));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -430,7 +513,7 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscInt  degree, seed;
   PetscEnum type;
-  PetscEnum precision, halo;
+  PetscEnum precision, halo, scaling;
   PetscBool reuse, set;
 
   PetscFunctionBegin;
@@ -445,6 +528,8 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
   PetscCall(PetscOptionsEnum("-pc_poly_halo", "Exchanges between processes in an application", "PCPolySetHalo", PCPolyHalos, (PetscEnum)poly->halo, &halo, &set));
   if (set) PetscCall(PCPolySetHalo(pc, (PCPolyHalo)halo));
+  PetscCall(PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "PCPolySetScaling", PCPolyScalings, (PetscEnum)poly->scaling, &scaling, &set));
+  if (set) PetscCall(PCPolySetScaling(pc, (PCPolyScaling)scaling));
   PetscCall(PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
   if (set) PetscCall(PCPolySetReuse(pc, reuse));
   PetscOptionsHeadEnd();
@@ -457,6 +542,8 @@ static PetscErrorCode PCReset_Poly(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCPolyOperatorReset_Private(&poly->op));
+  PetscCall(IDRSMatchingDestroy(&poly->matching));
+  PetscCall(MatDestroy(&poly->matched));
   PetscCall(VecDestroy(&poly->staged));
   PetscCall(PCPolyDeepDestroy_Private(&poly->deep));
   poly->p = (PCPolynomial){0};

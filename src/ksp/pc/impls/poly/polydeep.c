@@ -101,10 +101,10 @@ static PetscErrorCode PCPolyDeepRuns(PC pc, const char *why[])
 
   PetscFunctionBegin;
   *why = NULL;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJCUSPARSE, &cusparse));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)poly->op.A, &aij, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)poly->op.A, MATMPIAIJCUSPARSE, &cusparse));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (cusparse) PetscCall(MatBoundToCPU(pc->pmat, &bound));
+  if (cusparse) PetscCall(MatBoundToCPU(poly->op.A, &bound));
 #endif
   if (!aij || bound) *why = "the matrix is not of type aij or aijcusparse, or bound to the CPU";
   else if (!poly->op.inverse) *why = "the matrix does not tell its diagonal";
@@ -190,13 +190,13 @@ static PetscErrorCode PCPolyDeepCreate(PC pc, IS rows, PetscInt k)
   PetscCall(PetscNew(&deep));
   poly->deep  = deep;
   deep->depth = k;
-  PetscCall(MatGetOwnershipRange(pc->pmat, &begin, &end));
+  PetscCall(MatGetOwnershipRange(poly->op.A, &begin, &end));
   PetscCall(ISGetLocalSize(rows, &all));
   PetscCall(ISLocate(rows, begin, &first));
   deep->ghosts = all - (end - begin);
   first        = PetscMax(first, 0); /* without rows of its own */
-  PetscCall(PCPolyDeepAssemble(pc->pmat, rows, first, deep));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJCUSPARSE, &cusparse));
+  PetscCall(PCPolyDeepAssemble(poly->op.A, rows, first, deep));
+  PetscCall(PetscObjectTypeCompare((PetscObject)poly->op.A, MATMPIAIJCUSPARSE, &cusparse));
   if (cusparse) PetscCall(MatConvert(deep->op.A, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &deep->op.A));
   PetscCall(MatCreateVecs(deep->op.A, &deep->x, NULL));
   PetscCall(VecDuplicate(deep->x, &deep->op.w));
@@ -235,8 +235,8 @@ PetscErrorCode PCPolySetUpDeep_Private(PC pc)
   if (!poly->nodeep && k < 2) poly->nodeep = "there are no two products in an application";
   if (!poly->nodeep && poly->halo == PC_POLY_HALO_AUTO && poly->op.copy && poly->op.copy->connected) poly->nodeep = "inside the kernels of the product, GPUs write what others need into their memory";
   if (poly->nodeep) PetscFunctionReturn(PETSC_SUCCESS);
-  if (poly->halo == PC_POLY_HALO_DEEP) PetscCall(PCPolyDeepRows(pc->pmat, k, &rows));
-  else PetscCall(PCPolyDeepRowsIfFew(pc->pmat, k, &rows, &poly->nodeep));
+  if (poly->halo == PC_POLY_HALO_DEEP) PetscCall(PCPolyDeepRows(poly->op.A, k, &rows));
+  else PetscCall(PCPolyDeepRowsIfFew(poly->op.A, k, &rows, &poly->nodeep));
   if (rows) PetscCall(PCPolyDeepCreate(pc, rows, k));
   PetscCall(ISDestroy(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,6 +11,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsroots.h>
+#include "../../../../mat/matching/matching.h"
 #include "polycopy.h"
 
 #define PCPOLY_MAX_DEGREE 128
@@ -80,11 +81,18 @@ typedef struct {
   PetscBool       reuse;     /* keep the polynomial when A changes */
   PCPolyPrecision precision; /* of the values of the copy */
   PCPolyHalo      halo;      /* exchanges between processes in an application */
+  PCPolyScaling   scaling;   /* of the matrix, as asked for */
   PetscInt        nuser;     /* roots that the user has given */
   IDRSRoot       *user;
-  /* The operator D^{-1}A; A is not referenced, pc->pmat at the set-up */
+  /*
+     The operator D^{-1}A. A is not referenced: it is pc->pmat at the set-up, or the permuted and scaled matrix of a matching, which is
+     freed at the end of the set-up if there is a copy
+  */
   PCPolyOperator op;
+  IDRSMatching   matching; /* or NULL */
+  Mat            matched;  /* its matrix, or NULL */
   PetscInt       small;  /* rows of all processes that are scaled by their largest entry */
+  PetscBool      weak;   /* the diagonal is, and a matching may be better */
   Vec            staged; /* takes the place of vectors that are elsewhere than those of op, or NULL */
   const char    *nocopy; /* why there is no copy, or NULL */
   PCPolyDeep    *deep;   /* for applications with a single exchange, or NULL */
@@ -103,7 +111,9 @@ PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *, Ve
 PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 
 /* polyoperator.c */
-PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC);
+PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC, PetscBool);
+PETSC_INTERN PetscErrorCode PCPolyUpdateMatching_Private(PC);
+PETSC_INTERN PetscErrorCode PCPolyGetMatched_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, Vec, Vec);

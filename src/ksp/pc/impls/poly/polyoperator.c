@@ -5,34 +5,91 @@
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petsc/private/matimpl.h>
 
+/* The diagonal is weak if a row has an entry that is more than so many times as large */
+#define PCPOLY_WEAK 10.0
+
 /*
-   PCPolySetUpOperator_Private - D^{-1}, if A has MatGetDiagonal(); see idrsdiagonal.h for rows whose diagonal entry is zero or
-   small
+   The diagonal of the matrix becomes op.t, and the largest absolute value of each row op.w, or zeros if the type of the matrix does not
+   know them. Returns whether it knows its diagonal
 */
-PetscErrorCode PCPolySetUpOperator_Private(PC pc)
+static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool known, mffd;
+  Mat       A    = poly->op.A;
+  PetscBool mffd, largest;
 
   PetscFunctionBegin;
+  PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, known));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd)); /* it has the operation, but only for functions that are given entry by entry */
+  if (mffd) *known = PETSC_FALSE;
+  if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetDiagonal(A, poly->op.t));
+  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
+  if (!largest) PetscCall(VecSet(poly->op.w, 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyGetMatched_Private - Makes the permuted and scaled matrix if there is a matching, and the operator that of this matrix */
+PetscErrorCode PCPolyGetMatched_Private(PC pc)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (!poly->matching || poly->matched) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSMatchingGetMat(poly->matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));
+  poly->op.A = poly->matched;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed, and it suits the new values */
+PetscErrorCode PCPolyUpdateMatching_Private(PC pc)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool kept = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (!poly->matching) PetscFunctionReturn(PETSC_SUCCESS);
+  if (pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->matching, pc->pmat, &kept));
+  PetscCall(PetscInfo(pc, "%s\n", kept ? "The matching is kept, with scalings for the new values" : "The matching does not suit the new matrix: a new one is computed"));
+  if (!kept) PetscCall(IDRSMatchingDestroy(&poly->matching));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolySetUpOperator_Private - The matrix, permuted and scaled by a matching or as it is, and D^{-1}, if the matrix has
+   MatGetDiagonal(); see idrsdiagonal.h for rows whose diagonal entry is zero or small
+*/
+PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool known;
+  PetscReal most;
+
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&poly->matched));
   poly->op.A = pc->pmat;
   if (!poly->op.w) PetscCall(MatCreateVecs(pc->pmat, &poly->op.w, NULL));
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
-  PetscCall(MatHasOperation(pc->pmat, MATOP_GET_DIAGONAL, &known));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMFFD, &mffd)); /* it has the operation, but only for functions that are given entry by entry */
+  if (!match) PetscCall(IDRSMatchingDestroy(&poly->matching));
+  else if (!poly->matching) PetscCall(IDRSMatchingCreate(pc->pmat, &poly->matching));
+  if (match && poly->matching->badrow < 0) PetscCall(PCPolyGetMatched_Private(pc));
+  PetscCall(PCPolyGetDiagonal_Private(pc, &known));
   poly->small = 0;
-  if (!known || mffd) {
+  poly->weak  = PETSC_FALSE;
+  if (!known || poly->scaling == PC_POLY_SCALING_NONE) {
     PetscCall(VecDestroy(&poly->op.inverse));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
-  PetscCall(MatGetDiagonal(pc->pmat, poly->op.t));
   PetscCall(VecCopy(poly->op.t, poly->op.inverse));
   PetscCall(VecReciprocal(poly->op.inverse));
-  PetscCall(IDRSRowsLargest(pc->pmat, 0, NULL, poly->op.w, &known));
-  if (!known) PetscCall(VecSet(poly->op.w, 0.0));
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
+    PetscCall(IDRSVecMultiply(poly->op.w, poly->op.inverse));
+    PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));
+    poly->weak = (PetscBool)(poly->small || most > PCPOLY_WEAK);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -78,7 +135,7 @@ PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
 
   PetscFunctionBegin;
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
-  PetscCall(PCPolyCopyCreate_Private(pc->pmat, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->small), precision, &poly->op.copy, &poly->nocopy));
+  PetscCall(PCPolyCopyCreate_Private(poly->op.A, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->small), precision, &poly->op.copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -147,6 +147,27 @@ static PetscErrorCode PCPolyGetHalo_Poly(PC pc, PCPolyHalo *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCPolySetScaling_Poly(PC pc, PCPolyScaling scaling)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCheck(scaling >= PC_POLY_SCALING_AUTO && scaling <= PC_POLY_SCALING_MATCHING, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_scaling %d: no such scaling", PCPolyPrefix_Private(pc), (int)scaling);
+  if (scaling != poly->scaling) PCPolyChanged_Private(pc);
+  poly->scaling = scaling;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyGetScaling_Poly(PC pc, PCPolyScaling *scaling, PCPolyScaling *used)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (scaling) *scaling = poly->scaling;
+  if (used) *used = poly->matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCPolySetReuse_Poly(PC pc, PetscBool reuse)
 {
   PetscFunctionBegin;
@@ -189,6 +210,8 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   PCPolyCompose(PCPolyGetPrecision);
   PCPolyCompose(PCPolySetHalo);
   PCPolyCompose(PCPolyGetHalo);
+  PCPolyCompose(PCPolySetScaling);
+  PCPolyCompose(PCPolyGetScaling);
   PCPolyCompose(PCPolySetReuse);
   PCPolyCompose(PCPolyGetReuse);
   PCPolyCompose(PCPolyGetResidual);
@@ -523,6 +546,67 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscUseMethod(pc, "PCPolyGetHalo_C", (PC, PCPolyHalo *), (pc, halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolySetScaling - Sets how `PCPOLY` scales and permutes the matrix
+
+  Logically Collective
+
+  Input Parameters:
++ pc      - the preconditioner context
+- scaling - the scaling (default `PC_POLY_SCALING_AUTO`)
+
+  Options Database Key:
+. -pc_poly_scaling (auto|none|diagonal|matching) - the scaling
+
+  Level: intermediate
+
+  Notes:
+  With `PC_POLY_SCALING_DIAGONAL` the polynomial is one of $D^{-1}A$, where D is the diagonal of A. Use it if the diagonal dominates.
+
+  With `PC_POLY_SCALING_MATCHING` the polynomial is one of $\tilde A = P D_r A D_c$, where the permutation P and the scalings $D_r$ and $D_c$ come from
+  `MatGetMatching()`, and the preconditioner is $B^{-1} = D_c p(\tilde A) P D_r$. Use it if the matrix has zero or small diagonal entries, or rows or unknowns
+  of very different magnitudes. It needs a matrix of type `MATAIJ` or a type derived from it; with another type the set-up reports an error. The matching is
+  computed on the host. If only the values of the matrix change, the set-up keeps the permutation and computes the scalings again, as long as the scaled
+  entries are at most 2.
+
+  `PC_POLY_SCALING_AUTO` takes the diagonal if the modulus of each diagonal entry is at least a tenth of the largest modulus in its row, or if the type of the
+  matrix does not support a matching. Else it takes the matching. `-ksp_view` shows the choice.
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
+@*/
+PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(pc, scaling, 2);
+  PetscTryMethod(pc, "PCPolySetScaling_C", (PC, PCPolyScaling), (pc, scaling));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCPolyGetScaling - Gets how `PCPOLY` scales and permutes the matrix, as set with `PCPolySetScaling()` and as used
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameters:
++ scaling - the scaling asked for, or `NULL`
+- used    - the scaling of the last set-up, `PC_POLY_SCALING_NONE` before the first one, or `NULL`
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolySetScaling()`
+@*/
+PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *used)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCPolyGetScaling_C", (PC, PCPolyScaling *, PCPolyScaling *), (pc, scaling, used));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,503 @@
+static char help[] = "PCPOLY with scaling by a matching: against the polynomial of the permuted and scaled matrix made by hand, transposed, with several\n\
+columns; systems that need it; the automatic choice; new values; singular matrices; bad input.\n\n";
+
+#include "systems.h"
+
+#define ROWS 120
+
+/* Powers of ten without a pattern, from 10^-most to 10^most */
+static PetscReal Power(PetscInt i, PetscInt most)
+{
+  return PetscPowReal(10.0, (PetscReal)((7 * i + i * i) % (2 * most + 1) - most));
+}
+
+/* Rows that change places in pairs, which are on one process; rows and columns of very different magnitudes */
+static PetscScalar Swapped(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt most = PetscDefined(USE_REAL_SINGLE) ? 2 : 4;
+
+  return Power(i, most) * Power(j + 3, most) * Convection(i ^ 1, j, n);
+}
+
+/* The same without scaling, and with other values, which suit the same permutation */
+static PetscScalar Paired(PetscInt i, PetscInt j, PetscInt n)
+{
+  return Convection(i ^ 1, j, n);
+}
+
+static PetscScalar PairedOther(PetscInt i, PetscInt j, PetscInt n)
+{
+  return Convection(i ^ 1, j, n) * (1.0 + 0.2 * PetscSinReal((PetscReal)(3 * i + j)));
+}
+
+/* Convection whose diagonal is weak, along one direction and against a matching along the flow: a polynomial of the matrix as it is is better */
+static PetscScalar Windy(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscReal wind = 60.0;
+
+  if (i == j) return 4.0;
+  if (j == i - LINE || (j == i - 1 && i % LINE)) return -1.0 - wind;
+  if (j == i + LINE || (j == i + 1 && j % LINE)) return -1.0 + wind;
+  return 0.0;
+}
+
+static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PCPolyScaling scaling, PC *pc)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
+  PetscCall(PCSetType(*pc, PCPOLY));
+  PetscCall(PCPolySetDegree(*pc, degree));
+  PetscCall(PCPolySetScaling(*pc, scaling));
+  PetscCall(PCPolySetPrecision(*pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* P Dr A Dc, by functions of PETSc */
+static PetscErrorCode MatchedCreate(Mat A, IS *rows, Vec *left, Vec *right, Mat *B)
+{
+  PetscInt begin, end;
+  Mat      scaled;
+  IS       columns;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetMatching(A, rows, left, right, NULL));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &scaled));
+  PetscCall(MatDiagonalScale(scaled, *left, *right));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  PetscCall(ISCreateStride(PetscObjectComm((PetscObject)A), end - begin, begin, 1, &columns));
+  PetscCall(ISSetPermutation(columns));
+  PetscCall(MatPermute(scaled, *rows, columns, B));
+  PetscCall(ISDestroy(&columns));
+  PetscCall(MatDestroy(&scaled));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = P x, or P^T x */
+static PetscErrorCode Permute(IS rows, PetscBool transpose, Vec x, Vec y)
+{
+  VecScatter scatter;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreate(x, rows, y, NULL, &scatter));
+  if (transpose) {
+    PetscCall(VecScatterBegin(scatter, x, y, INSERT_VALUES, SCATTER_REVERSE));
+    PetscCall(VecScatterEnd(scatter, x, y, INSERT_VALUES, SCATTER_REVERSE));
+  } else {
+    PetscCall(VecScatterBegin(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
+  }
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* |x - y| is small, relative to |y| */
+static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tolerance)
+{
+  PetscReal error, norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+  PetscCall(VecAXPY(x, -1.0, y));
+  PetscCall(VecNorm(x, NORM_INFINITY, &error));
+  PetscCall(ComplainIf(!(error <= tolerance * norm) || !(norm > 0.0), "%s: error %g of %g", what, (double)error, (double)norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* B^{-1} = Dc M P Dr and B^{-T} = Dr P^T M^T Dc, where M is PCPOLY for the matrix P Dr A Dc, scaled by its diagonal */
+static PetscErrorCode TestByHand(void)
+{
+  const PetscReal   tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
+  const PCPolyHalo  halos[]   = {PC_POLY_HALO_EACH, PC_POLY_HALO_DEEP};
+  const char *const types[]   = {MATAIJ, MATAIJSTREAM};
+
+  PetscFunctionBeginUser;
+  for (PetscInt d = 0; d < 3; d++) {
+    const PetscInt degrees[] = {1, 2, 11};
+
+    for (PetscInt variant = 0; variant < 3; variant++) { /* both exchanges, a streamed matrix */
+      char        what[64];
+      PetscScalar dots[2];
+      PetscMPIInt size;
+      Mat         A, B;
+      Vec         left, right, x, y, z, w;
+      IS          rows;
+      PC          pc, hand;
+
+      PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+      PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
+      PetscCall(MatchedCreate(A, &rows, &left, &right, &B));
+      if (variant == 2) PetscCall(MatConvert(A, types[1], MAT_INPLACE_MATRIX, &A));
+      PetscCall(PolyCreate(A, degrees[d], PC_POLY_SCALING_MATCHING, &pc));
+      PetscCall(PolyCreate(B, degrees[d], PC_POLY_SCALING_DIAGONAL, &hand));
+      if (variant < 2 && degrees[d] > 2) PetscCall(PCPolySetHalo(pc, halos[variant]));
+      PetscCall(MatCreateVecs(A, &x, &y));
+      PetscCall(VecDuplicate(x, &z));
+      PetscCall(VecDuplicate(x, &w));
+      PetscCall(VecSetGeneral(x, 0.7));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "degree %" PetscInt_FMT ", variant %" PetscInt_FMT, degrees[d], variant));
+      PetscCall(PCApply(pc, x, y));
+      PetscCall(VecPointwiseMult(w, left, x));
+      PetscCall(Permute(rows, PETSC_FALSE, w, z));
+      PetscCall(PCApply(hand, z, w));
+      PetscCall(VecPointwiseMult(z, right, w));
+      PetscCall(CheckEqual(what, y, z, tolerance));
+      PetscCall(PCApplyTranspose(pc, x, y));
+      PetscCall(VecPointwiseMult(z, right, x));
+      PetscCall(PCApplyTranspose(hand, z, w));
+      PetscCall(Permute(rows, PETSC_TRUE, w, z));
+      PetscCall(VecPointwiseMult(w, left, z));
+      PetscCall(CheckEqual(what, y, w, tolerance));
+      /* w^T B^{-1} x = x^T B^{-T} w */
+      PetscCall(PCApply(pc, x, y));
+      PetscCall(PCApplyTranspose(pc, w, z));
+      PetscCall(VecTDot(w, y, &dots[0]));
+      PetscCall(VecTDot(x, z, &dots[1]));
+      PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= tolerance * PetscAbsScalar(dots[0])), "%s: the transposed application is not that of the transpose: %g, %g", what, (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
+      PetscCall(PCDestroy(&pc));
+      PetscCall(PCDestroy(&hand));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+      PetscCall(VecDestroy(&z));
+      PetscCall(VecDestroy(&w));
+      PetscCall(VecDestroy(&left));
+      PetscCall(VecDestroy(&right));
+      PetscCall(ISDestroy(&rows));
+      PetscCall(MatDestroy(&A));
+      PetscCall(MatDestroy(&B));
+    }
+  }
+  PetscCall(Verdict("by hand"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Systems that scaling by the diagonal does not solve: each solver, side and precision; several columns */
+static PetscErrorCode TestSystems(void)
+{
+  const char *const types[] = {KSPIDRS, KSPGMRES, KSPBCGS};
+  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
+  const PetscInt    columns = 3;
+  Mat               A, B, X;
+  Vec               b, x, column;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Swapped, ROWS, RHS_CONSISTENT, &A, &b, &x));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, ROWS, columns, NULL, &B));
+  PetscCall(VecDuplicate(b, &column));
+  for (PetscInt j = 0; j < columns; j++) {
+    PetscCall(VecSetGeneral(x, 0.2 + 0.3 * (PetscReal)j));
+    PetscCall(MatMult(A, x, column));
+    PetscCall(ColumnSet(B, j, column));
+  }
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
+    for (PetscInt side = 0; side < 2; side++) {
+      for (PetscInt precision = 0; precision < 3; precision++) {
+        char               what[64];
+        KSPConvergedReason reason;
+        PCPolyScaling      used;
+        KSP                ksp;
+        PC                 pc;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[t], PCSides[sides[side]], PCPolyPrecisions[precision]));
+        PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+        PetscCall(KSPSetType(ksp, types[t]));
+        PetscCall(KSPSetPCSide(ksp, sides[side]));
+        PetscCall(KSPGetPC(ksp, &pc));
+        PetscCall(PCSetType(pc, PCPOLY));
+        PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
+        PetscCall(VecSet(x, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(PCPolyGetScaling(pc, NULL, &used));
+        PetscCall(ComplainIf(used != PC_POLY_SCALING_MATCHING, "%s: the automatic choice is %s", what, PCPolyScalings[used]));
+        if (side == 0) PetscCall(CheckSolved(what, ksp, A, b, x));
+        else if (t == 0) PetscCall(CheckConverged(what, ksp, b, x));
+        else { /* the recurrences of others do not keep the norm of a residual whose entries are of very different magnitudes */ PetscCall(KSPGetConvergedReason(ksp, &reason));
+          PetscCall(ComplainIf(reason <= 0, "%s: %s", what, KSPConvergedReasons[reason]));
+        }
+        if (t == 0 && side == 0) {
+          PetscCall(KSPMatSolve(ksp, B, X));
+          for (PetscInt j = 0; j < columns; j++) {
+            PetscReal rnorm, bnorm;
+
+            PetscCall(ColumnGet(X, j, x));
+            PetscCall(ColumnGet(B, j, column));
+            PetscCall(ResidualNorm(A, column, x, &rnorm, &bnorm));
+            PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": residual %g of %g", what, j, (double)rnorm, (double)bnorm));
+          }
+        }
+        PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
+        PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 60));
+        PetscCall(VecSet(x, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        if (side == 0) PetscCall(ComplainIf(reason > 0, "%s: solved without a matching, too, which leaves nothing to see here", what));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(VecDestroy(&column));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscCall(Verdict("systems"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What auto takes, and that each setting is used as asked */
+static PetscErrorCode TestChoice(void)
+{
+  Entry *const        entries[]  = {Convection, Paired, Swapped, Windy};
+  const char *const   names[]    = {"convection", "paired", "swapped", "windy"};
+  const PCPolyScaling expected[] = {PC_POLY_SCALING_DIAGONAL, PC_POLY_SCALING_DIAGONAL, PC_POLY_SCALING_MATCHING, PC_POLY_SCALING_DIAGONAL};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
+    for (PetscInt asked = PC_POLY_SCALING_AUTO; asked <= PC_POLY_SCALING_MATCHING; asked++) {
+      const PCPolyScaling right = asked == PC_POLY_SCALING_AUTO ? expected[i] : (PCPolyScaling)asked;
+      PCPolyScaling       used[2];
+      PetscReal           number[1];
+      PetscInt            lines;
+      Mat                 A;
+      PC                  pc;
+
+      PetscCall(MatCreateEntries(entries[i], ROWS, PETSC_FALSE, &A));
+      PetscCall(PolyCreate(A, 8, (PCPolyScaling)asked, &pc));
+      PetscCall(PCPolyGetScaling(pc, &used[0], &used[1]));
+      PetscCall(ComplainIf(used[0] != (PCPolyScaling)asked || used[1] != PC_POLY_SCALING_NONE, "%s: %s is %s, before a set-up %s", names[i], PCPolyScalings[asked], PCPolyScalings[used[0]], PCPolyScalings[used[1]]));
+      PetscCall(PCSetUp(pc));
+      PetscCall(PCPolyGetScaling(pc, NULL, &used[1]));
+      PetscCall(ComplainIf(used[1] != right, "%s: %s is %s", names[i], PCPolyScalings[asked], PCPolyScalings[used[1]]));
+      PetscCall(CheckViewLines(names[i], (PetscObject)pc));
+      PetscCall(ViewNumbers((PetscObject)pc, "matching: ", 1, number, &lines));
+      PetscCall(ComplainIf(lines != (right == PC_POLY_SCALING_MATCHING), "%s, %s: %" PetscInt_FMT " lines about a matching in the view", names[i], PCPolyScalings[asked], lines));
+      if (i == 2 && lines == 1) PetscCall(ComplainIf(number[0] != (PetscReal)ROWS, "%g rows moved", (double)number[0]));
+      PetscCall(PCDestroy(&pc));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("choice"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The application is that of a preconditioner that is made for this matrix */
+static PetscErrorCode CheckFresh(const char what[], PC pc, Mat A, PetscReal tolerance)
+{
+  Vec x, y, z;
+  PC  fresh;
+
+  PetscFunctionBeginUser;
+  PetscCall(PolyCreate(A, 6, PC_POLY_SCALING_MATCHING, &fresh));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(VecSetGeneral(x, 0.4));
+  PetscCall(PCApply(pc, x, y));
+  PetscCall(PCApply(fresh, x, z));
+  PetscCall(CheckEqual(what, y, z, tolerance));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(PCDestroy(&fresh));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values: the permutation is kept while it suits them, roots and choices as the settings say; a new pattern */
+static PetscErrorCode TestNewValues(void)
+{
+  const PetscReal  tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
+  const PetscReal *re;
+  PetscReal        first;
+  PetscInt         n;
+  Mat              A, other, plain;
+  PC               pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Paired, ROWS, PETSC_FALSE, &A));
+  PetscCall(MatCreateEntries(PairedOther, ROWS, PETSC_FALSE, &other));
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &plain));
+  PetscCall(PolyCreate(A, 6, PC_POLY_SCALING_MATCHING, &pc));
+  PetscCall(CheckFresh("first", pc, A, tolerance));
+  PetscCall(MatCopy(other, A, SAME_NONZERO_PATTERN));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(CheckFresh("other values", pc, A, 0.5)); /* other scalings and roots, not another polynomial */
+  PetscCall(MatScale(A, -3.0));
+  PetscCall(CheckFresh("scaled", pc, A, 0.5));
+  /* values for which the identity is best, in the same pattern */
+  PetscCall(MatDestroy(&other));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &other));
+  PetscCall(MatShift(other, 1000.0));
+  PetscCall(MatCopy(other, A, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(CheckFresh("another permutation", pc, A, tolerance));
+  /* another pattern */
+  PetscCall(PCSetOperators(pc, plain, plain));
+  PetscCall(CheckFresh("another pattern", pc, plain, tolerance));
+  /* roots that are kept, and a preconditioner that is kept */
+  PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
+  first = n ? re[0] : 0.0;
+  PetscCall(MatShift(plain, 0.5));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
+  PetscCall(ComplainIf(!n || re[0] != first, "the roots are not kept"));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&other));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(Verdict("new values"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows without entries: the view states the rank, and there is no NaN */
+static PetscErrorCode TestSingular(void)
+{
+  const PetscInt deficits[] = {1, 7, ROWS};
+  PetscReal      number[1], norm;
+  PetscInt       lines, begin, end;
+  PCFailedReason failed;
+  Mat            A;
+  Vec            x, y;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < 3; i++) {
+    PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+    if (begin == 0) {
+      PetscInt rows[ROWS], count = PetscMin(end, deficits[i]);
+
+      for (PetscInt k = 0; k < count; k++) rows[k] = deficits[i] < ROWS ? 2 * k : k;
+      PetscCall(MatZeroRows(A, count, rows, 0.0, NULL, NULL));
+    } else {
+      PetscInt rows[ROWS], count = deficits[i] == ROWS ? end - begin : 0;
+
+      for (PetscInt k = 0; k < count; k++) rows[k] = begin + k;
+      PetscCall(MatZeroRows(A, count, rows, 0.0, NULL, NULL));
+    }
+    PetscCall(PolyCreate(A, 4, PC_POLY_SCALING_MATCHING, &pc));
+    PetscCall(PCSetUp(pc));
+    PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, number, &lines));
+    PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" PetscInt_FMT " rows of zeros: rank %g", deficits[i], (double)number[0]));
+    PetscCall(PCGetFailedReason(pc, &failed));
+    PetscCall(ComplainIf((i == 2) != (failed != PC_NOERROR), "%" PetscInt_FMT " rows of zeros: reason %d", deficits[i], (int)failed));
+    if (!failed) {
+      PetscCall(MatCreateVecs(A, &x, &y));
+      PetscCall(VecSetGeneral(x, 0.3));
+      PetscCall(PCApply(pc, x, y));
+      PetscCall(VecNorm(y, NORM_2, &norm));
+      PetscCall(ComplainIf(PetscIsInfOrNanReal(norm), "%" PetscInt_FMT " rows of zeros: norm %g", deficits[i], (double)norm));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+    }
+    PetscCall(PCDestroy(&pc));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("singular"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operators that have no matching, values that are not finite, options; 0 and 1 rows */
+static PetscErrorCode TestBadInput(void)
+{
+  const PetscReal zero = 0.0;
+  PetscErrorCode  ierr;
+  PCFailedReason  failed;
+  PCPolyScaling   scaling;
+  PetscReal       number[1];
+  PetscInt        lines;
+  Mat             A, S;
+  PC              pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
+  PetscCall(ShellCreate(A, PassMult, A, &S));
+  PetscCall(PolyCreate(S, 4, PC_POLY_SCALING_MATCHING, &pc));
+  PetscCall(PCSetOptionsPrefix(pc, "my_"));
+  PetscCall(Listen());
+  ierr = PCSetUp(pc);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "a shell", "-my_pc_poly_scaling matching", MATSHELL));
+  CheckRefused(PCPolySetScaling(pc, (PCPolyScaling)9), "-my_pc_poly_scaling", "9");
+  PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_AUTO));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCPolyGetScaling(pc, NULL, &scaling));
+  PetscCall(ComplainIf(scaling != PC_POLY_SCALING_NONE, "a shell: %s", PCPolyScalings[scaling]));
+  PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_scaling", "matching"));
+  PetscCall(PCSetFromOptions(pc));
+  PetscCall(PetscOptionsClearValue(NULL, "-my_pc_poly_scaling"));
+  PetscCall(PCPolyGetScaling(pc, &scaling, NULL));
+  PetscCall(ComplainIf(scaling != PC_POLY_SCALING_MATCHING, "the option sets %s", PCPolyScalings[scaling]));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&S));
+  /* NaN: a set-up that fails, and then one that does not */
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
+  PetscCall(MatSetOption(S, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatSetValue(S, 17, 16, 1.0 / zero - 1.0 / zero, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+  PetscCall(PolyCreate(S, 4, PC_POLY_SCALING_MATCHING, &pc));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCGetFailedReason(pc, &failed));
+  PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, number, &lines));
+  PetscCall(ComplainIf(!failed || lines != 1 || number[0] != 17.0, "NaN: reason %d, row %g", (int)failed, (double)number[0]));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(CheckFresh("after NaN", pc, A, 1.0));
+  PetscCall(PCGetFailedReason(pc, &failed));
+  PetscCall(ComplainIf(failed, "after NaN: reason %d", (int)failed));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&A));
+  for (PetscInt n = 0; n < 2; n++) {
+    PetscCall(MatCreateEntries(Identity, n, PETSC_FALSE, &A));
+    PetscCall(MatScale(A, -2.0));
+    PetscCall(PolyCreate(A, 4, PC_POLY_SCALING_MATCHING, &pc));
+    PetscCall(PCSetUp(pc));
+    if (n) {
+      PetscReal norm;
+      Vec       x, y;
+
+      PetscCall(MatCreateVecs(A, &x, &y));
+      PetscCall(VecSet(x, 3.0));
+      PetscCall(PCApply(pc, x, y));
+      PetscCall(VecShift(y, 1.5));
+      PetscCall(VecNorm(y, NORM_2, &norm));
+      PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON), "one row: error %g", (double)norm));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+    }
+    PetscCall(PCDestroy(&pc));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("bad input"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(KSPIDRSRegister());
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(ImplementationFromOptions());
+  PetscCall(TestByHand());
+  PetscCall(TestSystems());
+  PetscCall(TestChoice());
+  PetscCall(TestNewValues());
+  PetscCall(TestSingular());
+  PetscCall(TestBadInput());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -ksp_idrs_implementation {{vec host}}
+
+TEST*/

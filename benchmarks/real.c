@@ -4,7 +4,8 @@ residual is above the tolerance. Then, for each preconditioner and method: how m
   -directory dir       directory of the files\n\
   -names a,b,c         names of systems\n\
   -solvers a,b:4,c     methods, idrs and idr with an optional s (default idrs:1,idrs:4,idrs:8,idrs:16,bcgs,gmres)\n\
-  -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu,poly:16); factors have a shift of type nonzero\n\
+  -pcs a,b:8,c         preconditioners (default none,jacobi,ilu,poly:16): poly:8:matching has a degree and a scaling, matching:ilu the preconditioner\n\
+                       of the permuted matrix; factors have a shift of type nonzero\n\
   -wrong factor        a run is wrong if it converges and its true residual is above this factor times the tolerance (default 1.1)\n\
   -verbose             print a line for every run: reason, iterations, true residual, milliseconds of set-up and solve\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000). On a GPU: -mat_type aijcusparse -vec_type cuda.\n\n";
@@ -49,6 +50,7 @@ static PetscErrorCode Create(Mat A, const char solver[], const char pcname[], KS
   PetscCall(PetscStrToArrayDestroy(n, parts));
   PetscCall(KSPGetPC(*ksp, &pc));
   PetscCall(SetPC(pc, pcname));
+  PetscCall(PetscOptionsSetValue(NULL, "-matching_pc_factor_shift_type", "nonzero"));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCLU, ""));
   if (factors) PetscCall(PCFactorSetShiftType(pc, MAT_SHIFT_NONZERO));
   PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
@@ -119,7 +121,7 @@ static PetscErrorCode RunAll(Mat A, Vec b, const char name[], const char pcname[
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-ksp_rtol", &rtol, NULL));
-  if (!verbose) PetscCall(PetscPrintf(comm, "%-18s %-10s", name, pcname));
+  if (!verbose) PetscCall(PetscPrintf(comm, "%-18s %-16s", name, pcname));
   for (int i = 0; i < count; i++) {
     Outcome   out;
     PetscBool wrong;
@@ -137,7 +139,7 @@ static PetscErrorCode RunAll(Mat A, Vec b, const char name[], const char pcname[
     }
     if (out.reason > 0) PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT "%s", out.matvecs, wrong ? "!" : ""));
     if (verbose)
-      PetscCall(PetscPrintf(comm, "%-18s %-10s %-10s %7s  %-24s its %6" PetscInt_FMT "  |b-Ax|/|b| %9.2e  set-up %9.3f ms  solve %9.3f ms\n", name, pcname, solvers[i], text, KSPConvergedReasons[out.reason], out.its, (double)out.residual,
+      PetscCall(PetscPrintf(comm, "%-18s %-16s %-10s %7s  %-24s its %6" PetscInt_FMT "  |b-Ax|/|b| %9.2e  set-up %9.3f ms  solve %9.3f ms\n", name, pcname, solvers[i], text, KSPConvergedReasons[out.reason], out.its, (double)out.residual,
                             (double)(1e3 * out.setup), (double)(1e3 * out.seconds)));
     else PetscCall(PetscPrintf(comm, " %9s", text));
   }
@@ -198,7 +200,7 @@ int main(int argc, char **argv)
   PetscCall(PetscStrToArray(text, ',', &nnames, &names));
   PetscCall(PetscCalloc1(npcs * nsolvers, &tallies));
   if (usable && !verbose) {
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s %-10s", "matvecs", ""));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s %-16s", "matvecs", ""));
     for (int i = 0; i < nsolvers; i++) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %9s", solvers[i]));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   }
@@ -213,12 +215,12 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&A));
     PetscCall(VecDestroy(&b));
   }
-  if (usable) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n%-10s %-10s %6s %6s %6s %10s %12s %12s\n", "", "", "runs", "solved", "wrong", "matvecs", "set-up ms", "solve ms"));
+  if (usable) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n%-16s %-10s %6s %6s %6s %10s %12s %12s\n", "", "", "runs", "solved", "wrong", "matvecs", "set-up ms", "solve ms"));
   for (int j = 0; usable && j < npcs; j++) {
     for (int i = 0; i < nsolvers; i++) {
       const Tally *tally = &tallies[j * nsolvers + i];
 
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %-10s %6" PetscInt_FMT " %6" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %12.2f %12.2f\n", pcs[j], solvers[i], tally->runs, tally->solved, tally->wrong, tally->matvecs,
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-10s %6" PetscInt_FMT " %6" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %12.2f %12.2f\n", pcs[j], solvers[i], tally->runs, tally->solved, tally->wrong, tally->matvecs,
                             (double)(1e3 * tally->setup), (double)(1e3 * tally->seconds)));
     }
   }

@@ -2,8 +2,9 @@ static char help[] = "Tries Krylov methods on a linear system with one precondit
   -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
   -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, idr:4 if PETSc has it, and\n\
                             cg if the matrix is symmetric)\n\
-  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default none,jacobi,poly,bjacobi,sor,asm,gamg, and icc on\n\
-                            one process if the matrix is symmetric with a positive diagonal)\n\
+  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
+                            and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is poly with degree 16,\n\
+                            matching:jacobi is matching with jacobi for the permuted matrix\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
@@ -58,7 +59,7 @@ typedef struct {
   PetscReal      limit, total, bnorm, rtol;
   PetscLogDouble begin;
   PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
-  char           pctype[64];
+  char           pctype[64], pcoptions[128]; /* of the preconditioner: its type, and that with other options, to paste after -pc_type */
 } Advice;
 
 /* Numbers of events so far: matvecs, applications of the preconditioner */
@@ -332,7 +333,7 @@ static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
   PetscFunctionBeginUser;
   PetscCall(OptionsGiven(given, sizeof(given)));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", plugin, sizeof(plugin), &set));
-  if (set && (strstr(run->options, "idrs") || strstr(run->options, "poly") || strstr(given, "idrs") || strstr(given, "poly"))) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", plugin));
+  if (set && (strstr(run->options, "idrs") || strstr(run->options, "poly") || strstr(run->options, "-pc_type matching") || strstr(given, "idrs") || strstr(given, "poly"))) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", plugin));
   PetscCall(PetscPrintf(advice->comm, "%s%s -ksp_rtol %g%s", run->options, run->side ? run->side : "", (double)advice->rtol, given));
   PetscFunctionReturn(0);
 }
@@ -441,8 +442,8 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
 
   PetscFunctionBeginUser;
   PetscCall(SolverOption(solver, type, option, sizeof(option), &s));
-  if (option[0]) PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s -pc_type %s", type, option, strchr(solver, ':') + 1, advice->pctype));
-  else PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s -pc_type %s", type, advice->pctype));
+  if (option[0]) PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s -pc_type %s", type, option, strchr(solver, ':') + 1, advice->pcoptions));
+  else PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s -pc_type %s", type, advice->pcoptions));
   PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
 
   PetscCall(SolverCreate(advice, type, &ksp));
@@ -463,7 +464,7 @@ static PetscErrorCode PreconditionerSkip(const Advice *advice, const char what[]
   Run run = {.right = PETSC_FALSE};
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pctype));
+  PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pcoptions));
   PetscCall(PetscSNPrintf(run.reason, sizeof(run.reason), "%s: %s", what, reason));
   PetscCall(PrintRun(advice, &run));
   PetscFunctionReturn(0);
@@ -518,7 +519,7 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   if (elapsed <= advice->total) PetscCall(PreconditionerIsSuited(advice, &suited));
   if (!suited) made = count;
   else if (elapsed <= advice->total) {
-    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pctype));
+    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcoptions));
     PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &usage, &failed));
     for (PetscReal seconds, sum = setup; !failed && sum < ENOUGH; sum += seconds) {
       PetscCall(PCDestroy(&pc));
@@ -543,6 +544,29 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   PetscFunctionReturn(0);
 }
 
+/* The type of the preconditioner, "poly:16" with a degree, or "matching:jacobi" with the preconditioner of the permuted matrix */
+static PetscErrorCode PreconditionerRead(Advice *advice)
+{
+  const char *option;
+  char       *part;
+  PetscBool   poly, matching;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
+  PetscCall(PetscStrncpy(advice->pcoptions, advice->pctype, sizeof(advice->pcoptions)));
+  part = strchr(advice->pctype, ':');
+  if (!part) PetscFunctionReturn(0);
+  *part++ = '\0';
+  PetscCall(PetscStrcmp(advice->pctype, "poly", &poly));
+  PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
+  PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: only poly has a degree, and only matching a second preconditioner, after a colon", advice->pcoptions);
+  option = poly ? "-pc_poly_degree" : "-matching_pc_type";
+  PetscCall(PetscOptionsSetValue(NULL, "-pc_type", advice->pctype));
+  PetscCall(PetscOptionsSetValue(NULL, option, part));
+  PetscCall(PetscSNPrintf(advice->pcoptions, sizeof(advice->pcoptions), "%s %s %s", advice->pctype, option, part));
+  PetscFunctionReturn(0);
+}
+
 /* Reads all options except those of the preconditioner, so that a mistake in them is found before the runs. With -options_left no others may be there, as for PETSc */
 static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
 {
@@ -555,7 +579,7 @@ static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-limit", &advice->limit, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-total", &advice->total, NULL));
   PetscCheck(advice->limit > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-limit %g: the time limit of a solve must be positive", (double)advice->limit);
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
+  PetscCall(PreconditionerRead(advice));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_pc_side", &set));
   PetscCheck(!set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-ksp_pc_side is set by this program, so that all methods test the same norm; remove it");
   for (int i = 0; i < count; i++) {

@@ -3,6 +3,10 @@
 
      B^{-1} = p(D^{-1}A) D^{-1},   B^{-T} = p(D^{-1}A^T) D^{-1},   D the diagonal of A
 
+   or, with a matching, see src/mat/matching,
+
+     B^{-1} = Dc p(D^{-1}A~) D^{-1} P Dr,   A~ = P Dr A Dc, whose diagonal D has entries of modulus 1
+
    A degree d is that of pi(z) = 1 - z p(z), so an application takes d - 1 products. p is applied factor by factor:
 
      w = p(0) D^{-1}x
@@ -237,7 +241,11 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the operator scaled by its diagonal, which is set up, or that of a matching: the one whose polynomial reduces the random start vector more */
+/*
+   Takes the operator scaled by its diagonal, which is set up, or that of a matching: the one whose polynomial reduces its random start
+   vector more. Neither is better in general. In convection with a mesh Peclet number above 20, a matching follows the flow, and the
+   eigenvalues of the permuted matrix surround zero; of saddle points and badly scaled matrices the opposite is true
+*/
 static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -565,7 +573,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 }
 
 /*MC
-  PCPOLY - A polynomial in the matrix, scaled by its diagonal, for nonsymmetric systems: an application takes products only, no reduction and no triangular solve
+  PCPOLY - A polynomial in the matrix, scaled by its diagonal or by a matching, for nonsymmetric systems: an application takes products only, no
+  reduction and no triangular solve
 
   Options Database Keys:
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
@@ -573,6 +582,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 . -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
 . -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see `PCPolySetPrecision()`
 . -pc_poly_halo (auto|deep|each)              - exchanges between processes (default auto), see `PCPolySetHalo()`
+. -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto), see `PCPolySetScaling()`
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
 
   Level: beginner
@@ -588,6 +598,11 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   predicted, it takes values of a wider precision, then a smaller degree. If Ritz values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay.
   `-ksp_view` shows the degree used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
 
+  If the diagonal is weak, a maximum product matching may make the difference between a system that is solved and one that is not: with
+  $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is the diagonal of $\tilde A$, whose entries
+  have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By default the set-up decides: see `PCPolySetScaling()`. For a
+  system that you do not know well, begin with `-ksp_type idrs -ksp_idrs_s 8 -pc_type poly -pc_poly_degree 16`.
+
   In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.
   `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in place of
   entries that are exactly zero, and is scaled by its diagonal elsewhere. A matrix without `MatGetDiagonal()` is not scaled. A
@@ -602,14 +617,15 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
   `PCApplyBAorAB()`.
 
-  The preconditioner keeps three vectors, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
+  The preconditioner keeps three vectors, with a matching three more, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M. Nachtigal, L. Reichel and
   L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13 (1992)
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`, `PCPolySetRootsType()`,
-          `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`, `PCPolySetReuse()`, `PCPolyGetResidual()`
+          `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`, `PCPolySetScaling()`, `PCPolySetReuse()`,
+          `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

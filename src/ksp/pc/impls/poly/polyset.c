@@ -566,14 +566,19 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
   Notes:
   With `PC_POLY_SCALING_DIAGONAL` the polynomial is one of $D^{-1}A$, where D is the diagonal of A. Use it if the diagonal dominates.
 
-  With `PC_POLY_SCALING_MATCHING` the polynomial is one of $\tilde A = P D_r A D_c$, where the permutation P and the scalings $D_r$ and $D_c$ come from
-  `MatGetMatching()`, and the preconditioner is $B^{-1} = D_c p(\tilde A) P D_r$. Use it if the matrix has zero or small diagonal entries, or rows or unknowns
-  of very different magnitudes. It needs a matrix of type `MATAIJ` or a type derived from it; with another type the set-up reports an error. The matching is
-  computed on the host. If only the values of the matrix change, the set-up keeps the permutation and computes the scalings again, as long as the scaled
-  entries are at most 2.
+  With `PC_POLY_SCALING_MATCHING` the polynomial is one of $D^{-1}\tilde A$, $\tilde A = P D_r A D_c$, where the permutation P and the scalings
+  $D_r$ and $D_c$ come from `MatGetMatching()`. The preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$. Use it if the matrix has zero or
+  small diagonal entries, or rows or unknowns of very different magnitudes. It needs a matrix of type `MATAIJ` or a type derived from it;
+  with another type the set-up reports an error. On several processes each process matches its diagonal block. The matching is computed on
+  the host.
 
-  `PC_POLY_SCALING_AUTO` takes the diagonal if the modulus of each diagonal entry is at least a tenth of the largest modulus in its row, or if the type of the
-  matrix does not support a matching. Else it takes the matching. `-ksp_view` shows the choice.
+  If only the values of the matrix change, the set-up keeps the permutation and adapts the scalings, as long as these leave no entry
+  larger than 2. Else it computes a new matching.
+
+  `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry, or if the
+  type of the matrix does not support a matching. Else the set-up computes the polynomials for both, and keeps the one that reduces its
+  random start vector more. This choice holds until the pattern of the matrix changes, or the permutation is not kept. `-ksp_view` shows the
+  choice, and `-info` the two residuals.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
 @*/

@@ -248,9 +248,9 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 */
 static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscReal diagonal;
-  PetscBool better;
+  PC_Poly    *poly = (PC_Poly *)pc->data;
+  PetscReal   diagonal;
+  PetscMPIInt better; /* on the first process, whose rounding errors decide for all */
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpRest_Private(pc));
@@ -258,8 +258,8 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   poly->p.degree = 0;
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_TRUE));
   PetscCall(PCPolySetUpRest_Private(pc));
-  better = (PetscBool)(poly->p.degree && poly->seen < diagonal);
-  PetscCallMPI(MPI_Bcast(&better, 1, MPIU_BOOL, 0, PetscObjectComm((PetscObject)pc)));
+  better = poly->p.degree && poly->seen < diagonal;
+  PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
   PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)diagonal, (double)poly->seen));
   if (better || diagonal == PETSC_INFINITY) PetscFunctionReturn(PETSC_SUCCESS);
   poly->p.degree = 0;

@@ -19,14 +19,34 @@ PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSMatchingGetBlock(Mat A, Mat *block)
+/* The diagonal block of this process, and the block of its other columns, or NULL on one process */
+static PetscErrorCode IDRSMatchingGetBlocks(Mat A, Mat *block, Mat *outer)
 {
   PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   *block = A;
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, block, NULL, NULL));
+  *outer = NULL;
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, block, outer, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first row of a block that has an infinite entry or NaN, or -1 if there is none; no block has no rows */
+static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
+{
+  IDRSRows rows;
+
+  PetscFunctionBegin;
+  *badrow = -1;
+  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSRowsGet(block, &rows));
+  for (PetscInt i = 0; i < rows.n && *badrow < 0; i++) {
+    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) {
+      if (PetscIsInfOrNanScalar(rows.a[p])) *badrow = i;
+    }
+  }
+  PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,8 +110,8 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 {
   IDRSMatching matching;
   double      *left, *right;
-  PetscInt     begin, badrow;
-  Mat          block;
+  PetscInt     begin, badrow, outerbadrow;
+  Mat          block, outer;
   IDRSRows     rows;
 
   PetscFunctionBegin;
@@ -103,10 +123,12 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
   PetscCall(PetscMalloc1(matching->n, &matching->column));
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
-  PetscCall(IDRSMatchingGetBlock(A, &block));
+  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
   PetscCall(IDRSRowsRestore(&rows));
+  PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
+  if (badrow < 0 || (outerbadrow >= 0 && outerbadrow < badrow)) badrow = outerbadrow;
   badrow = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
   IDRSCallAllreduce(&badrow, &matching->badrow, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   if (matching->badrow == PETSC_MAX_INT) {
@@ -125,28 +147,32 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
    IDRSMatchingUpdate - Adapts the scalings to new values of the matrix
 
    Output Parameter:
-. kept - `PETSC_FALSE` if the permutation does not suit the new values: then the matching is unchanged
+. kept - `PETSC_FALSE` if the permutation does not suit the new values, or if there is no matching: then the matching is unchanged
 */
 PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
   double      *left, *right, largest;
   PetscReal    most;
   PetscScalar *array;
-  Mat          block;
+  PetscInt     badrow;
+  Mat          block, outer;
   IDRSRows     rows;
 
   PetscFunctionBegin;
+  *kept = PETSC_FALSE;
+  if (matching->badrow >= 0) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
   PetscCall(VecGetArray(matching->right, &array));
   for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
   PetscCall(VecRestoreArray(matching->right, &array));
-  PetscCall(IDRSMatchingGetBlock(A, &block));
+  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer));
   PetscCall(IDRSRowsGet(block, &rows));
   IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
   PetscCall(IDRSRowsRestore(&rows));
-  most = (PetscReal)largest;
+  PetscCall(IDRSMatchingFindBadRow(outer, &badrow));
+  most = badrow < 0 ? (PetscReal)largest : PETSC_INFINITY;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
-  *kept = (PetscBool)(matching->badrow < 0 && most <= MATCHING_KEEP);
+  *kept = (PetscBool)(most <= MATCHING_KEEP);
   if (*kept) {
     for (PetscInt i = 0; i < matching->n; i++) {
       left[i]  = log(left[i]);

@@ -216,7 +216,8 @@ PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
 PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (!matching->permute) PetscCall(VecPointwiseMult(y, matching->left, x));
+  if (!matching->permute && x == y) PetscCall(IDRSVecMultiply(y, matching->left));
+  else if (!matching->permute) PetscCall(VecPointwiseMult(y, matching->left, x));
   else if (transpose) {
     PetscCall(VecScatterBegin(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
     PetscCall(VecScatterEnd(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));

@@ -30,14 +30,31 @@ static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The block size of A if, on all processes, the rows of each block of A become the rows of one block of A~, in any order; else 1 */
+static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
+{
+  PetscInt rows, columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetBlockSizes(A, &rows, &columns));
+  *bs = rows == columns ? rows : 1;
+  if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt row = 0; row < matching->n; row++) {
+    if (matching->column[row] / rows != matching->column[row - row % rows] / rows) *bs = 1;
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, bs, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix of the type of A with the permuted pattern; outer is the block outside of the diagonal one, or NULL */
 static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[], Mat *newmat)
 {
   const PetscInt n = matching->n;
-  PetscInt       begin, *i, *j;
+  PetscInt       begin, bs, *i, *j;
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
+  PetscCall(MatchingGetBlockSize(matching, A, &bs));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(IDRSRowsGet(inner, &in));
   if (outer) PetscCall(IDRSRowsGet(outer, &out));
@@ -56,6 +73,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   PetscCall(IDRSRowsRestore(&in));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), newmat));
   PetscCall(MatSetSizes(*newmat, n, n, matching->N, matching->N));
+  PetscCall(MatSetBlockSize(*newmat, bs));
   PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
   PetscCall(MatSeqAIJSetPreallocationCSR(*newmat, i, j, NULL));
   PetscCall(MatMPIAIJSetPreallocationCSR(*newmat, i, j, NULL));
@@ -72,7 +90,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 - reuse    - MAT_INITIAL_MATRIX, or MAT_REUSE_MATRIX if the pattern of A and the permutation are those of the last call
 
    Output Parameter:
-. B - the permuted and scaled matrix, of the type of A
+. B - the permuted and scaled matrix, of the type of A; it has the block size of A if the permutation maps blocks of rows to blocks
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {

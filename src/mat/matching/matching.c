@@ -19,16 +19,24 @@ PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The diagonal block of this process, and the block of its other columns, or NULL on one process */
-static PetscErrorCode IDRSMatchingGetBlocks(Mat A, Mat *block, Mat *outer)
+/*
+   IDRSMatchingGetBlocks - Gets the diagonal block of this process, and the block of its other columns with their numbers
+
+   Output Parameters:
++ block  - the diagonal block
+. outer  - the other columns, or NULL if the matrix is sequential
+- garray - the number of each column of the outer block, or NULL
+*/
+PetscErrorCode IDRSMatchingGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *garray[])
 {
-  PetscMPIInt size;
+  PetscBool parallel; /* by its type: a parallel type may live on one process */
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  *block = A;
-  *outer = NULL;
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, block, outer, NULL));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
+  *block  = A;
+  *outer  = NULL;
+  *garray = NULL;
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, block, outer, garray));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -108,11 +116,12 @@ static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
 /* IDRSMatchingCreate - Computes the matching of a matrix that IDRSMatchingSupports() supports */
 PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 {
-  IDRSMatching matching;
-  double      *left, *right;
-  PetscInt     begin, badrow, outerbadrow;
-  Mat          block, outer;
-  IDRSRows     rows;
+  IDRSMatching    matching;
+  double         *left, *right;
+  PetscInt        begin, badrow, outerbadrow;
+  Mat             block, outer;
+  const PetscInt *garray;
+  IDRSRows        rows;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&matching));
@@ -123,7 +132,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
   PetscCall(PetscMalloc1(matching->n, &matching->column));
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
-  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer));
+  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
   PetscCall(IDRSRowsRestore(&rows));
@@ -151,12 +160,13 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 */
 PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
-  double      *left, *right, largest;
-  PetscReal    most;
-  PetscScalar *array;
-  PetscInt     badrow;
-  Mat          block, outer;
-  IDRSRows     rows;
+  double         *left, *right, largest;
+  PetscReal       most;
+  PetscScalar    *array;
+  PetscInt        badrow;
+  Mat             block, outer;
+  const PetscInt *garray;
+  IDRSRows        rows;
 
   PetscFunctionBegin;
   *kept = PETSC_FALSE;
@@ -165,7 +175,7 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
   PetscCall(VecGetArray(matching->right, &array));
   for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
   PetscCall(VecRestoreArray(matching->right, &array));
-  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer));
+  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
   PetscCall(IDRSRowsGet(block, &rows));
   IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
   PetscCall(IDRSRowsRestore(&rows));

@@ -94,22 +94,19 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {
-  const PetscInt    *garray = NULL;
+  const PetscInt    *garray, *newgarray;
   const PetscScalar *left, *right;
-  PetscMPIInt        size;
-  Mat                from[2] = {A, NULL}, to[2];
+  Mat                from[2], to[2];
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &from[0], &from[1], &garray));
+  PetscCall(IDRSMatchingGetBlocks(A, &from[0], &from[1], &garray));
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
-  to[0] = *B;
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(*B, &to[0], &to[1], NULL));
+  PetscCall(IDRSMatchingGetBlocks(*B, &to[0], &to[1], &newgarray));
   PetscCall(VecGetArrayRead(matching->left, &left));
   PetscCall(VecGetArrayRead(matching->right, &right));
   PetscCall(MatchingFill(matching, from[0], left, right, to[0]));
   PetscCall(VecRestoreArrayRead(matching->right, &right));
-  if (size > 1) {
+  if (from[1]) {
     PetscInt   columns;
     Vec        ghosts;
     VecScatter scatter;

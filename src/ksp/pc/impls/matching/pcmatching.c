@@ -14,7 +14,7 @@ typedef struct {
   PC             inner;    /* M, or NULL if nobody has asked for it yet */
   IDRSMatching   matching; /* of pc->pmat, or NULL before the set-up */
   Mat            A;        /* A~, or NULL if the set-up has failed */
-  Vec            w;        /* the vector that M is applied to */
+  Vec            w;        /* the vector that M is applied to, or NULL before the first application */
   Vec            staged;   /* if the vectors of the solver are of another type: x or y, in the type of w; else NULL */
   Mat            W;        /* the dense matrix that M is applied to, or NULL before the first PCMatApply() */
   PCFailedReason failed;   /* of the set-up, the same on all processes */
@@ -107,7 +107,6 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
     PetscCall(PetscInfo(pc, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", data->matching->badrow));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(VecDuplicate(data->matching->left, &data->w));
   PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
   PetscCall(PetscInfo(pc, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n", data->matching->moved, data->matching->N, (double)data->matching->range[0], (double)data->matching->range[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -159,7 +158,7 @@ static PetscErrorCode PCSetUpOnBlocks_Matching(PC pc)
 static PetscErrorCode PCMatchingHasVec(PC_Matching *data, Vec x, PetscBool *has)
 {
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)data->w)->type_name, has));
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)data->matching->left)->type_name, has));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,6 +192,19 @@ static PetscErrorCode PCMatchingTakeFailure(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Applies M, or M^T, to data->w. An error leaves the vector locked: the next application makes a new one */
+static PetscErrorCode PCMatchingApplyInner(PC pc, PetscBool transpose, Vec y)
+{
+  PC_Matching   *data = (PC_Matching *)pc->data;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  ierr = transpose ? PCApplyTranspose(data->inner, data->w, y) : PCApply(data->inner, data->w, y);
+  if (ierr) PetscCall(VecDestroy(&data->w));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The vectors of the solver need not have the type that belongs to the matrix: it may be on the GPU, and the vectors on the host */
 static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
 {
@@ -207,15 +219,15 @@ static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
   }
   PetscCall(PCMatchingHasVec(data, x, &hasx));
   PetscCall(PCMatchingHasVec(data, y, &hasy));
-  if ((!hasx || !hasy) && !data->staged) PetscCall(VecDuplicate(data->w, &data->staged));
+  if (!data->w) PetscCall(VecDuplicate(data->matching->left, &data->w));
+  if ((!hasx || !hasy) && !data->staged) PetscCall(VecDuplicate(data->matching->left, &data->staged));
   if (!hasx) {
     from = data->staged;
     PetscCall(VecCopy(x, from));
   }
   if (!hasy) to = data->staged;
   PetscCall(PCMatchingBefore(data, transpose, from, data->w));
-  if (transpose) PetscCall(PCApplyTranspose(data->inner, data->w, to));
-  else PetscCall(PCApply(data->inner, data->w, to));
+  PetscCall(PCMatchingApplyInner(pc, transpose, to));
   PetscCall(PCMatchingAfter(data, transpose, to));
   if (!hasy) PetscCall(VecCopy(to, y));
   PetscCall(PCMatchingTakeFailure(pc));
@@ -231,7 +243,12 @@ static PetscErrorCode PCApply_Matching(PC pc, Vec x, Vec y)
 
 static PetscErrorCode PCApplyTranspose_Matching(PC pc, Vec x, Vec y)
 {
+  PC        inner  = ((PC_Matching *)pc->data)->inner;
+  PetscBool exists = PETSC_TRUE;
+
   PetscFunctionBegin;
+  if (((PC_Matching *)pc->data)->A) PetscCall(PCApplyTransposeExists(inner, &exists));
+  PetscCheck(exists, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type %s has no transposed application; choose another type inside of PCMATCHING", ((PetscObject)inner)->prefix, ((PetscObject)inner)->type_name);
   PetscCall(PCMatchingApply(pc, PETSC_TRUE, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

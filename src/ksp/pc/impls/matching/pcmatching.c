@@ -408,8 +408,8 @@ static PetscErrorCode PCDestroy_Matching(PC pc)
   B^{-1} = D_c M P D_r,   B^{-T} = D_r P^T M^T D_c
   $$
 
-  The solver works with the original system: residuals, norms and convergence tests do not change. If the solver has a matrix of
-  its own for the preconditioner, see `KSPSetOperators()`, only that matrix is used here.
+  Residuals, norms and convergence tests of the solver are not changed by the permutation and the scalings. If the preconditioner
+  has another matrix than the system, see `KSPSetOperators()`, only the matrix of the preconditioner is used.
 
   The inner preconditioner has the options prefix of this one, followed by matching_. For example, `-pc_type matching
   -matching_pc_type poly -matching_pc_poly_degree 16` applies `PCPOLY`. `PCMatchingGetPC()` gets the inner preconditioner.
@@ -422,12 +422,12 @@ static PetscErrorCode PCDestroy_Matching(PC pc)
   has the same block size. The copy does not get null spaces, near null spaces and variable block sizes of the matrix.
 
   If the matrix has new values and the same nonzero pattern, the permutation is kept if the scalings, adapted to the new values,
-  leave no entry with a modulus larger than 2. Then the inner preconditioner keeps its symbolic work. Else a new matching is
-  computed. `-info` tells which of the two has happened. To keep the matching, the scalings and the inner preconditioner, call
-  `KSPSetReusePreconditioner()` or `PCSetReusePreconditioner()`.
+  leave no entry of a diagonal block with a modulus larger than 2. Then the inner preconditioner keeps its symbolic work.
+  Otherwise a new matching is computed. `-info` shows which of the two has happened. To keep the matching, the scalings and the
+  inner preconditioner, call `KSPSetReusePreconditioner()` or `PCSetReusePreconditioner()`.
 
-  `PCMatApply()` calls `PCMatApply()` of the inner preconditioner. It keeps a dense matrix of the size of its argument. Transposed
-  applications need an inner preconditioner that has them.
+  `PCMatApply()` calls `PCMatApply()` of the inner preconditioner, with a dense matrix that the preconditioner keeps.
+  `PCApplyTranspose()` is an error if the inner preconditioner has no transposed application.
 
   `-ksp_view` shows the number of moved rows, the range of the scalings and the inner preconditioner. If the matrix is
   structurally singular, `-ksp_view` also shows the structural rank, and the scalings are finite; a factorization of $\tilde A$

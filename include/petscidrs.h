@@ -1,6 +1,7 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves with diagonal blocks,
-   powers of matrices, and the factorisation package MATSOLVERPETSCIDRS, for PETSc
+   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves
+   with diagonal blocks, matchings of matrices and PCMATCHING, which uses them, powers of matrices, and the factorisation package
+   MATSOLVERPETSCIDRS, for PETSc
 */
 #pragma once
 
@@ -13,6 +14,7 @@
 #define KSPIDRS     "idrs"
 #define PCPOLY      "poly"
 #define PCBJIDRS    "bjidrs"
+#define PCMATCHING  "matching"
 #define PETSCSFNCCL "nccl"
 
 #define MATSOLVERPETSCIDRS "petscidrs"
@@ -246,6 +248,8 @@ PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetLocalBlocks(PC, PetscInt *, const PetscInt *[]);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
+
+PETSC_EXTERN PetscErrorCode PCMatchingGetPC(PC, PC *);
 
 PETSC_EXTERN PetscErrorCode MatGetMatching(Mat, IS *, Vec *, Vec *, PetscInt *);
 

@@ -173,6 +173,15 @@ static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The nest level of a preconditioner inside of another one, from 3.20 on */
+#if PETSC_VERSION_LT(3, 20, 0)
+  #define IDRSSetNestLevelOfPC(pc, inner) \
+    do { \
+    } while (0)
+#else
+  #define IDRSSetNestLevelOfPC(pc, inner) PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
+#endif
+
 /* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, from 3.22 on, as its default */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {

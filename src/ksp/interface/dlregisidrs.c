@@ -5,6 +5,7 @@
 #include "../impls/idrs/idrsimpl.h"
 #include "../../mat/factor/factor.h"
 #include "../pc/impls/bjidrs/bjidrs.h"
+#include "../pc/impls/matching/pcmatching.h"
 #include "../pc/impls/poly/poly.h"
 #include "../../mat/impls/stream/aijstream.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -63,7 +64,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and, in
+  a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -81,7 +83,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 
   The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -92,6 +94,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
+  PetscCall(PCRegister(PCMATCHING, PCCreate_Matching));
   PetscCall(MatSolverTypeRegister_PETScIDRS());
   PetscCall(MatRegister(MATSEQAIJSTREAM, MatCreate_SeqAIJStream));
   PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));

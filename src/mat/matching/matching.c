@@ -19,14 +19,42 @@ PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSMatchingGetBlock(Mat A, Mat *block)
+/*
+   IDRSMatchingGetBlocks - Gets the diagonal block of this process, and the block of its other columns with their numbers
+
+   Output Parameters:
++ block  - the diagonal block
+. outer  - the other columns, or NULL if the matrix is sequential
+- garray - the number of each column of the outer block, or NULL
+*/
+PetscErrorCode IDRSMatchingGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *garray[])
 {
-  PetscMPIInt size;
+  PetscBool parallel; /* by its type: a parallel type may live on one process */
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  *block = A;
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, block, NULL, NULL));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
+  *block  = A;
+  *outer  = NULL;
+  *garray = NULL;
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, block, outer, garray));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first row of a block that has an infinite entry or NaN, or -1 if there is none; no block has no rows */
+static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
+{
+  IDRSRows rows;
+
+  PetscFunctionBegin;
+  *badrow = -1;
+  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSRowsGet(block, &rows));
+  for (PetscInt i = 0; i < rows.n && *badrow < 0; i++) {
+    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) {
+      if (PetscIsInfOrNanScalar(rows.a[p])) *badrow = i;
+    }
+  }
+  PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -88,11 +116,12 @@ static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
 /* IDRSMatchingCreate - Computes the matching of a matrix that IDRSMatchingSupports() supports */
 PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 {
-  IDRSMatching matching;
-  double      *left, *right;
-  PetscInt     begin, badrow;
-  Mat          block;
-  IDRSRows     rows;
+  IDRSMatching    matching;
+  double         *left, *right;
+  PetscInt        begin, badrow, outerbadrow;
+  Mat             block, outer;
+  const PetscInt *garray;
+  IDRSRows        rows;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&matching));
@@ -103,10 +132,12 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
   PetscCall(PetscMalloc1(matching->n, &matching->column));
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
-  PetscCall(IDRSMatchingGetBlock(A, &block));
+  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
   PetscCall(IDRSRowsRestore(&rows));
+  PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
+  if (badrow < 0 || (outerbadrow >= 0 && outerbadrow < badrow)) badrow = outerbadrow;
   badrow = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
   IDRSCallAllreduce(&badrow, &matching->badrow, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   if (matching->badrow == PETSC_MAX_INT) {
@@ -125,28 +156,33 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
    IDRSMatchingUpdate - Adapts the scalings to new values of the matrix
 
    Output Parameter:
-. kept - `PETSC_FALSE` if the permutation does not suit the new values: then the matching is unchanged
+. kept - `PETSC_FALSE` if the permutation does not suit the new values, or if there is no matching: then the matching is unchanged
 */
 PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
-  double      *left, *right, largest;
-  PetscReal    most;
-  PetscScalar *array;
-  Mat          block;
-  IDRSRows     rows;
+  double         *left, *right, largest;
+  PetscReal       most;
+  PetscScalar    *array;
+  PetscInt        badrow;
+  Mat             block, outer;
+  const PetscInt *garray;
+  IDRSRows        rows;
 
   PetscFunctionBegin;
+  *kept = PETSC_FALSE;
+  if (matching->badrow >= 0) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
   PetscCall(VecGetArray(matching->right, &array));
   for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
   PetscCall(VecRestoreArray(matching->right, &array));
-  PetscCall(IDRSMatchingGetBlock(A, &block));
+  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
   PetscCall(IDRSRowsGet(block, &rows));
   IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
   PetscCall(IDRSRowsRestore(&rows));
-  most = (PetscReal)largest;
+  PetscCall(IDRSMatchingFindBadRow(outer, &badrow));
+  most = badrow < 0 ? (PetscReal)largest : PETSC_INFINITY;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
-  *kept = (PetscBool)(matching->badrow < 0 && most <= MATCHING_KEEP);
+  *kept = (PetscBool)(most <= MATCHING_KEEP);
   if (*kept) {
     for (PetscInt i = 0; i < matching->n; i++) {
       left[i]  = log(left[i]);
@@ -190,7 +226,8 @@ PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
 PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (!matching->permute) PetscCall(VecPointwiseMult(y, matching->left, x));
+  if (!matching->permute && x == y) PetscCall(IDRSVecMultiply(y, matching->left));
+  else if (!matching->permute) PetscCall(VecPointwiseMult(y, matching->left, x));
   else if (transpose) {
     PetscCall(VecScatterBegin(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
     PetscCall(VecScatterEnd(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));

@@ -30,14 +30,31 @@ static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The block size of A if, on all processes, the rows of each block of A become the rows of one block of A~, in any order; else 1 */
+static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
+{
+  PetscInt rows, columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetBlockSizes(A, &rows, &columns));
+  *bs = rows == columns ? rows : 1;
+  if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt row = 0; row < matching->n; row++) {
+    if (matching->column[row] / rows != matching->column[row - row % rows] / rows) *bs = 1;
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, bs, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix of the type of A with the permuted pattern; outer is the block outside of the diagonal one, or NULL */
 static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[], Mat *newmat)
 {
   const PetscInt n = matching->n;
-  PetscInt       begin, *i, *j;
+  PetscInt       begin, bs, *i, *j;
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
+  PetscCall(MatchingGetBlockSize(matching, A, &bs));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(IDRSRowsGet(inner, &in));
   if (outer) PetscCall(IDRSRowsGet(outer, &out));
@@ -56,6 +73,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   PetscCall(IDRSRowsRestore(&in));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), newmat));
   PetscCall(MatSetSizes(*newmat, n, n, matching->N, matching->N));
+  PetscCall(MatSetBlockSize(*newmat, bs));
   PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
   PetscCall(MatSeqAIJSetPreallocationCSR(*newmat, i, j, NULL));
   PetscCall(MatMPIAIJSetPreallocationCSR(*newmat, i, j, NULL));
@@ -72,26 +90,23 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 - reuse    - MAT_INITIAL_MATRIX, or MAT_REUSE_MATRIX if the pattern of A and the permutation are those of the last call
 
    Output Parameter:
-. B - the permuted and scaled matrix, of the type of A
+. B - the permuted and scaled matrix, of the type of A; it has the block size of A if the permutation maps blocks of rows to blocks
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {
-  const PetscInt    *garray = NULL;
+  const PetscInt    *garray, *newgarray;
   const PetscScalar *left, *right;
-  PetscMPIInt        size;
-  Mat                from[2] = {A, NULL}, to[2];
+  Mat                from[2], to[2];
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &from[0], &from[1], &garray));
+  PetscCall(IDRSMatchingGetBlocks(A, &from[0], &from[1], &garray));
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
-  to[0] = *B;
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(*B, &to[0], &to[1], NULL));
+  PetscCall(IDRSMatchingGetBlocks(*B, &to[0], &to[1], &newgarray));
   PetscCall(VecGetArrayRead(matching->left, &left));
   PetscCall(VecGetArrayRead(matching->right, &right));
   PetscCall(MatchingFill(matching, from[0], left, right, to[0]));
   PetscCall(VecRestoreArrayRead(matching->right, &right));
-  if (size > 1) {
+  if (from[1]) {
     PetscInt   columns;
     Vec        ghosts;
     VecScatter scatter;

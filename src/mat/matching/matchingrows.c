@@ -383,6 +383,7 @@ void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], doub
         right[rows->j[p]] = pivot / a;
         changed           = PETSC_TRUE;
       }
+      if (!(pivot > 0.0)) *largest = PETSC_INFINITY; /* also in a row without entries */
       left[i] = 1.0 / pivot;
     }
     if (*largest == PETSC_INFINITY) break;

@@ -1,0 +1,495 @@
+/*
+   The preconditioner PCMATCHING: any preconditioner M of the matrix A~ = P Dr A Dc, which a maximum product matching permutes and
+   scales
+
+     B^{-1} = Dc M P Dr,   B^{-T} = Dr P^T M^T Dc
+*/
+#include "pcmatching.h"
+#include <petsc/private/pcimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include "../../../../mat/matching/matching.h"
+
+typedef struct {
+  PC             inner;    /* M, or NULL if nobody has asked for it yet */
+  IDRSMatching   matching; /* of pc->pmat, or NULL before the set-up */
+  Mat            A;        /* A~, or NULL if the set-up has failed */
+  Vec            w;        /* the vector that M is applied to, or NULL before the first application */
+  Vec            staged;   /* if the vectors of the solver are of another type: x or y, in the type of w; else NULL */
+  Mat            W;        /* the dense matrix that M is applied to, or NULL before the first PCMatApply() */
+  PCFailedReason failed;   /* of the set-up, the same on all processes */
+} PC_Matching;
+
+/* Creates the inner preconditioner at the first call: the prefix of the outer one may be set after its type */
+static PetscErrorCode PCMatchingCreateInner(PC pc)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+  const char  *prefix;
+
+  PetscFunctionBegin;
+  if (data->inner) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &data->inner));
+  PetscCall(PetscObjectIncrementTabLevel((PetscObject)data->inner, (PetscObject)pc, 1));
+  PetscCall(PetscObjectSetOptions((PetscObject)data->inner, ((PetscObject)pc)->options));
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(PCSetOptionsPrefix(data->inner, prefix));
+  PetscCall(PCAppendOptionsPrefix(data->inner, "matching_"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCMatchingGetPC_Matching(PC pc, PC *inner)
+{
+  PetscFunctionBegin;
+  PetscCall(PCMatchingCreateInner(pc));
+  *inner = ((PC_Matching *)pc->data)->inner;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A failure of the inner preconditioner on some process fails the set-up on all of them */
+static PetscErrorCode PCMatchingReduceFailure(PC pc)
+{
+  PC_Matching   *data = (PC_Matching *)pc->data;
+  PCFailedReason reason;
+  PetscInt       most;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(data->inner, &reason));
+  most = (PetscInt)reason;
+  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)pc));
+  data->failed = (PCFailedReason)most;
+  PetscCall(PCSetFailedReason(pc, data->failed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCMatchingCheckMat(PC pc)
+{
+  MPI_Comm    comm   = PetscObjectComm((PetscObject)pc);
+  const char *prefix = ((PetscObject)pc)->prefix, *why;
+  PetscBool   assembled;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingSupports(pc->pmat, &why));
+  PetscCheck(!why, comm, PETSC_ERR_SUP, "-%spc_type matching of a matrix of type %s: %s; use a matrix of type aij or a derived type, with as many columns as rows on each process", prefix ? prefix : "", ((PetscObject)pc->pmat)->type_name, why);
+  PetscCall(MatAssembled(pc->pmat, &assembled));
+  PetscCheck(assembled, comm, PETSC_ERR_ARG_WRONGSTATE, "-%spc_type matching of a matrix that is not assembled", prefix ? prefix : "");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees the matching, A~, and all that has been made for them */
+static PetscErrorCode PCMatchingResetMat(PC_Matching *data)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingDestroy(&data->matching));
+  PetscCall(MatDestroy(&data->A));
+  PetscCall(VecDestroy(&data->w));
+  PetscCall(VecDestroy(&data->staged));
+  PetscCall(MatDestroy(&data->W));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matching and A~ for the present values; data->A is NULL if the matrix has an infinite entry or NaN */
+static PetscErrorCode PCMatchingSetUpMat(PC pc)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    kept = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (data->A && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
+  if (kept) {
+    PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));
+    PetscCall(PetscInfo(pc, "The permutation is kept, scalings from %g to %g\n", (double)data->matching->range[0], (double)data->matching->range[1]));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (data->A) PetscCall(PetscInfo(pc, "The permutation is not kept: %s\n", pc->flag == SAME_NONZERO_PATTERN ? "it does not suit the new values" : "the matrix has another nonzero pattern"));
+  PetscCall(PCMatchingResetMat(data));
+  PetscCall(IDRSMatchingCreate(pc->pmat, &data->matching));
+  if (data->matching->badrow >= 0) {
+    PetscCall(PetscInfo(pc, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", data->matching->badrow));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
+  PetscCall(PetscInfo(pc, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n", data->matching->moved, data->matching->N, (double)data->matching->range[0], (double)data->matching->range[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Matching(PC pc)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    made = (PetscBool)!data->inner;
+
+  PetscFunctionBegin;
+  PetscCall(PCMatchingCheckMat(pc));
+  PetscCall(PCMatchingCreateInner(pc));
+  if (made && pc->setfromoptionscalled) PetscCall(PCSetFromOptions(data->inner));
+  /* An inner preconditioner that is reused belongs to the old A~, and so to the old matching */
+  if (data->A && data->inner->setupcalled && data->inner->reusepreconditioner) {
+    PetscCall(PetscInfo(pc, "The matching is kept, because the inner preconditioner is reused\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCMatchingSetUpMat(pc));
+  if (!data->A) {
+    data->failed = PC_FACTOR_OTHER;
+    PetscCall(PCSetFailedReason(pc, data->failed));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCSetOperators(data->inner, data->A, data->A));
+  PetscCall(PCSetErrorIfFailure(data->inner, pc->erroriffailure));
+  IDRSSetNestLevelOfPC(pc, data->inner);
+  PetscCall(PCSetFailedReason(data->inner, PC_NOERROR));
+  PetscCall(PCSetUp(data->inner));
+  PetscCall(PCMatchingReduceFailure(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPSolve() calls this each time, after PCSetUp(), which does nothing if the matrix is the same: the type of M may have changed */
+static PetscErrorCode PCSetUpOnBlocks_Matching(PC pc)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+
+  PetscFunctionBegin;
+  if (!data->A || (data->inner->setupcalled && !data->inner->ops->setuponblocks)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCSetUp(data->inner));
+  PetscCall(PCSetUpOnBlocks(data->inner));
+  PetscCall(PCMatchingReduceFailure(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns PETSC_TRUE if x is of the type of the scalings */
+static PetscErrorCode PCMatchingHasVec(PC_Matching *data, Vec x, PetscBool *has)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)data->matching->left)->type_name, has));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w = P Dr x, or w = Dc x if transposed */
+static PetscErrorCode PCMatchingBefore(PC_Matching *data, PetscBool transpose, Vec x, Vec w)
+{
+  PetscFunctionBegin;
+  if (transpose) PetscCall(VecPointwiseMult(w, data->matching->right, x));
+  else PetscCall(IDRSMatchingLeft(data->matching, PETSC_FALSE, x, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = Dc y, or y = Dr P^T y if transposed */
+static PetscErrorCode PCMatchingAfter(PC_Matching *data, PetscBool transpose, Vec y)
+{
+  PetscFunctionBegin;
+  if (transpose) PetscCall(IDRSMatchingLeft(data->matching, PETSC_TRUE, y, y));
+  else PetscCall(IDRSVecMultiply(y, data->matching->right));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An application may fail on this process only. The solvers of PETSc reduce the reason when a norm is infinite or NaN */
+static PetscErrorCode PCMatchingTakeFailure(PC pc)
+{
+  PC_Matching   *data = (PC_Matching *)pc->data;
+  PCFailedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(data->inner, &reason));
+  PetscCall(PCSetFailedReason(pc, data->failed ? data->failed : reason));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Applies M, or M^T, to data->w. An error leaves the vector locked: the next application makes a new one */
+static PetscErrorCode PCMatchingApplyInner(PC pc, PetscBool transpose, Vec y)
+{
+  PC_Matching   *data = (PC_Matching *)pc->data;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  ierr = transpose ? PCApplyTranspose(data->inner, data->w, y) : PCApply(data->inner, data->w, y);
+  if (ierr) PetscCall(VecDestroy(&data->w));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The vectors of the solver need not have the type that belongs to the matrix: it may be on the GPU, and the vectors on the host */
+static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    hasx, hasy;
+  Vec          from = x, to = y;
+
+  PetscFunctionBegin;
+  if (!data->A) {
+    IDRSVecFlag(y, PETSC_TRUE);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCMatchingHasVec(data, x, &hasx));
+  PetscCall(PCMatchingHasVec(data, y, &hasy));
+  if (!data->w) PetscCall(VecDuplicate(data->matching->left, &data->w));
+  if ((!hasx || !hasy) && !data->staged) PetscCall(VecDuplicate(data->matching->left, &data->staged));
+  if (!hasx) {
+    from = data->staged;
+    PetscCall(VecCopy(x, from));
+  }
+  if (!hasy) to = data->staged;
+  PetscCall(PCMatchingBefore(data, transpose, from, data->w));
+  PetscCall(PCMatchingApplyInner(pc, transpose, to));
+  PetscCall(PCMatchingAfter(data, transpose, to));
+  if (!hasy) PetscCall(VecCopy(to, y));
+  PetscCall(PCMatchingTakeFailure(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Matching(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall(PCMatchingApply(pc, PETSC_FALSE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_Matching(PC pc, Vec x, Vec y)
+{
+  PC        inner  = ((PC_Matching *)pc->data)->inner;
+  PetscBool exists = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (((PC_Matching *)pc->data)->A) PetscCall(PCApplyTransposeExists(inner, &exists));
+  PetscCheck(exists, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type %s has no transposed application; choose another type inside of PCMATCHING", ((PetscObject)inner)->prefix, ((PetscObject)inner)->type_name);
+  PetscCall(PCMatchingApply(pc, PETSC_TRUE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes data->W a dense matrix like X */
+static PetscErrorCode PCMatchingGetDense(PC_Matching *data, Mat X)
+{
+  PetscLayout columns, present;
+  PetscBool   same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (data->W) {
+    PetscCall(MatGetLayouts(X, NULL, &columns));
+    PetscCall(MatGetLayouts(data->W, NULL, &present));
+    PetscCall(PetscLayoutCompare(columns, present, &same));
+    if (same) PetscCall(PetscObjectTypeCompare((PetscObject)X, ((PetscObject)data->W)->type_name, &same));
+  }
+  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatDestroy(&data->W));
+  PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &data->W));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns PETSC_TRUE if the columns of X are of the type of the scalings */
+static PetscErrorCode PCMatchingHasColumns(PC_Matching *data, Mat X, PetscBool *has)
+{
+  Vec x;
+
+  PetscFunctionBegin;
+  PetscCall(MatDenseGetColumnVecRead(X, 0, &x));
+  PetscCall(PCMatchingHasVec(data, x, has));
+  PetscCall(MatDenseRestoreColumnVecRead(X, 0, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All columns by PCMatApply() of M, or one after another if they are not of the type that belongs to the matrix */
+static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    hasx = PETSC_FALSE, hasy = PETSC_FALSE;
+  PetscInt     n;
+  Vec          x, y;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(X, NULL, &n));
+  if (n && data->A) {
+    PetscCall(PCMatchingHasColumns(data, X, &hasx));
+    PetscCall(PCMatchingHasColumns(data, Y, &hasy));
+  }
+  if (hasx && hasy) PetscCall(PCMatchingGetDense(data, X));
+  for (PetscInt j = 0; j < n; j++) {
+    PetscCall(MatDenseGetColumnVecRead(X, j, &x));
+    PetscCall(MatDenseGetColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
+    if (hasx && hasy) PetscCall(PCMatchingBefore(data, PETSC_FALSE, x, y));
+    else PetscCall(PCMatchingApply(pc, PETSC_FALSE, x, y));
+    PetscCall(MatDenseRestoreColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
+    PetscCall(MatDenseRestoreColumnVecRead(X, j, &x));
+  }
+  if (!hasx || !hasy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCMatApply(data->inner, data->W, Y));
+  for (PetscInt j = 0; j < n; j++) {
+    PetscCall(MatDenseGetColumnVec(Y, j, &y));
+    PetscCall(PCMatchingAfter(data, PETSC_FALSE, y));
+    PetscCall(MatDenseRestoreColumnVec(Y, j, &y));
+  }
+  PetscCall(PCMatchingTakeFailure(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A failed application is in the reason of the KSP now. KSPSetUp() of the next solve would take it for a failure of the set-up */
+static PetscErrorCode PCPostSolve_Matching(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+
+  PetscFunctionBegin;
+  (void)ksp;
+  (void)b;
+  (void)x;
+  PetscCall(PCSetFailedReason(pc, data->failed));
+  if (!data->failed) PetscCall(PCSetFailedReason(data->inner, PC_NOERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCView_Matching(PC pc, PetscViewer viewer)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCMatchingCreateInner(pc));
+  if (data->matching) PetscCall(IDRSMatchingView(data->matching, viewer));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioner of the permuted and scaled matrix:\n"));
+  PetscCall(PetscViewerASCIIPushTab(viewer));
+  PetscCall(PCView(data->inner, viewer));
+  PetscCall(PetscViewerASCIIPopTab(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetFromOptions_Matching(PC pc, IDRSOptionItems PetscOptionsObject)
+{
+  PetscFunctionBegin;
+  (void)PetscOptionsObject;
+  PetscCall(PCMatchingCreateInner(pc));
+  PetscCall(PCSetFromOptions(((PC_Matching *)pc->data)->inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_Matching(PC pc)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCMatchingResetMat(data));
+  data->failed = PC_NOERROR;
+  if (data->inner) PetscCall(PCReset(data->inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Matching(PC pc)
+{
+  PC_Matching *data = (PC_Matching *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCReset_Matching(pc));
+  PetscCall(PCDestroy(&data->inner));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCMatchingGetPC_C", NULL));
+  PetscCall(PetscFree(pc->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  PCMATCHING - Applies any preconditioner to the matrix that a maximum product matching permutes and scales: for systems with zero
+  diagonal entries or bad scaling
+
+  Options Database Keys:
++ -matching_pc_type type - type of the inner preconditioner (default `PCILU` on one process, `PCBJACOBI` on several)
+- -matching_pc_...       - the options of the inner preconditioner
+
+  Level: beginner
+
+  Notes:
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
+  `KSP`.
+
+  A maximum product matching permutes the rows of the matrix A and scales its rows and columns, such that
+
+  $$
+  \tilde A = P D_r A D_c
+  $$
+
+  has diagonal entries of modulus 1, and no entry has a larger modulus; see `MatGetMatching()`. With an inner preconditioner M of
+  $\tilde A$, this preconditioner is
+
+  $$
+  B^{-1} = D_c M P D_r,   B^{-T} = D_r P^T M^T D_c
+  $$
+
+  Residuals, norms and convergence tests of the solver are not changed by the permutation and the scalings. If the preconditioner
+  has another matrix than the system, see `KSPSetOperators()`, only the matrix of the preconditioner is used.
+
+  The inner preconditioner has the options prefix of this one, followed by matching_. For example, `-pc_type matching
+  -matching_pc_type poly -matching_pc_poly_degree 16` applies `PCPOLY`. `PCMatchingGetPC()` gets the inner preconditioner.
+
+  The matrix is of type `MATAIJ`, or of a type derived from it, with the same layout of rows and columns. For another matrix the
+  set-up is an error. $\tilde A$ is a copy of the matrix, and has its type. On several processes each process matches the rows and
+  columns of its diagonal block. Entries outside of the diagonal blocks are scaled, too, and may have a modulus larger than 1.
+
+  If the matrix has a block size and the permutation maps each block of rows to the rows of one block, on all processes, the copy
+  has the same block size. The copy does not get null spaces, near null spaces and variable block sizes of the matrix.
+
+  If the matrix has new values and the same nonzero pattern, the permutation is kept if the scalings, adapted to the new values,
+  leave no entry of a diagonal block with a modulus larger than 2. Then the inner preconditioner keeps its symbolic work.
+  Otherwise a new matching is computed. `-info` shows which of the two has happened. To keep the matching, the scalings and the
+  inner preconditioner, call `KSPSetReusePreconditioner()` or `PCSetReusePreconditioner()`.
+
+  `PCMatApply()` calls `PCMatApply()` of the inner preconditioner, with a dense matrix that the preconditioner keeps.
+  `PCApplyTranspose()` is an error if the inner preconditioner has no transposed application.
+
+  `-ksp_view` shows the number of moved rows, the range of the scalings and the inner preconditioner. If the matrix is
+  structurally singular, `-ksp_view` also shows the structural rank, and the scalings are finite; a factorization of $\tilde A$
+  may fail then. If the matrix has an infinite entry or NaN, the set-up fails with `PC_FACTOR_OTHER`: `KSPSolve()` ends with
+  `KSP_DIVERGED_PC_FAILED`, and `-info` and `-ksp_view` name the row. A failure of the inner preconditioner on some process fails
+  the set-up on all processes.
+
+  References:
+  I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix Anal.
+  Appl. 22 (2001); M. Benzi, J.C. Haws and M. Tuma, Preconditioning highly indefinite and nonsymmetric matrices, SIAM J. Sci.
+  Comput. 22 (2000)
+
+.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCMatchingGetPC()`, `MatGetMatching()`, `PCPOLY`, `PCBJIDRS`,
+          `PCILU`, `KSPIDRS`, `KSPIDRSRegister()`
+M*/
+PetscErrorCode PCCreate_Matching(PC pc)
+{
+  PC_Matching *data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&data));
+  pc->data = (void *)data;
+
+  pc->ops->setup          = PCSetUp_Matching;
+  pc->ops->setuponblocks  = PCSetUpOnBlocks_Matching;
+  pc->ops->apply          = PCApply_Matching;
+  pc->ops->applytranspose = PCApplyTranspose_Matching;
+  pc->ops->matapply       = PCMatApply_Matching;
+  pc->ops->postsolve      = PCPostSolve_Matching;
+  pc->ops->reset          = PCReset_Matching;
+  pc->ops->destroy        = PCDestroy_Matching;
+  pc->ops->setfromoptions = PCSetFromOptions_Matching;
+  pc->ops->view           = PCView_Matching;
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCMatchingGetPC_C", PCMatchingGetPC_Matching));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCMatchingGetPC - Gets the inner preconditioner of `PCMATCHING`, which is applied to the permuted and scaled matrix
+
+  Not Collective, but inner is parallel if pc is parallel
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. inner - the inner preconditioner; it belongs to pc
+
+  Level: intermediate
+
+  Notes:
+  All processes make the first call, or none of them before the set-up: the first call creates the inner preconditioner, with the
+  options prefix of pc at that time, followed by matching_.
+
+  The inner preconditioner has its matrix after the set-up of pc. See `PCMATCHING` for the matrix.
+
+.seealso: [](ch_ksp), `PCMATCHING`, `MatGetMatching()`, `PCSetType()`, `PCGetOperators()`
+@*/
+PetscErrorCode PCMatchingGetPC(PC pc, PC *inner)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscUseMethod(pc, "PCMatchingGetPC_C", (PC, PC *), (pc, inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

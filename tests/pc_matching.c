@@ -1,0 +1,1488 @@
+static char help[] = "PCMATCHING: the preconditioner against one that is made by hand, exact and transposed applications,\n\
+several columns, new values, patterns and blocks, solvers on both sides, prefixes, failures and bad input.\n\n";
+
+#include "systems.h"
+
+/*
+   Matrices whose matching is known. T has a strictly dominant diagonal on each process. Row i of T is row (i + shift) modulo n of
+   A, with n rows on this process, or the same with blocks of rows in place of rows. Then rows and columns are scaled. With two
+   shifts A is the sum of two such matrices with these weights: the pattern does not depend on the weights, and the matching belongs
+   to the heavier one.
+*/
+typedef struct {
+  PetscInt  bs; /* blocks whose rows are rotated by one, too; 1: single rows */
+  PetscInt  shift[2];
+  PetscReal weight[2];
+  PetscReal range;  /* scalings have exponents of ten in [-range, range] */
+  PetscReal change; /* relative change of values */
+} Hidden;
+
+static const Hidden usual = {
+  1, {1,   4   },
+   {1.0, 1e-6},
+   3.0, 0.0
+};
+
+/* Types of the inner preconditioner */
+static const char *const types[] = {PCJACOBI, PCILU, PCSOR, PCBJACOBI, PCPOLY, PCBJIDRS};
+#define TYPES PETSC_STATIC_ARRAY_LENGTH(types)
+
+static PetscMPIInt Processes(void)
+{
+  PetscMPIInt size;
+
+  (void)MPI_Comm_size(PETSC_COMM_WORLD, &size);
+  return size;
+}
+
+static PetscMPIInt Rank(void)
+{
+  PetscMPIInt rank;
+
+  (void)MPI_Comm_rank(PETSC_COMM_WORLD, &rank);
+  return rank;
+}
+
+static PetscBool Is(const char a[], const char b[])
+{
+  return (PetscBool)!strcmp(a, b);
+}
+
+/* Returns PETSC_TRUE if PETSc has an inner preconditioner of this type on so many processes */
+static PetscBool Runs(const char type[])
+{
+  return (PetscBool)(Processes() == 1 || !Is(type, PCILU));
+}
+
+/* The row of A, on this process, that row i of T becomes */
+static PetscInt HiddenPlace(const Hidden *hidden, PetscInt which, PetscInt n, PetscInt i)
+{
+  const PetscInt bs = hidden->bs;
+
+  if (bs == 1) return (i + hidden->shift[which]) % n;
+  return (i / bs + hidden->shift[which]) % (n / bs) * bs + (i + 1) % bs;
+}
+
+static PetscReal Exponent(PetscReal range, PetscInt i)
+{
+  return PetscPowReal(10.0, range * PetscSinReal(1.0 + 2.3 * i));
+}
+
+/* The entry of T, on all processes the same one */
+static PetscScalar HiddenEntry(const Hidden *hidden, PetscInt i, PetscInt j)
+{
+  const PetscReal noise = PetscSinReal(12.9898 * i + 78.233 * j), changed = 1.0 + hidden->change * PetscCosReal(3.7 * i + 1.9 * j);
+  PetscScalar     value = (i == j ? 4.0 : (j < i ? -0.9 : -0.6)) + 0.1 * noise;
+
+#if PetscDefined(USE_COMPLEX)
+  value *= PetscCMPLX(PetscCosReal(noise), PetscSinReal(noise));
+#endif
+  return value * changed;
+}
+
+/* Stores the values, in a matrix that may have some */
+static PetscErrorCode HiddenFill(const Hidden *hidden, Mat A)
+{
+  const PetscInt offset[] = {0, -1, 1, -7, 7};
+  PetscInt       begin, end, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &N, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  PetscCall(MatZeroEntries(A));
+  for (PetscInt which = 0; which < 2; which++) {
+    for (PetscInt i = begin; i < end; i++) {
+      const PetscInt row = begin + HiddenPlace(hidden, which, end - begin, i - begin);
+
+      for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(offset); k++) {
+        const PetscInt j = i + offset[k];
+
+        if (j < 0 || j >= N) continue;
+        PetscCall(MatSetValue(A, row, j, hidden->weight[which] * Exponent(hidden->range, row) * Exponent(hidden->range, 5 * j + 2) * HiddenEntry(hidden, i, j), ADD_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix with n rows on this process, and a right-hand side */
+static PetscErrorCode HiddenCreate(const Hidden *hidden, const char type[], PetscInt n, PetscInt N, Mat *A, Vec *b)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, n, n, N, N));
+  PetscCall(MatSetBlockSize(*A, hidden->bs));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 10, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 10, NULL, 10, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(HiddenFill(hidden, *A));
+  PetscCall(MatCreateVecs(*A, NULL, b));
+  PetscCall(VecSetGeneral(*b, 0.3));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The settings of an inner preconditioner, by which its results do not depend on rounding errors in the matrix */
+static PetscErrorCode InnerSet(PC inner, const char type[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCSetType(inner, type));
+  if (Is(type, PCPOLY)) PetscCall(PCPolySetPrecision(inner, PC_POLY_PRECISION_DOUBLE));
+  if (Is(type, PCBJIDRS)) {
+    KSP ksp;
+
+    PetscCall(PCBJIDRSGetKSP(inner, &ksp));
+    PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON > 1e-10 ? 1e-5 : 1e-12, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatchingCreate(Mat A, const char type[], PC *pc)
+{
+  PC inner;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
+  PetscCall(PCSetType(*pc, PCMATCHING));
+  PetscCall(PCMatchingGetPC(*pc, &inner));
+  PetscCall(InnerSet(inner, type));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||x - y|| <= tolerance ||y|| */
+static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tolerance)
+{
+  PetscReal norm, error;
+  Vec       d;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecCopy(x, d));
+  PetscCall(VecAXPY(d, -1.0, y));
+  PetscCall(VecNorm(d, NORM_2, &error));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  PetscCall(ComplainIf(!(error <= tolerance * norm), "%s: a difference of %g, the norm is %g", what, (double)error, (double)norm));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The tolerance for results that are equal up to rounding */
+static PetscReal Rounding(const char type[])
+{
+  return (Is(type, PCBJIDRS) || Is(type, PCPOLY) ? 1e6 : 1e4) * PETSC_MACHINE_EPSILON;
+}
+
+/* The preconditioner by hand: MatGetMatching(), MatDiagonalScale() and MatPermute(), and a preconditioner of its own */
+typedef struct {
+  IS  rows, inverse;
+  Vec left, right;
+  PC  inner;
+} Reference;
+
+static PetscErrorCode ReferenceCreate(Mat A, const char type[], Reference *reference)
+{
+  PetscInt begin, end;
+  IS       columns;
+  Mat      scaled, permuted;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetMatching(A, &reference->rows, &reference->left, &reference->right, NULL));
+  PetscCall(ISInvertPermutation(reference->rows, PETSC_DECIDE, &reference->inverse));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &scaled));
+  PetscCall(MatDiagonalScale(scaled, reference->left, reference->right));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  PetscCall(ISCreateStride(PETSC_COMM_WORLD, end - begin, begin, 1, &columns));
+  PetscCall(ISSetPermutation(columns));
+  PetscCall(MatPermute(scaled, reference->rows, columns, &permuted));
+  PetscCall(PCCreate(PETSC_COMM_WORLD, &reference->inner));
+  PetscCall(PCSetOperators(reference->inner, permuted, permuted));
+  PetscCall(InnerSet(reference->inner, type));
+  PetscCall(PCSetUp(reference->inner));
+  PetscCall(ISDestroy(&columns));
+  PetscCall(MatDestroy(&permuted));
+  PetscCall(MatDestroy(&scaled));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReferenceDestroy(Reference *reference)
+{
+  PetscFunctionBeginUser;
+  PetscCall(ISDestroy(&reference->rows));
+  PetscCall(ISDestroy(&reference->inverse));
+  PetscCall(VecDestroy(&reference->left));
+  PetscCall(VecDestroy(&reference->right));
+  PetscCall(PCDestroy(&reference->inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of x in another order; the order of each process is one of its own rows */
+static PetscErrorCode Permute(Vec x, IS rows, Vec y)
+{
+  const PetscInt    *from;
+  const PetscScalar *in;
+  PetscScalar       *out;
+  PetscInt           begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(x, &begin, &end));
+  PetscCall(ISGetIndices(rows, &from));
+  PetscCall(VecGetArrayRead(x, &in));
+  PetscCall(VecGetArrayWrite(y, &out));
+  for (PetscInt i = 0; i < end - begin; i++) out[i] = in[from[i] - begin];
+  PetscCall(VecRestoreArrayWrite(y, &out));
+  PetscCall(VecRestoreArrayRead(x, &in));
+  PetscCall(ISRestoreIndices(rows, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReferenceApply(const Reference *reference, PetscBool transpose, Vec x, Vec y)
+{
+  Vec v, w;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(x, &v));
+  PetscCall(VecDuplicate(x, &w));
+  if (transpose) {
+    PetscCall(VecPointwiseMult(v, reference->right, x));
+    PetscCall(PCApplyTranspose(reference->inner, v, w));
+    PetscCall(Permute(w, reference->inverse, v));
+    PetscCall(VecPointwiseMult(y, reference->left, v));
+  } else {
+    PetscCall(VecPointwiseMult(v, reference->left, x));
+    PetscCall(Permute(v, reference->rows, w));
+    PetscCall(PCApply(reference->inner, w, v));
+    PetscCall(VecPointwiseMult(y, reference->right, v));
+  }
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The inverse is that of the preconditioner by hand, for all layouts and types of matrices */
+static PetscErrorCode TestReference(void)
+{
+  const char *const mattypes[] = {MATAIJ, MATAIJSTREAM};
+
+  PetscFunctionBeginUser;
+  for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+    for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(mattypes); m++) {
+      PetscInt n = PETSC_DECIDE;
+      Mat      A;
+      Vec      x, y, z;
+
+      PetscCall(LayoutSize(PETSC_COMM_WORLD, (Layout)layout, 90, &n));
+      PetscCall(HiddenCreate(&usual, mattypes[m], n, 90, &A, &x));
+      PetscCall(VecDuplicate(x, &y));
+      PetscCall(VecDuplicate(x, &z));
+      for (size_t t = 0; t < TYPES; t++) {
+        Reference reference;
+        PC        pc;
+        char      what[128];
+
+        if (!Runs(types[t])) continue;
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT, types[t], mattypes[m], layout));
+        PetscCall(ReferenceCreate(A, types[t], &reference));
+        PetscCall(MatchingCreate(A, types[t], &pc));
+        PetscCall(ReferenceApply(&reference, PETSC_FALSE, x, z));
+        PetscCall(PCApply(pc, x, y));
+        PetscCall(CheckEqual(what, y, z, Rounding(types[t])));
+        if (!Is(types[t], PCBJIDRS) && !Is(types[t], PCSOR)) {
+          PetscScalar dots[2];
+
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT ", transposed", types[t], mattypes[m], layout));
+          PetscCall(ReferenceApply(&reference, PETSC_TRUE, x, z));
+          PetscCall(PCApplyTranspose(pc, x, y));
+          PetscCall(CheckEqual(what, y, z, Rounding(types[t])));
+          /* y' (B^{-1} x) = (B^{-T} y)' x */
+          PetscCall(VecSetGeneral(y, 0.7));
+          PetscCall(PCApply(pc, x, z));
+          PetscCall(VecTDot(z, y, &dots[0]));
+          PetscCall(PCApplyTranspose(pc, y, z));
+          PetscCall(VecTDot(x, z, &dots[1]));
+          PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= 1e5 * PETSC_MACHINE_EPSILON * PetscAbsScalar(dots[0])), "%s: products %g and %g", what, (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
+        }
+        PetscCall(PCDestroy(&pc));
+        PetscCall(ReferenceDestroy(&reference));
+      }
+      PetscCall(VecDestroy(&z));
+      PetscCall(VecDestroy(&y));
+      PetscCall(VecDestroy(&x));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("by hand"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ||D (b - A x)|| <= tolerance ||D b||, or with the transpose of A; D makes the rows comparable */
+static PetscErrorCode CheckInverse(const char what[], Mat A, PetscBool transpose, Vec D, Vec b, Vec x)
+{
+  PetscReal norm, bnorm;
+  Vec       r;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecPointwiseMult(r, D, b));
+  PetscCall(VecNorm(r, NORM_2, &bnorm));
+  if (transpose) PetscCall(MatMultTranspose(A, x, r));
+  else PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecPointwiseMult(r, D, r));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a direct solver inside the application is A^{-1} */
+static PetscErrorCode TestExact(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+    PetscInt n = PETSC_DECIDE;
+    Mat      A;
+    Vec      b, x, left, right;
+    PC       pc;
+
+    PetscCall(LayoutSize(PETSC_COMM_WORLD, (Layout)layout, 90, &n));
+    PetscCall(HiddenCreate(&usual, MATAIJ, n, 90, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(MatGetMatching(A, NULL, &left, &right, NULL));
+    PetscCall(MatchingCreate(A, Processes() == 1 ? PCLU : PCREDUNDANT, &pc));
+    PetscCall(PCApply(pc, b, x));
+    PetscCall(CheckInverse("inverse", A, PETSC_FALSE, left, b, x));
+    PetscCall(PCApplyTranspose(pc, b, x));
+    PetscCall(CheckInverse("inverse of the transpose", A, PETSC_TRUE, right, b, x));
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&left));
+    PetscCall(VecDestroy(&right));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("exact inside"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A dense matrix with the rows of b and so many columns, which are all b */
+static PetscErrorCode DenseCreate(Vec b, PetscInt columns, Mat *B)
+{
+  PetscInt n, N;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecGetSize(b, &N));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, columns, NULL, B));
+  for (PetscInt j = 0; j < columns; j++) PetscCall(ColumnSet(*B, j, b));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCMatApply() of several numbers of columns, one after another, is PCApply() of each column */
+static PetscErrorCode TestColumns(void)
+{
+  const PetscInt numbers[] = {3, 3, 1, 0, 5};
+  Mat            A;
+  Vec            b, x, y;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 90, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  for (size_t t = 0; t < TYPES; t++) {
+    PC pc;
+
+    if (!Runs(types[t])) continue;
+    PetscCall(MatchingCreate(A, types[t], &pc));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(numbers); k++) {
+      Mat  B, X;
+      char what[128];
+
+      PetscCall(DenseCreate(b, numbers[k], &B));
+      PetscCall(DenseCreate(b, numbers[k], &X));
+      for (PetscInt j = 0; j < numbers[k]; j++) {
+        PetscCall(VecSetGeneral(b, 0.2 + 0.1 * j + k));
+        PetscCall(ColumnSet(B, j, b));
+      }
+      PetscCall(PCMatApply(pc, B, X));
+      for (PetscInt j = 0; j < numbers[k]; j++) {
+        PetscCall(ColumnGet(B, j, b));
+        PetscCall(PCApply(pc, b, x));
+        PetscCall(ColumnGet(X, j, y));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s: column %" PetscInt_FMT " of %" PetscInt_FMT, types[t], j, numbers[k]));
+        PetscCall(CheckEqual(what, y, x, Rounding(types[t])));
+      }
+      PetscCall(MatDestroy(&X));
+      PetscCall(MatDestroy(&B));
+    }
+    PetscCall(PCDestroy(&pc));
+  }
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("several columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On one process a MATSEQAIJ has vectors of type VECSEQ. Vectors of type VECMPI take the place of vectors that are elsewhere */
+static PetscErrorCode TestOtherVectors(void)
+{
+  Mat       A, X, Y, parallel;
+  Vec       b, x, bother, xother, column;
+  PC        pc;
+  PetscBool mpi;
+
+  PetscFunctionBeginUser;
+  if (Processes() > 1) PetscCall(LeaveOut());
+  else {
+    PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 90, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(VecCreateMPI(PETSC_COMM_WORLD, 90, 90, &bother));
+    PetscCall(VecDuplicate(bother, &xother));
+    PetscCall(VecCopy(b, bother));
+    PetscCall(MatchingCreate(A, PCILU, &pc));
+    for (PetscInt transpose = 0; transpose < 2; transpose++) {
+      PetscErrorCode (*apply)(PC, Vec, Vec) = transpose ? PCApplyTranspose : PCApply;
+
+      PetscCall((*apply)(pc, b, x));
+      PetscCall((*apply)(pc, bother, xother));
+      PetscCall(CheckEqual("both vectors", xother, x, 0.0));
+      PetscCall(VecSet(xother, 0.0));
+      PetscCall((*apply)(pc, b, xother));
+      PetscCall(CheckEqual("x", xother, x, 0.0));
+      PetscCall(VecSet(xother, 0.0));
+      PetscCall(VecCopy(x, xother));
+      PetscCall((*apply)(pc, bother, x));
+      PetscCall(CheckEqual("b", x, xother, 0.0));
+    }
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &X));
+    PetscCall(MatSetSizes(X, 90, 3, 90, 3));
+    PetscCall(MatSetType(X, MATMPIDENSE));
+    PetscCall(MatSetUp(X));
+    for (PetscInt j = 0; j < 3; j++) PetscCall(ColumnSet(X, j, bother));
+    PetscCall(MatAssemblyBegin(X, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(X, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &Y));
+    PetscCall(MatDenseGetColumnVecRead(X, 0, &column));
+    PetscCall(PetscObjectTypeCompare((PetscObject)column, VECMPI, &mpi)); /* the columns of PETSc 3.26 are of type VECSEQ */
+    PetscCall(MatDenseRestoreColumnVecRead(X, 0, &column));
+    if (mpi) {
+      PetscCall(PCMatApply(pc, X, Y));
+      PetscCall(PCApply(pc, b, x));
+      PetscCall(ColumnGet(Y, 2, xother));
+      PetscCall(CheckEqual("columns", xother, x, 0.0));
+    }
+    PetscCall(MatDestroy(&Y));
+    PetscCall(MatDestroy(&X));
+    PetscCall(PCDestroy(&pc));
+
+    /* a matrix of a parallel type on one process */
+    PetscCall(HiddenCreate(&usual, MATMPIAIJ, PETSC_DECIDE, 90, &parallel, &column));
+    for (size_t t = 0; t < TYPES; t++) {
+      if (Is(types[t], PCILU)) continue;
+      PetscCall(MatchingCreate(A, types[t], &pc));
+      PetscCall(PCApply(pc, b, x));
+      PetscCall(PCDestroy(&pc));
+      PetscCall(MatchingCreate(parallel, types[t], &pc));
+      PetscCall(PCApply(pc, column, xother));
+      PetscCall(CheckEqual(types[t], xother, x, Rounding(types[t])));
+      PetscCall(PCDestroy(&pc));
+    }
+    PetscCall(VecDestroy(&column));
+    PetscCall(MatDestroy(&parallel));
+    PetscCall(VecDestroy(&xother));
+    PetscCall(VecDestroy(&bother));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("vectors of another type"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gets the permuted and scaled matrix, and the identity of the object */
+static PetscErrorCode InnerMat(PC pc, Mat *A, PetscObjectId *id)
+{
+  PC inner;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCMatchingGetPC(pc, &inner));
+  PetscCall(PCGetOperators(inner, NULL, A));
+  PetscCall(PetscObjectGetId((PetscObject)*A, id));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The preconditioner does what a new one does */
+static PetscErrorCode CheckFresh(const char what[], PC pc, const char type[], Mat A, Vec b)
+{
+  PetscReal tolerance = Rounding(type);
+  PC        fresh;
+  Vec       x, y;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  PetscCall(MatchingCreate(A, type, &fresh));
+  PetscCall(PCApply(fresh, b, x));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(CheckEqual(what, y, x, tolerance));
+  PetscCall(PCDestroy(&fresh));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The scaled entries in the diagonal blocks of an inner matrix are at most this */
+static PetscErrorCode CheckLargest(const char what[], Mat inner, PetscReal most)
+{
+  PetscReal *norms, largest = 0.0;
+  PetscInt   N;
+  Mat        A;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetDiagonalBlock(inner, &A));
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(PetscMalloc1(N, &norms));
+  PetscCall(MatGetColumnNorms(A, NORM_INFINITY, norms));
+  for (PetscInt j = 0; j < N; j++) largest = PetscMax(largest, norms[j]);
+  PetscCall(PetscFree(norms));
+  PetscCall(ComplainIf(!(largest <= most), "%s: an entry of %g, which should be at most %g", what, (double)largest, (double)most));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The same pattern: values that change a little keep the permutation and the inner matrix. Values that belong to another
+   permutation take a new matching. The results are those of a new preconditioner
+*/
+static PetscErrorCode TestNewValues(void)
+{
+  const char *const direct = Processes() == 1 ? PCLU : PCREDUNDANT;
+
+  PetscFunctionBeginUser;
+  for (size_t t = 0; t < TYPES + 1; t++) {
+    const char *const type   = t == TYPES ? direct : types[t];
+    Hidden            hidden = usual;
+    Mat               A, inner[3];
+    PetscObjectId     ids[3];
+    PetscObjectState  states[2];
+    Vec               b;
+    PC                pc;
+    char              what[128];
+
+    if (!Runs(type)) continue;
+    PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+    PetscCall(MatchingCreate(A, type, &pc));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, first values", type));
+    PetscCall(CheckFresh(what, pc, type, A, b));
+    PetscCall(InnerMat(pc, &inner[0], &ids[0]));
+    PetscCall(PetscObjectStateGet((PetscObject)inner[0], &states[0]));
+
+    /* one factor for all: the adapted scalings are those of a new matching, up to rounding */
+    PetscCall(MatScale(A, 1.5));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, values with a factor", type));
+    PetscCall(CheckFresh(what, pc, type, A, b));
+    PetscCall(InnerMat(pc, &inner[1], &ids[1]));
+    PetscCall(PetscObjectStateGet((PetscObject)inner[1], &states[1]));
+    PetscCall(ComplainIf(ids[1] != ids[0], "%s: another inner matrix", what));
+    PetscCall(ComplainIf(states[1] <= states[0], "%s: the inner matrix has state %" PetscInt64_FMT " after state %" PetscInt64_FMT, what, (PetscInt64)states[1], (PetscInt64)states[0]));
+
+    /* other values, the same permutation. A direct solver and types that divide by the diagonal do not depend on the scalings */
+    hidden.change = 0.1;
+    PetscCall(HiddenFill(&hidden, A));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, changed values", type));
+    if (Is(type, PCJACOBI) || Is(type, PCILU) || Is(type, PCSOR) || Is(type, PCBJACOBI) || t == TYPES) PetscCall(CheckFresh(what, pc, type, A, b));
+    else PetscCall(PCSetUp(pc));
+    PetscCall(InnerMat(pc, &inner[1], &ids[1]));
+    PetscCall(ComplainIf(ids[1] != ids[0], "%s: another inner matrix", what));
+    PetscCall(CheckLargest(what, inner[1], 2.0));
+
+    /* the other permutation */
+    hidden.weight[0] = 1e-6;
+    hidden.weight[1] = 1.0;
+    PetscCall(HiddenFill(&hidden, A));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, permuted values", type));
+    PetscCall(CheckFresh(what, pc, type, A, b));
+    PetscCall(InnerMat(pc, &inner[2], &ids[2]));
+    PetscCall(ComplainIf(ids[2] == ids[0], "%s: the same inner matrix", what));
+
+    /* and new values after that */
+    PetscCall(MatScale(A, 0.5));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, permuted values with a factor", type));
+    PetscCall(CheckFresh(what, pc, type, A, b));
+    PetscCall(InnerMat(pc, &inner[1], &ids[1]));
+    PetscCall(ComplainIf(ids[1] != ids[2], "%s: another inner matrix", what));
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("new values"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another pattern in the same matrix, another matrix, and a matrix without rows of zeros after one with such rows */
+static PetscErrorCode TestPattern(void)
+{
+  const char *const type   = Processes() == 1 ? PCILU : PCBJACOBI;
+  Hidden            hidden = usual;
+  Mat               A, other, shell, inner;
+  Vec               b, bother;
+  PC                pc;
+  PetscInt          begin, end;
+  PetscObjectId     ids[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+  PetscCall(MatchingCreate(A, type, &pc));
+  PetscCall(CheckFresh("first pattern", pc, type, A, b));
+  PetscCall(InnerMat(pc, &inner, &ids[0]));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  /* a small entry in a new place of the last process: the permutation is the same, and the pattern of A~ is another one */
+  if (Rank() == Processes() - 1) PetscCall(MatSetValue(A, begin + 2, begin + 5, 1e-9, ADD_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(CheckFresh("one entry more", pc, type, A, b));
+  PetscCall(InnerMat(pc, &inner, &ids[1]));
+  PetscCall(ComplainIf(ids[1] == ids[0], "one entry more: the same inner matrix"));
+
+  hidden.shift[0] = 6;
+  PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &other, &bother));
+  PetscCall(PCSetOperators(pc, other, other));
+  PetscCall(CheckFresh("another matrix", pc, type, other, bother));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(CheckFresh("the first matrix again", pc, type, A, b));
+  PetscCall(ShellCreate(A, PassMult, A, &shell));
+  PetscCall(PCSetOperators(pc, shell, other));
+  PetscCall(CheckFresh("a shell for the system", pc, type, other, bother));
+  PetscCall(MatDestroy(&shell));
+  PetscCall(PCReset(pc));
+  PetscCall(PCSetOperators(pc, other, other));
+  PetscCall(CheckFresh("after PCReset()", pc, type, other, bother));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&bother));
+  PetscCall(MatDestroy(&other));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("another pattern"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A preconditioner that is reused gives the same bits for other values of the matrix */
+static PetscErrorCode TestReuse(void)
+{
+  Mat A;
+  Vec b, x, y;
+
+  PetscFunctionBeginUser;
+  for (PetscInt which = 0; which < 3; which++) {
+    Hidden hidden = usual;
+    KSP    ksp;
+    PC     pc, inner;
+
+    PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(VecDuplicate(b, &y));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetType(ksp, KSPPREONLY));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCMATCHING));
+    PetscCall(PCMatchingGetPC(pc, &inner));
+    PetscCall(KSPSolve(ksp, b, x));
+    if (which == 0) PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+    if (which == 1) PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+    if (which == 2) PetscCall(PCSetReusePreconditioner(inner, PETSC_TRUE));
+    hidden.weight[0] = 1e-6;
+    hidden.weight[1] = 1.0;
+    PetscCall(HiddenFill(&hidden, A));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSolve(ksp, b, y));
+    PetscCall(CheckEqual("reused", y, x, 0.0));
+    if (which == 0) PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+    if (which == 1) PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
+    if (which == 2) PetscCall(PCSetReusePreconditioner(inner, PETSC_FALSE));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSolve(ksp, b, y));
+    PetscCall(CheckFresh("no longer reused", pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("reuse"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks that stay together on all processes, and blocks that one process takes apart */
+static PetscErrorCode TestBlocks(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt apart = 0; apart < 2; apart++) {
+    const PetscInt bs     = 3;
+    Hidden         hidden = usual;
+    PetscInt       found;
+    PetscObjectId  id;
+    Mat            A, inner;
+    Vec            b, x;
+    PC             pc;
+
+    hidden.bs = bs;
+    PetscCall(HiddenCreate(&hidden, MATAIJ, bs * (4 + Rank()), PETSC_DETERMINE, &A, &b));
+    if (apart) {
+      PetscCall(MatSetOption(A, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+      if (Rank() == Processes() - 1) hidden.bs = 1;
+      PetscCall(HiddenFill(&hidden, A));
+    }
+    PetscCall(MatchingCreate(A, PCPBJACOBI, &pc));
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(PCApply(pc, b, x));
+    PetscCall(InnerMat(pc, &inner, &id));
+    PetscCall(MatGetBlockSize(inner, &found));
+    PetscCall(ComplainIf(found != (apart ? 1 : bs), "%s: block size %" PetscInt_FMT, apart ? "apart" : "together", found));
+    PetscCall(CheckFresh(apart ? "apart" : "together", pc, PCPBJACOBI, A, b));
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("block sizes"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solvers of PETSc and of this library on both sides; the preconditioner may have another matrix than the system */
+static PetscErrorCode TestSolvers(void)
+{
+  const char *const solvers[] = {KSPIDRS, KSPGMRES, KSPBCGS};
+  const PCSide      sides[]   = {PC_LEFT, PC_RIGHT};
+  Hidden            hidden    = usual;
+  Mat               A, near;
+  Vec               b, x, bnear;
+
+  PetscFunctionBeginUser;
+  hidden.range = 1.0;
+  PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 200, &A, &b));
+  hidden.change = 0.05;
+  PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 200, &near, &bnear));
+  PetscCall(VecDuplicate(b, &x));
+  for (size_t t = 0; t < TYPES; t++) {
+    if (!Runs(types[t])) continue;
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(solvers); k++) {
+      for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(sides); s++) {
+        for (PetscInt other = 0; other < 2; other++) {
+          KSPConvergedReason reason;
+          PetscReal          norm, start;
+          KSP                ksp;
+          PC                 pc, inner;
+          char               what[128];
+
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s%s", solvers[k], types[t], PCSides[sides[s]], other ? ", another matrix for the preconditioner" : ""));
+          PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+          PetscCall(KSPSetType(ksp, solvers[k]));
+          PetscCall(KSPSetOperators(ksp, A, other ? near : A));
+          PetscCall(KSPSetPCSide(ksp, sides[s]));
+          PetscCall(KSPGetPC(ksp, &pc));
+          PetscCall(PCMatchingGetPC(pc, &inner));
+          PetscCall(InnerSet(inner, types[t]));
+          PetscCall(KSPSolve(ksp, b, x));
+          PetscCall(KSPGetConvergedReason(ksp, &reason));
+          PetscCall(SolverNorm(ksp, b, x, &norm));
+          PetscCall(SolverNorm(ksp, b, NULL, &start));
+          PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
+          PetscCall(ComplainIf(!(norm <= 10 * rtol * start), "%s: the norm is %g of %g", what, (double)norm, (double)start));
+          PetscCall(KSPDestroy(&ksp));
+        }
+      }
+    }
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&bnear));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&near));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("solvers"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Several right-hand sides of one solver */
+static PetscErrorCode TestMatSolve(void)
+{
+  PetscReal norm, bnorm;
+  Mat       A, B, X;
+  Vec       b, x;
+  KSP       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 100, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(DenseCreate(b, 4, &B));
+  PetscCall(DenseCreate(b, 4, &X));
+  for (PetscInt j = 0; j < 4; j++) {
+    PetscCall(VecSetGeneral(b, 0.2 + 0.1 * j));
+    PetscCall(ColumnSet(B, j, b));
+  }
+  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  for (PetscInt j = 0; j < 4; j++) {
+    PetscCall(ColumnGet(B, j, b));
+    PetscCall(ColumnGet(X, j, x));
+    PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+    PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "column %" PetscInt_FMT ": the norm of b - A x is %g of %g", j, (double)norm, (double)bnorm));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&X));
+  PetscCall(MatDestroy(&B));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("several right-hand sides"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Zero diagonal entries, which end a plain incomplete factorization */
+static PetscErrorCode TestZeroDiagonal(void)
+{
+  Hidden             hidden = usual;
+  PetscInt           begin, end;
+  KSPConvergedReason reason;
+  PetscErrorCode     ierr;
+  Mat                A;
+  Vec                b, x;
+
+  PetscFunctionBeginUser;
+  hidden.range    = 1.0;
+  hidden.shift[0] = hidden.shift[1] = 3;
+  PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 100, &A, &b));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 0.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(VecDuplicate(b, &x));
+  for (PetscInt with = 0; with < 2; with++) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, with ? PCMATCHING : (Processes() == 1 ? PCILU : PCBJACOBI), &ksp));
+    PetscCall(Listen());
+    ierr = KSPSolve(ksp, b, x);
+    PetscCall(Heard());
+    PetscCall(ComplainIf(ierr, "error \"%s\"", message));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    if (with) PetscCall(CheckSolved("with a matching", ksp, A, b, x));
+    else PetscCall(ComplainIf(reason > 0, "without a matching: %s", KSPConvergedReasons[reason]));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("zero diagonal"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No rows, one row, and fewer rows than processes */
+static PetscErrorCode TestSmall(void)
+{
+  const PetscInt numbers[] = {0, 1, 2, 3};
+
+  PetscFunctionBeginUser;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(numbers); k++) {
+    for (size_t t = 0; t < 2; t++) {
+      const char *const type = t ? PCJACOBI : (Processes() == 1 ? PCILU : PCBJACOBI);
+      Mat               A, X, Y;
+      Vec               b, x;
+      PC                pc;
+      char              what[128];
+
+      PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, numbers[k], &A, &b));
+      PetscCall(VecDuplicate(b, &x));
+      PetscCall(MatchingCreate(A, type, &pc));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " rows, %s", numbers[k], type));
+      PetscCall(CheckFresh(what, pc, type, A, b));
+      PetscCall(MatScale(A, 3.0));
+      PetscCall(CheckFresh(what, pc, type, A, b));
+      if (numbers[k] == 1) {
+        PetscReal norm, bnorm;
+
+        PetscCall(PCApply(pc, b, x));
+        PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+        PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+      }
+      PetscCall(DenseCreate(b, 2, &X));
+      PetscCall(DenseCreate(b, 2, &Y));
+      PetscCall(PCMatApply(pc, X, Y));
+      PetscCall(MatDestroy(&Y));
+      PetscCall(MatDestroy(&X));
+      PetscCall(PCApplyTranspose(pc, b, x));
+      PetscCall(CheckViewLines(what, (PetscObject)pc));
+      PetscCall(PCDestroy(&pc));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&b));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("few rows"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A zero matrix, a row of zeros and a row without entries on the first process: finite results, and the rank in the view */
+static PetscErrorCode TestSingular(void)
+{
+  const char *const kinds[] = {"zero", "a row of zeros", "a row without entries"};
+
+  PetscFunctionBeginUser;
+  for (PetscInt kind = 0; kind < 3; kind++) {
+    const PetscReal expected = kind ? 59 : 0;
+    PetscReal       number   = -1.0, norm;
+    PetscInt        begin, lines;
+    Mat             A;
+    Vec             b, x;
+    PC              pc;
+    PCFailedReason  failed;
+
+    PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+    PetscCall(VecDuplicate(b, &x));
+    if (!kind) PetscCall(MatZeroEntries(A));
+    else {
+      PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, (PetscBool)(kind == 1)));
+      PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+      begin += 2;
+      PetscCall(MatZeroRows(A, Rank() == 0 ? 1 : 0, &begin, 0.0, NULL, NULL));
+    }
+    PetscCall(MatchingCreate(A, PCJACOBI, &pc));
+    for (PetscInt time = 0; time < 2; time++) { /* the second time with new values, which are the old ones */
+      PetscCall(PCApply(pc, b, x));
+      PetscCall(PCGetFailedReason(pc, &failed));
+      PetscCall(ComplainIf(failed, "%s", PCFailedReasons[failed]));
+      PetscCall(VecNorm(x, NORM_2, &norm));
+      PetscCall(ComplainIf(PetscIsInfOrNanReal(norm) || norm > 1e20, "%s, time %" PetscInt_FMT ": the norm is %g", kinds[kind], time, (double)norm));
+      PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, &number, &lines));
+      PetscCall(ComplainIf(lines != 1 || number != expected, "%s: rank %g in %" PetscInt_FMT " lines", kinds[kind], (double)number, lines));
+      PetscCall(MatScale(A, 1.0 + time));
+      PetscCall(PetscObjectStateIncrease((PetscObject)A));
+    }
+    PetscCall(PCDestroy(&pc));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("singular matrices"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The type of the preconditioner inside of so many others */
+static PetscErrorCode CheckType(const char what[], PC pc, PetscInt depth, const char prefix[], const char type[])
+{
+  const char *has;
+  PetscBool   same;
+
+  PetscFunctionBeginUser;
+  for (; depth > 0; depth--) PetscCall(PCMatchingGetPC(pc, &pc));
+  PetscCall(PCGetOptionsPrefix(pc, &has));
+  PetscCall(PetscStrcmp(has, prefix, &same));
+  PetscCall(ComplainIf(!same, "%s: prefix %s", what, has));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, type, &same));
+  PetscCall(ComplainIf(!same, "%s: type %s", what, ((PetscObject)pc)->type_name ? ((PetscObject)pc)->type_name : "none"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of inner preconditioners, and the order of calls */
+static PetscErrorCode TestOptions(void)
+{
+  const char *const plain = Processes() == 1 ? PCILU : PCBJACOBI;
+  PetscOptions      options;
+  PetscReal         number;
+  PetscInt          lines, degree;
+  Mat               A;
+  Vec               b, x;
+  KSP               ksp;
+  PC                pc, inner;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+
+  /* the prefix comes after the type */
+  PetscCall(OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -matching_pc_type sor", &options));
+  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, "a_"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(CheckType("a prefix", pc, 1, "a_matching_", PCPOLY));
+  PetscCall(PCMatchingGetPC(pc, &inner));
+  PetscCall(PCPolyGetDegree(inner, &degree, NULL));
+  PetscCall(ComplainIf(degree != 3, "degree %" PetscInt_FMT, degree));
+  PetscCall(ViewNumbers((PetscObject)ksp, "PC Object: (a_matching_) ", 1, &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != Processes(), "the inner preconditioner is in the view %" PetscInt_FMT " times", lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "maximum product matching: ", 1, &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != 60, "%g rows are moved", (double)number));
+  PetscCall(CheckViewLines("view", (PetscObject)pc));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(OptionsPop(&options));
+
+  /* a matching in a matching, and one in blocks */
+  PetscCall(OptionsPush("-pc_type matching -matching_pc_type matching -matching_matching_pc_type jacobi", &options));
+  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("a matching in a matching", ksp, A, b, x));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(CheckType("a matching in a matching", pc, 2, "matching_matching_", PCJACOBI));
+  PetscCall(CheckViewLines("view of a matching in a matching", (PetscObject)pc));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(OptionsPop(&options));
+  PetscCall(OptionsPush("-pc_type bjacobi -sub_pc_type matching -sub_matching_pc_type sor", &options));
+  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("a matching in blocks", ksp, A, b, x));
+  PetscCall(KSPGetPC(ksp, &pc));
+  {
+    KSP *sub;
+
+    PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
+    PetscCall(KSPGetPC(sub[0], &pc));
+    PetscCall(CheckType("a matching in blocks", pc, 1, "sub_matching_", PCSOR));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(OptionsPop(&options));
+
+  /* the type comes after the options have been read */
+  PetscCall(OptionsPush("-matching_pc_type sor", &options));
+  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI)); /* PCNONE reads no options */
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(PCSetType(pc, PCMATCHING));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckType("the type after the options", pc, 1, "matching_", PCSOR));
+  PetscCall(KSPDestroy(&ksp));
+
+  /* no options are read unless asked for; the default type; another type after a solve */
+  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("default", ksp, A, b, x));
+  PetscCall(CheckType("default", pc, 1, "matching_", plain));
+  PetscCall(PCMatchingGetPC(pc, &inner));
+  PetscCall(PCSetType(inner, PCJACOBI));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("another type", ksp, A, b, x));
+  PetscCall(CheckFresh("another type", pc, PCJACOBI, A, b));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(OptionsPop(&options));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("options"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This solve ends with a failed preconditioner, on all processes */
+static PetscErrorCode CheckFailed(const char what[], KSP ksp, Vec b, Vec x)
+{
+  KSPConvergedReason reason;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBeginUser;
+  PetscCall(Listen());
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(Heard());
+  PetscCall(ComplainIf(ierr, "%s: error \"%s\"", what, message));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED, "%s: %s", what, KSPConvergedReasons[reason]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The preconditioner has failed with this reason, on all processes */
+static PetscErrorCode CheckReason(const char what[], KSP ksp, PCFailedReason expected)
+{
+  PCFailedReason reason;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCGetFailedReason(pc, &reason));
+  PetscCall(ComplainIf(reason != expected, "%s: %s in place of %s", what, PCFailedReasons[reason], PCFailedReasons[expected]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NaN and Inf on the last process, in its diagonal block or outside of it; then good values */
+static PetscErrorCode TestNotFinite(void)
+{
+  const char *const solvers[] = {KSPIDRS, KSPGMRES, KSPBCGS, KSPPREONLY};
+
+  PetscFunctionBeginUser;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(solvers); k++) {
+    for (PetscInt outside = 0; outside < (Processes() > 1 ? 2 : 1); outside++) {
+      for (PetscInt late = 0; late < 2; late++) { /* late: not in the first set-up */
+        const PetscReal values[] = {NAN, INFINITY};
+        PetscInt        begin, end, lines, row;
+        PetscReal       number = -1.0;
+        Mat             A, X, Y;
+        Vec             b, x;
+        KSP             ksp;
+        PC              pc;
+        char            what[128];
+
+        KSPConvergedReason reason;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solvers[k], outside ? "outside" : "inside", late ? "late" : "at first"));
+        PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+        PetscCall(VecDuplicate(b, &x));
+        PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+        PetscCall(KSPSetType(ksp, solvers[k]));
+        PetscCall(KSPGetPC(ksp, &pc));
+        if (late) PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(MatGetOwnershipRange(A, &begin, &end));
+        row = begin + outside; /* of A: the last row of T, or the first one */
+        if (Rank() == Processes() - 1) PetscCall(MatSetValue(A, row, outside ? begin - 1 : end - 1, values[late], INSERT_VALUES));
+        PetscCallMPI(MPI_Bcast(&row, 1, MPIU_INT, Processes() - 1, PETSC_COMM_WORLD));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not see new values */
+        for (PetscInt time = 0; time < 2; time++) {
+          PetscCall(CheckFailed(what, ksp, b, x));
+          PetscCall(CheckReason(what, ksp, PC_FACTOR_OTHER));
+        }
+        PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, &number, &lines));
+        PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" PetscInt_FMT " lines of the view", what, (double)number, lines));
+        PetscCall(PCApply(pc, b, x));
+        PetscCall(VecNorm(x, NORM_2, &number));
+        PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application has norm %g", what, (double)number));
+        PetscCall(PCApplyTranspose(pc, b, x));
+        PetscCall(VecNorm(x, NORM_2, &number));
+        PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the transposed application has norm %g", what, (double)number));
+        PetscCall(DenseCreate(b, 2, &X));
+        PetscCall(DenseCreate(b, 2, &Y));
+        PetscCall(PCMatApply(pc, X, Y));
+        PetscCall(ColumnGet(Y, 1, x));
+        PetscCall(VecNorm(x, NORM_2, &number));
+        PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application to columns has norm %g", what, (double)number));
+        PetscCall(MatDestroy(&Y));
+        PetscCall(MatDestroy(&X));
+
+        PetscCall(HiddenFill(&usual, A));
+        PetscCall(KSPSetOperators(ksp, A, A));
+        PetscCall(VecSet(x, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckReason(what, ksp, PC_NOERROR));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
+        PetscCall(CheckFresh(what, pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&b));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("entries that are not finite"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A block of one process that has no factors: all processes agree, in all solvers; then good values */
+static PetscErrorCode TestInnerFailure(void)
+{
+  const char *const solvers[] = {KSPIDRS, KSPGMRES, KSPBCGS, KSPPREONLY};
+
+  PetscFunctionBeginUser;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(solvers); k++) {
+    for (PetscInt late = 0; late < 2; late++) {
+      KSPConvergedReason reason;
+      PetscInt           begin, end;
+      Mat                A;
+      Vec                b, x;
+      KSP                ksp;
+      PC                 pc;
+      char               what[128];
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", solvers[k], late ? "late" : "at first"));
+      PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+      PetscCall(VecDuplicate(b, &x));
+      /* explicit zeros in a row: wherever its diagonal entry of A~ is, there is an entry */
+      PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+      PetscCall(MatGetOwnershipRange(A, &begin, &end));
+      for (PetscInt j = begin; Rank() == Processes() - 1 && j < end; j++) PetscCall(MatSetValue(A, begin, j, 0.0, ADD_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+      PetscCall(KSPSetType(ksp, solvers[k]));
+      PetscCall(KSPGetPC(ksp, &pc));
+      if (late) PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(MatZeroRows(A, Rank() == Processes() - 1 ? 1 : 0, &begin, 0.0, NULL, NULL));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      for (PetscInt time = 0; time < 2; time++) {
+        PetscCall(CheckFailed(what, ksp, b, x));
+        PetscCall(CheckReason(what, ksp, Processes() == 1 ? PC_FACTOR_NUMERIC_ZEROPIVOT : PC_SUBPC_ERROR));
+      }
+      PetscCall(HiddenFill(&usual, A));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(VecSet(x, 0.0));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
+      PetscCall(CheckReason(what, ksp, PC_NOERROR));
+      PetscCall(CheckFresh(what, pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&b));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("failures inside"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An application fails if that of the inner preconditioner does; the next solve starts without a failure */
+static PetscErrorCode TestFailedApplication(void)
+{
+  KSPConvergedReason reason;
+  Mat                A;
+  Vec                b, x;
+  KSP                ksp, sub;
+  PC                 pc, inner;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 90, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCMatchingGetPC(pc, &inner));
+  PetscCall(PCSetType(inner, PCBJIDRS));
+  PetscCall(PCBJIDRSGetKSP(inner, &sub));
+  for (PetscInt time = 0; time < 4; time++) {
+    PetscCall(KSPSetType(ksp, time < 2 ? KSPPREONLY : KSPFGMRES));
+    PetscCall(KSPSetTolerances(sub, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
+    if (time < 2) PetscCall(CheckFailed("one iteration", ksp, b, x));
+    else PetscCall(KSPSolve(ksp, b, x)); /* it may converge */
+    PetscCall(CheckReason("after one iteration", ksp, PC_NOERROR));
+    PetscCall(KSPSetTolerances(sub, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(ComplainIf(!(reason > 0), "many iterations: %s", KSPConvergedReasons[reason]));
+  }
+  PetscCall(KSPSetTolerances(sub, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
+  PetscCall(PCApply(pc, b, x));
+  {
+    PCFailedReason failed;
+
+    PetscCall(PCGetFailedReason(pc, &failed));
+    PetscCall(ComplainIf(failed != PC_SUBPC_ERROR, "PCApply(): %s", PCFailedReasons[failed]));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("failed applications"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lines of -info of the first process, in this set-up */
+static PetscErrorCode InfoLines(PC pc, const char text[], PetscReal *number, PetscInt *lines)
+{
+  char file[PETSC_MAX_PATH_LEN];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInfoSetFile("pc_matching.info", "w"));
+  PetscCall(PetscInfoAllow(PETSC_TRUE));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PetscInfoAllow(PETSC_FALSE));
+  PetscCall(PetscInfoSetFile(NULL, NULL));
+  PetscCall(PetscSNPrintf(file, sizeof(file), "pc_matching.info.%d", (int)Rank()));
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  *number = -1.0;
+  PetscCall(FileNumbers(file, text, 1, number, lines));
+  if (Rank()) (void)remove(file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestInfo(void)
+{
+  Hidden    hidden = usual;
+  PetscReal number;
+  PetscInt  lines, begin;
+  Mat       A;
+  Vec       b;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+  PetscCall(MatchingCreate(A, PCJACOBI, &pc));
+  PetscCall(InfoLines(pc, "A new matching moves ", &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != 60, "first values: %" PetscInt_FMT " lines, %g", lines, (double)number));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(InfoLines(pc, "The permutation is kept", &number, &lines));
+  PetscCall(ComplainIf(lines != 1, "new values: %" PetscInt_FMT " lines", lines));
+  hidden.weight[0] = 1e-6;
+  hidden.weight[1] = 1.0;
+  PetscCall(HiddenFill(&hidden, A));
+  PetscCall(InfoLines(pc, "it does not suit the new values", &number, &lines));
+  PetscCall(ComplainIf(lines != 1, "permuted values: %" PetscInt_FMT " lines", lines));
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  if (Rank() == 0) PetscCall(MatSetValue(A, begin + 5, begin + 5, NAN, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(InfoLines(pc, "No matching: row ", &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != 5, "NaN: %" PetscInt_FMT " lines, %g", lines, (double)number));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("info"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The set-up for this matrix is an error with this code on all processes, and its message has these words */
+static PetscErrorCode CheckSetUpRefused(const char what[], Mat A, PetscErrorCode expected, const char name[], const char value[])
+{
+  PetscErrorCode ierr;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+  PetscCall(PCSetOptionsPrefix(pc, "b_"));
+  PetscCall(PCSetType(pc, PCMATCHING));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(Listen());
+  ierr = PCSetUp(pc);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, what, name, value));
+  PetscCall(ComplainIf(ierr != expected, "%s: error code %d in place of %d", what, (int)ierr, (int)expected));
+  PetscCall(PCDestroy(&pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ShellFails(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  SETERRQ(PetscObjectComm((PetscObject)pc), PETSC_ERR_USER, "an error of a shell");
+}
+
+static PetscErrorCode TestBadInput(void)
+{
+  const char *const others[] = {MATBAIJ, MATDENSE};
+  Mat               A, bad;
+  Vec               b, x;
+  PC                pc, inner;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&usual, MATAIJ, 6, PETSC_DETERMINE, &A, &b));
+  PetscCall(VecDuplicate(b, &x));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(others); k++) {
+    PetscCall(MatConvert(A, others[k], MAT_INITIAL_MATRIX, &bad));
+    PetscCall(CheckSetUpRefused(others[k], bad, PETSC_ERR_SUP, "-b_pc_type matching", ((PetscObject)bad)->type_name));
+    PetscCall(CheckSetUpRefused(others[k], bad, PETSC_ERR_SUP, "use a matrix of type aij", ""));
+    PetscCall(MatDestroy(&bad));
+  }
+  PetscCall(ShellCreate(A, PassMult, A, &bad));
+  PetscCall(CheckSetUpRefused("shell", bad, PETSC_ERR_SUP, "-b_pc_type matching", "shell"));
+  PetscCall(MatDestroy(&bad));
+
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 6, 5, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &bad));
+  PetscCall(MatAssemblyBegin(bad, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(bad, MAT_FINAL_ASSEMBLY));
+  PetscCall(CheckSetUpRefused("rectangular", bad, PETSC_ERR_SUP, "layout", "aij"));
+  PetscCall(MatDestroy(&bad));
+  if (Processes() > 1) { /* a square matrix with other columns than rows on the first two processes */
+    const PetscInt n = 6 + (Rank() == 0) - (Rank() == 1);
+
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 6, n, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &bad));
+    PetscCall(MatAssemblyBegin(bad, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(bad, MAT_FINAL_ASSEMBLY));
+    PetscCall(CheckSetUpRefused("another layout of columns", bad, PETSC_ERR_SUP, "layout", "aij"));
+    PetscCall(MatDestroy(&bad));
+  }
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 6, 6, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &bad));
+  PetscCall(CheckSetUpRefused("not assembled", bad, PETSC_ERR_ARG_WRONGSTATE, "-b_pc_type matching", "not assembled"));
+  PetscCall(MatDestroy(&bad));
+
+  /* another type has no inner preconditioner */
+  PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  CheckRefused(PCMatchingGetPC(pc, &inner), "PCMatchingGetPC", "");
+  PetscCall(PCDestroy(&pc));
+
+  /* a type that there is not, and one that has no transposed application */
+  PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+  PetscCall(PCSetType(pc, PCMATCHING));
+  PetscCall(PCMatchingGetPC(pc, &inner));
+  CheckRefused(PCSetType(inner, "nonsense"), "nonsense", "");
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatchingCreate(A, PCBJIDRS, &pc));
+  PetscCall(PCSetUp(pc));
+  PetscCall(Listen());
+  ierr = PCApplyTranspose(pc, b, x);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "transposed", "-matching_pc_type bjidrs", "transposed"));
+  PetscCall(Unlock(b));
+  PetscCall(CheckFresh("after an error", pc, PCBJIDRS, A, b));
+  PetscCall(PCDestroy(&pc));
+
+  /* an error inside of an application */
+  PetscCall(MatchingCreate(A, PCSHELL, &pc));
+  PetscCall(PCMatchingGetPC(pc, &inner));
+  PetscCall(PCShellSetApply(inner, ShellFails));
+  CheckRefused(PCApply(pc, b, x), "an error of a shell", "");
+  PetscCall(Unlock(b));
+  PetscCall(PCSetType(inner, PCJACOBI));
+  PetscCall(CheckFresh("after an error inside", pc, PCJACOBI, A, b));
+  PetscCall(PCDestroy(&pc));
+
+  /* errors of the set-up, and then a good matrix */
+  PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &bad));
+  PetscCall(MatchingCreate(bad, PCJACOBI, &pc));
+  PetscCall(Listen());
+  ierr = PCSetUp(pc);
+  PetscCall(Heard());
+  PetscCall(CheckError(ierr, "baij", "baij", ""));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(CheckFresh("aij after baij", pc, PCJACOBI, A, b));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&bad));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("bad input"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(KSPIDRSRegister());
+  PetscCall(TestReference());
+  PetscCall(TestExact());
+  PetscCall(TestColumns());
+  PetscCall(TestOtherVectors());
+  PetscCall(TestNewValues());
+  PetscCall(TestPattern());
+  PetscCall(TestReuse());
+  PetscCall(TestBlocks());
+  PetscCall(TestSolvers());
+  PetscCall(TestMatSolve());
+  PetscCall(TestZeroDiagonal());
+  PetscCall(TestSmall());
+  PetscCall(TestSingular());
+  PetscCall(TestOptions());
+  PetscCall(TestNotFinite());
+  PetscCall(TestInnerFailure());
+  PetscCall(TestFailedApplication());
+  PetscCall(TestInfo());
+  PetscCall(TestBadInput());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3 4}}
+
+TEST*/

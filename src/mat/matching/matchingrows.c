@@ -394,6 +394,7 @@ void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], doub
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
         if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * right[column[i]];
       }
+      if (!(pivot > 0.0)) *largest = PETSC_INFINITY;
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
         const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * right[rows->j[p]] / pivot;
 

@@ -30,6 +30,30 @@ static PetscErrorCode IDRSMatchingGetBlock(Mat A, Mat *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Returns the first row of this process with an infinite entry or NaN outside of the diagonal block, or PETSC_MAX_INT */
+static PetscErrorCode IDRSMatchingCheckOutside(Mat A, PetscInt *badrow)
+{
+  PetscMPIInt size;
+  PetscInt    begin;
+  Mat         outside;
+  IDRSRows    rows;
+
+  PetscFunctionBegin;
+  *badrow = PETSC_MAX_INT;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &outside, NULL));
+  PetscCall(IDRSRowsGet(outside, &rows));
+  for (PetscInt i = 0; i < rows.n && *badrow == PETSC_MAX_INT; i++) {
+    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) {
+      if (PetscIsInfOrNanScalar(rows.a[p])) *badrow = begin + i;
+    }
+  }
+  PetscCall(IDRSRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The scalings, from their logarithms; those that a real number cannot hold become the smallest or the largest one */
 static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithms[])
 {
@@ -90,7 +114,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 {
   IDRSMatching matching;
   double      *left, *right;
-  PetscInt     begin, badrow;
+  PetscInt     begin, badrow, outside;
   Mat          block;
   IDRSRows     rows;
 
@@ -107,7 +131,8 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
   PetscCall(IDRSRowsRestore(&rows));
-  badrow = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
+  PetscCall(IDRSMatchingCheckOutside(A, &outside));
+  badrow = PetscMin(badrow < 0 ? PETSC_MAX_INT : badrow + begin, outside);
   IDRSCallAllreduce(&badrow, &matching->badrow, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   if (matching->badrow == PETSC_MAX_INT) {
     matching->badrow = -1;
@@ -131,6 +156,7 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
   double      *left, *right, largest;
   PetscReal    most;
+  PetscInt     outside;
   PetscScalar *array;
   Mat          block;
   IDRSRows     rows;
@@ -144,7 +170,8 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
   PetscCall(IDRSRowsGet(block, &rows));
   IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
   PetscCall(IDRSRowsRestore(&rows));
-  most = (PetscReal)largest;
+  PetscCall(IDRSMatchingCheckOutside(A, &outside));
+  most = outside == PETSC_MAX_INT ? (PetscReal)largest : PETSC_INFINITY;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
   *kept = (PetscBool)(matching->badrow < 0 && most <= MATCHING_KEEP);
   if (*kept) {

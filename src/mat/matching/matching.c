@@ -54,10 +54,16 @@ static PetscErrorCode IDRSMatchingCheckOutside(Mat A, PetscInt *badrow)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The largest modulus of the logarithm of a scaling: a real number can hold the scaling and its inverse */
+static double IDRSMatchingLimit(void)
+{
+  return log((double)PETSC_MAX_REAL / 4.0);
+}
+
 /* The scalings, from their logarithms; those that a real number cannot hold become the smallest or the largest one */
 static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithms[])
 {
-  const double limit = log((double)PETSC_MAX_REAL / 4.0);
+  const double limit = IDRSMatchingLimit();
   PetscScalar *array;
   PetscInt     n;
 
@@ -130,6 +136,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(IDRSMatchingGetBlock(A, &block));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
+  if (badrow < 0) IDRSMatchingClipRows(&rows, IDRSMatchingLimit(), left, right);
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingCheckOutside(A, &outside));
   badrow = PetscMin(badrow < 0 ? PETSC_MAX_INT : badrow + begin, outside);
@@ -265,7 +272,7 @@ PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec 
   or NaN, the function reports an error that names its row.
 
   The matching is computed on the host, by shortest augmenting paths. A scaling that is too large or too small for `PetscReal` becomes
-  the largest or smallest number.
+  the largest or smallest number. Then some diagonal entries have a modulus smaller than 1, but no entry has a modulus larger than 1.
 
   Destroy rows with `ISDestroy()`, left and right with `VecDestroy()`.
 

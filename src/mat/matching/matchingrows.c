@@ -365,6 +365,40 @@ PetscErrorCode IDRSMatchRows(const IDRSRows *rows, PetscInt column[], double lef
 }
 
 /*
+   IDRSMatchingClipRows - Limits the scalings of a matching
+
+   Input Parameters:
++ rows  - the rows
+- limit - the largest modulus of the logarithm of a scaling
+
+   Input/Output Parameters:
++ left  - logarithms of the scalings of the rows
+- right - logarithms of the scalings of the columns
+
+   Note:
+   If a scaling becomes larger, others become smaller, so that no entry has a modulus larger than 1.
+*/
+void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], double right[])
+{
+  PetscBool clipped = PETSC_FALSE;
+
+  for (PetscInt i = 0; i < rows->n; i++) {
+    if (fabs(left[i]) > limit || fabs(right[i]) > limit) clipped = PETSC_TRUE;
+    left[i]  = PetscMax(-limit, PetscMin(limit, left[i]));
+    right[i] = PetscMax(-limit, PetscMin(limit, right[i]));
+  }
+  for (PetscInt i = 0; clipped && i < rows->n; i++) {
+    for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+      const double excess = left[i] + right[rows->j[p]] + log((double)PetscAbsScalar(rows->a[p])), cut = PetscMin(excess, left[i] + limit);
+
+      if (!(excess > 0.0)) continue;
+      left[i] -= cut;
+      right[rows->j[p]] -= excess - cut;
+    }
+  }
+}
+
+/*
    IDRSMatchingRescaleRows - Adapts the scalings of a matching to new values of the entries
 
    Input Parameters:

@@ -58,10 +58,16 @@ static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The largest modulus of the logarithm of a scaling: a real number can hold the scaling and its inverse */
+static double IDRSMatchingLimit(void)
+{
+  return log((double)PETSC_MAX_REAL / 4.0);
+}
+
 /* The scalings, from their logarithms; those that a real number cannot hold become the smallest or the largest one */
 static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithms[])
 {
-  const double limit = log((double)PETSC_MAX_REAL / 4.0);
+  const double limit = IDRSMatchingLimit();
   PetscScalar *array;
   PetscInt     n;
 
@@ -135,6 +141,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
+  if (badrow < 0) IDRSMatchingClipRows(&rows, IDRSMatchingLimit(), left, right);
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
   if (badrow < 0 || (outerbadrow >= 0 && outerbadrow < badrow)) badrow = outerbadrow;
@@ -275,7 +282,7 @@ PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec 
   or NaN, the function reports an error that names its row.
 
   The matching is computed on the host, by shortest augmenting paths. A scaling that is too large or too small for `PetscReal` becomes
-  the largest or smallest number.
+  the largest or smallest number. Then some diagonal entries have a modulus smaller than 1, but no entry has a modulus larger than 1.
 
   Destroy rows with `ISDestroy()`, left and right with `VecDestroy()`.
 

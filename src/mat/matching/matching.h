@@ -41,4 +41,5 @@ PETSC_INTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat 
 
 /* matchingrows.c */
 PETSC_INTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, PetscInt[], double[], double[], PetscInt *, PetscInt *);
+PETSC_INTERN void           IDRSMatchingClipRows(const IDRSRows *, double, double[], double[]);
 PETSC_INTERN void           IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);

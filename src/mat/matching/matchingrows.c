@@ -12,8 +12,8 @@
    - The start computes v_j = min_i c_ij and u_i = min_j (c_ij - v_j), without logarithms. It matches rows by entries with
      u_i + v_j = c_ij, and moves one row to another such entry if that makes room.
    - Every other row takes a shortest augmenting path: a search by Dijkstra's algorithm with the reduced costs c_ij - u_i - v_j.
-   - If a row has no augmenting path, the columns that its search has reached have no entries for it, then or later: their rows have
-     entries in no other columns. Later searches leave these columns out.
+   - If a row has no augmenting path, its search closes the columns that it has reached: neither this row nor the rows of these
+     columns have entries in other columns, except in columns that an earlier search has closed. Later searches leave them out.
 
    References: I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix
    Anal. Appl. 22 (2001); R. Jonker and A. Volgenant, A shortest augmenting path algorithm for dense and sparse linear assignment
@@ -33,7 +33,7 @@
 /* A column is one of these, or it has a place in the heap of the present search, which is 0 or larger */
 #define MATCHING_UNSEEN  -1
 #define MATCHING_SCANNED -2 /* by the present search */
-#define MATCHING_CLOSED  -3 /* no search can find a free column from here */
+#define MATCHING_CLOSED  -3 /* by the first search without a path; MATCHING_CLOSED - k by the search after k others of these */
 
 typedef struct {
   const IDRSRows *rows;
@@ -44,10 +44,11 @@ typedef struct {
   double         *u, *v;
   double         *cost; /* of each entry; infinite for zeros */
   /* A search */
-  PetscInt *heap, nheap; /* columns; the one with the least distance is first */
-  PetscInt *state;       /* of each column */
-  PetscInt *scanned, nscanned;
-  PetscInt *from, *fromentry; /* row and entry by which a column is reached */
+  PetscInt *heap, nheap;        /* columns; the one with the least distance is first */
+  PetscInt *state;              /* of each column */
+  PetscInt *scanned, nscanned;  /* columns; the last nclosed places have the closed columns, beginning with those of the last search */
+  PetscInt  nclosed, nsearches; /* closed columns, and the searches that have closed them */
+  PetscInt *from, *fromentry;   /* row and entry by which a column is reached */
   double   *distance;
 } Matching;
 
@@ -203,7 +204,7 @@ static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
       const PetscInt j        = m->rows->j[p];
       const double   distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
 
-      if (!(distance < shortest) || m->state[j] == MATCHING_SCANNED || m->state[j] == MATCHING_CLOSED) continue;
+      if (!(distance < shortest) || m->state[j] <= MATCHING_SCANNED) continue;
       if (m->row[j] < 0) {
         shortest = distance;
         end      = j;
@@ -219,7 +220,7 @@ static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
     i    = m->row[MatchingHeapPop(m)];
   }
   for (PetscInt k = 0; k < m->nheap; k++) m->state[m->heap[k]] = MATCHING_UNSEEN;
-  for (PetscInt k = 0; k < m->nscanned; k++) m->state[m->scanned[k]] = end < 0 ? MATCHING_CLOSED : MATCHING_UNSEEN;
+  for (PetscInt k = 0; k < m->nscanned; k++) m->state[m->scanned[k]] = end < 0 ? MATCHING_CLOSED - m->nsearches : MATCHING_UNSEEN;
   *length = shortest;
   return end;
 }
@@ -230,7 +231,11 @@ static PetscBool MatchingAugment(Matching *m, PetscInt s)
   double   length;
   PetscInt i, j, end = MatchingSearch(m, s, &length);
 
-  if (end < 0) return PETSC_FALSE;
+  if (end < 0) {
+    m->nsearches++;
+    while (m->nscanned) m->scanned[m->n - ++m->nclosed] = m->scanned[--m->nscanned];
+    return PETSC_FALSE;
+  }
   for (j = end, i = -1; i != s;) {
     const PetscInt next = m->column[m->from[j]];
 
@@ -249,32 +254,46 @@ static PetscBool MatchingAugment(Matching *m, PetscInt s)
 }
 
 /*
-   The rest of a matching that is not complete. Rows without a column get dual variables by which their largest entry is 1. All rows
-   that are closed, with their columns, get a common shift, so that entries of other rows in these columns are at most 1. Rows and
-   columns that are left are paired, by their diagonal entries if possible
+   Raises the shifts of closed columns until the entries of row i in them are at most 1. Only columns count that are closed by one of
+   the first searches, as many as this
+*/
+static void MatchingRaiseShifts(const Matching *m, PetscInt i, PetscInt searches, double shift[])
+{
+  for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
+    const PetscInt j = m->rows->j[p], search = MATCHING_CLOSED - m->state[j];
+
+    if (search >= 0 && search < searches) shift[search] = PetscMax(shift[search], m->u[i] + m->v[j] - m->cost[p]);
+  }
+}
+
+/*
+   The rest of a matching that is not complete. The columns that a search has closed get a common shift, with their rows, so that the
+   entries of other rows in these columns are at most 1: of rows that are not closed, and of rows that a later search has closed. Rows
+   without a column get dual variables by which their largest entry is 1. Rows and columns that are left are paired, by their diagonal
+   entries if possible
 */
 static void MatchingComplete(Matching *m)
 {
+  double  *shift = m->distance;
   PetscInt j     = 0;
-  double   shift = 0.0;
 
+  for (PetscInt k = 0; k < m->nsearches; k++) shift[k] = 0.0;
   for (PetscInt i = 0; i < m->n; i++) {
-    const PetscBool closed = (PetscBool)(m->column[i] < 0 || m->state[m->column[i]] == MATCHING_CLOSED);
-    double          least  = PETSC_INFINITY;
+    if (m->column[i] >= 0 && m->state[m->column[i]] > MATCHING_CLOSED) MatchingRaiseShifts(m, i, m->nsearches, shift);
+  }
+  for (PetscInt k = m->n - m->nclosed; k < m->n; k++) {
+    const PetscInt column = m->scanned[k], search = MATCHING_CLOSED - m->state[column];
 
-    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const PetscInt k = m->rows->j[p];
-
-      least = PetscMin(least, m->cost[p] - m->v[k]);
-      if (!closed && m->state[k] == MATCHING_CLOSED) shift = PetscMax(shift, m->u[i] + m->v[k] - m->cost[p]);
-    }
-    if (m->column[i] < 0) m->u[i] = least < PETSC_INFINITY ? least : 0.0;
+    m->v[column] -= shift[search];
+    m->u[m->row[column]] += shift[search];
+    MatchingRaiseShifts(m, m->row[column], search, shift);
   }
   for (PetscInt i = 0; i < m->n; i++) {
-    if (m->column[i] < 0 || m->state[m->column[i]] == MATCHING_CLOSED) m->u[i] += shift;
-  }
-  for (PetscInt k = 0; k < m->n; k++) {
-    if (m->state[k] == MATCHING_CLOSED) m->v[k] -= shift;
+    double least = PETSC_INFINITY;
+
+    if (m->column[i] >= 0) continue;
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) least = PetscMin(least, m->cost[p] - m->v[m->rows->j[p]]);
+    m->u[i] = least < PETSC_INFINITY ? least : 0.0;
   }
   for (PetscInt i = 0; i < m->n; i++) {
     if (m->column[i] >= 0 || m->row[i] >= 0) continue;
@@ -346,6 +365,40 @@ PetscErrorCode IDRSMatchRows(const IDRSRows *rows, PetscInt column[], double lef
 }
 
 /*
+   IDRSMatchingClipRows - Limits the scalings of a matching
+
+   Input Parameters:
++ rows  - the rows
+- limit - the largest modulus of the logarithm of a scaling
+
+   Input/Output Parameters:
++ left  - logarithms of the scalings of the rows
+- right - logarithms of the scalings of the columns
+
+   Note:
+   If a scaling becomes larger, others become smaller, so that no entry has a modulus larger than 1.
+*/
+void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], double right[])
+{
+  PetscBool clipped = PETSC_FALSE;
+
+  for (PetscInt i = 0; i < rows->n; i++) {
+    if (fabs(left[i]) > limit || fabs(right[i]) > limit) clipped = PETSC_TRUE;
+    left[i]  = PetscMax(-limit, PetscMin(limit, left[i]));
+    right[i] = PetscMax(-limit, PetscMin(limit, right[i]));
+  }
+  for (PetscInt i = 0; clipped && i < rows->n; i++) {
+    for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+      const double excess = left[i] + right[rows->j[p]] + log((double)PetscAbsScalar(rows->a[p])), cut = PetscMin(excess, left[i] + limit);
+
+      if (!(excess > 0.0)) continue;
+      left[i] -= cut;
+      right[rows->j[p]] -= excess - cut;
+    }
+  }
+}
+
+/*
    IDRSMatchingRescaleRows - Adapts the scalings of a matching to new values of the entries
 
    Input Parameters:
@@ -375,6 +428,7 @@ void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], doub
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
         if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * right[column[i]];
       }
+      if (!(pivot > 0.0)) *largest = PETSC_INFINITY;
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
         const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * right[rows->j[p]] / pivot;
 

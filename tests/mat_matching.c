@@ -1,0 +1,1471 @@
+static char help[] = "Maximum product matchings: certificates, references in long double, structural ranks, ranges, many processes, new values, bad input.\n\n";
+
+#include "systems.h"
+#include "wide.h"
+#include <float.h>
+
+/* The library hides its private functions, so this program compiles its own copies. MatGetMatching() is the one of the library */
+#define MatGetMatching MatGetMatchingCopy
+#include "../src/mat/interface/idrsrows.c"
+#include "../src/mat/matching/matching.c"
+#include "../src/mat/matching/matchingmat.c"
+#include "../src/mat/matching/matchingrows.c"
+#undef MatGetMatching
+
+/* The smallest normal number */
+#define LEAST ((PetscReal)(PetscDefined(USE_REAL_SINGLE) ? FLT_MIN : DBL_MIN))
+
+/* Options -seed and -cases: other random matrices, and how many times as many */
+static uint64_t seed;
+static PetscInt cases = 1;
+
+static uint64_t RandomBits(void)
+{
+  uint64_t z = (seed += 0x9e3779b97f4a7c15u);
+
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* In [0, most) */
+static PetscInt RandomInt(PetscInt most)
+{
+  return (PetscInt)(RandomBits() % (uint64_t)most);
+}
+
+/* In [least, most) */
+static PetscReal RandomReal(PetscReal least, PetscReal most)
+{
+  return least + (most - least) * (PetscReal)((double)(RandomBits() >> 11) / (double)(UINT64_C(1) << 53));
+}
+
+static void RandomPermutation(PetscInt n, PetscInt permutation[])
+{
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscInt other = RandomInt(i + 1);
+
+    permutation[i]     = permutation[other];
+    permutation[other] = i;
+  }
+}
+
+/* Every process has cases of its own, so that several processes do not take longer than one */
+static PetscErrorCode RandomBegin(uint64_t subject, PetscInt all, PetscInt *mine)
+{
+  PetscMPIInt rank, size;
+  PetscInt    chosen = 1;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &chosen, NULL));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  seed  = subject * 1000003 + (uint64_t)chosen * 7919 + (uint64_t)rank * 104729;
+  *mine = (cases * all + size - 1) / size;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef enum {
+  UNIFORM,  /* moduli from 0.01 to 1 */
+  TIES,     /* powers of 2 */
+  ONES,     /* all moduli equal */
+  ZEROS,    /* integers, with explicit zeros */
+  RANGE,    /* from 1e-300 to 1e300 in double precision */
+  EXTREMES, /* the smallest denormal number, the largest number, and between */
+  SCALED,   /* rows and columns scaled by 1e-150 to 1e150 */
+  KINDS
+} Kind;
+static const char *const kinds[] = {"uniform", "ties", "ones", "zeros", "range", "extremes", "scaled"};
+
+/* The largest decimal exponent of entries */
+static PetscReal MaxExponent(void)
+{
+  return PetscFloorReal(PetscLog10Real(PETSC_MAX_REAL) - 8);
+}
+
+static PetscReal RandomModulus(Kind kind)
+{
+  const PetscReal extremes[] = {LEAST * PETSC_MACHINE_EPSILON, LEAST, PETSC_MAX_REAL, 1.0, 3.0, LEAST * 1000, PETSC_MAX_REAL / 1000, 0.0};
+
+  switch (kind) {
+  case TIES:
+    return (PetscReal)(1 << RandomInt(3));
+  case ONES:
+    return 1.0;
+  case ZEROS:
+    return (PetscReal)RandomInt(4);
+  case RANGE:
+    return PetscPowReal(10.0, RandomReal(-MaxExponent(), MaxExponent()));
+  case EXTREMES:
+    return extremes[RandomInt(PETSC_STATIC_ARRAY_LENGTH(extremes))];
+  default:
+    return RandomReal(0.01, 1.0);
+  }
+}
+
+/* A number of this modulus: no other modulus is larger by rounding */
+static PetscScalar RandomSign(PetscReal modulus)
+{
+#if PetscDefined(USE_COMPLEX)
+  const PetscScalar signs[] = {1.0, -1.0, PETSC_i, -PETSC_i};
+
+  /* not by a multiplication, which makes 0 of the smallest number or a NaN of the largest one */
+  return RandomInt(2) ? PetscCMPLX(PetscRealPart(signs[RandomInt(2)]) * modulus, 0.0) : PetscCMPLX(0.0, PetscImaginaryPart(signs[2 + RandomInt(2)]) * modulus);
+#else
+  return RandomInt(2) ? modulus : -modulus;
+#endif
+}
+
+/* Of an entry, in long double, which has the range for it; -infinity for zero */
+static long double LogModulus(PetscScalar a)
+{
+#if PetscDefined(USE_COMPLEX)
+  return logl(hypotl((long double)PetscRealPart(a), (long double)PetscImaginaryPart(a)));
+#else
+  return logl(fabsl((long double)a));
+#endif
+}
+
+/* A sparse matrix of one process, and its matching */
+typedef struct {
+  PetscInt     n, *i, *j, *column, rank, badrow;
+  PetscScalar *a;
+  double      *left, *right;
+} Problem;
+
+static void ProblemClear(Problem *p)
+{
+  p->n    = 0;
+  p->i[0] = p->i[1] = 0;
+}
+
+static PetscErrorCode ProblemCreate(PetscInt n, PetscInt entries, Problem *p)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc3(n + 2, &p->i, entries, &p->j, entries, &p->a));
+  PetscCall(PetscMalloc3(n, &p->column, n, &p->left, n, &p->right));
+  ProblemClear(p);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *p)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree3(p->i, p->j, p->a));
+  PetscCall(PetscFree3(p->column, p->left, p->right));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adds an entry to the row after the first n rows */
+static void ProblemEntry(Problem *p, PetscInt j, PetscScalar a)
+{
+  p->j[p->i[p->n + 1]]   = j;
+  p->a[p->i[p->n + 1]++] = a;
+}
+
+/* Ends this row */
+static void ProblemRow(Problem *p)
+{
+  p->n++;
+  p->i[p->n + 1] = p->i[p->n];
+}
+
+static IDRSRows ProblemRows(const Problem *p)
+{
+  return (IDRSRows){.n = p->n, .i = p->i, .j = p->j, .a = p->a};
+}
+
+/* Random entries, also those of this permutation if it is not NULL, in rows and columns that are not left out */
+static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, const PetscInt permutation[], PetscReal missing)
+{
+  PetscReal scale[64] = {0.0}, rowscale;
+  PetscBool gone[2000];
+
+  ProblemClear(p);
+  for (PetscInt j = 0; j < n; j++) {
+    gone[j] = (PetscBool)(RandomReal(0.0, 1.0) < missing);
+    if (kind == SCALED && n <= 64) scale[j] = PetscPowReal(10.0, RandomReal(-0.5, 0.5) * MaxExponent());
+  }
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscBool empty = (PetscBool)(RandomReal(0.0, 1.0) < missing);
+
+    rowscale = PetscPowReal(10.0, RandomReal(-0.5, 0.5) * MaxExponent());
+    for (PetscInt j = 0; j < n; j++) {
+      PetscReal modulus;
+
+      if (empty || gone[j] || !(RandomReal(0.0, 1.0) < density || (permutation && permutation[i] == j))) continue;
+      modulus = RandomModulus(kind);
+      if (kind == SCALED) modulus *= rowscale * scale[j];
+      ProblemEntry(p, j, RandomSign(modulus));
+    }
+    ProblemRow(p);
+  }
+}
+
+/*
+   Checks a matching of local rows by its certificate: a permutation, finite scalings, moduli of 1 in the matching and at most 1
+   elsewhere. Returns the sum of the logarithms of the matched moduli, and how many there are. The rounding errors of the logarithms
+   grow with the largest logarithm and the number of paths
+*/
+static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, const PetscInt column[], const double left[], const double right[], long double *sum, PetscInt *matched)
+{
+  PetscInt   *count, wrong = 0, infinite = 0;
+  long double most = 0.0, farthest = 0.0, size = 1.0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscCalloc1(rows->n, &count));
+  *sum     = 0.0;
+  *matched = 0;
+  for (PetscInt i = 0; i < rows->n; i++) {
+    if (column[i] < 0 || column[i] >= rows->n || count[column[i]]++) wrong++;
+    if (!isfinite(left[i]) || !isfinite(right[i])) infinite++;
+    size = PetscMax(size, PetscMax(fabsl(left[i]), fabsl(right[i])));
+  }
+  for (PetscInt i = 0; i < rows->n; i++) {
+    for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+      const long double a = LogModulus(rows->a[k]), scaled = a + left[i] + right[rows->j[k]];
+
+      if (rows->a[k] == (PetscScalar)0.0) continue;
+      size = PetscMax(size, fabsl(a));
+      most = PetscMax(most, scaled);
+      if (column[i] != rows->j[k]) continue;
+      farthest = PetscMax(farthest, fabsl(scaled));
+      *sum += a;
+      (*matched)++;
+    }
+  }
+  size *= 1e-15L * (long double)(rows->n + 8);
+  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " columns are out of range or have two rows", what, wrong));
+  PetscCall(ComplainIf(infinite, "%s: %" PetscInt_FMT " scalings are not finite", what, infinite));
+  PetscCall(ComplainIf(!(most <= size), "%s: a scaled entry has modulus exp(%g), rounding errors are up to %g", what, (double)most, (double)size));
+  PetscCall(ComplainIf(!(farthest <= size), "%s: a matched entry has modulus exp(%g), rounding errors are up to %g", what, (double)farthest, (double)size));
+  PetscCall(PetscFree(count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matching of a problem, with its certificate */
+static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *sum)
+{
+  const IDRSRows rows    = ProblemRows(p);
+  PetscInt       matched = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSMatchRows(&rows, p->column, p->left, p->right, &p->rank, &p->badrow));
+  PetscCall(ComplainIf(p->badrow != -1, "%s: bad row %" PetscInt_FMT, what, p->badrow));
+  PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, sum, &matched));
+  PetscCall(ComplainIf(matched != p->rank, "%s: rank %" PetscInt_FMT ", but %" PetscInt_FMT " rows have an entry in their column", what, p->rank, matched));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest product of moduli of all permutations, by all sets of columns for the first rows; -infinity if there is none */
+static long double BestOfAll(const Problem *p)
+{
+  static long double best[1 << 10];
+  const PetscInt     sets = 1 << p->n;
+
+  best[0] = 0.0L;
+  for (PetscInt set = 1; set < sets; set++) {
+    PetscInt row = -1;
+
+    for (PetscInt j = 0; j < p->n; j++) row += set >> j & 1;
+    best[set] = -INFINITY;
+    for (PetscInt k = p->i[row]; k < p->i[row + 1]; k++) {
+      if (set >> p->j[k] & 1) best[set] = PetscMax(best[set], best[set ^ (1 << p->j[k])] + LogModulus(p->a[k]));
+    }
+  }
+  return best[sets - 1];
+}
+
+/* The same by the Hungarian algorithm for dense matrices: at most -MISSING / 2 if there is none, since a missing entry costs more than any matching */
+#define MISSING 1e9L
+
+static PetscErrorCode BestByHungarian(const Problem *p, long double *best)
+{
+  const PetscInt n = p->n;
+  long double   *cost, *u, *v, *least;
+  PetscInt      *row, *way;
+  PetscBool     *used;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc4(n * n, &cost, n + 1, &u, n + 1, &v, n + 1, &least));
+  PetscCall(PetscMalloc3(n + 1, &row, n + 1, &way, n + 1, &used));
+  for (PetscInt k = 0; k < n * n; k++) cost[k] = MISSING;
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt k = p->i[i]; k < p->i[i + 1]; k++) {
+      if (p->a[k] != (PetscScalar)0.0) cost[i * n + p->j[k]] = -LogModulus(p->a[k]);
+    }
+  }
+  for (PetscInt j = 0; j <= n; j++) {
+    u[j] = v[j] = 0.0L;
+    row[j]      = 0;
+  }
+  for (PetscInt i = 1; i <= n; i++) {
+    PetscInt j = 0;
+
+    row[0] = i;
+    for (PetscInt k = 0; k <= n; k++) {
+      least[k] = INFINITY;
+      used[k]  = PETSC_FALSE;
+    }
+    do {
+      const PetscInt from  = row[j];
+      PetscInt       next  = 0;
+      long double    delta = INFINITY;
+
+      used[j] = PETSC_TRUE;
+      for (PetscInt k = 1; k <= n; k++) {
+        const long double reduced = cost[(from - 1) * n + k - 1] - u[from] - v[k];
+
+        if (used[k]) continue;
+        if (reduced < least[k]) {
+          least[k] = reduced;
+          way[k]   = j;
+        }
+        if (least[k] < delta) {
+          delta = least[k];
+          next  = k;
+        }
+      }
+      for (PetscInt k = 0; k <= n; k++) {
+        if (used[k]) {
+          u[row[k]] += delta;
+          v[k] -= delta;
+        } else least[k] -= delta;
+      }
+      j = next;
+    } while (row[j]);
+    for (; j; j = way[j]) row[j] = row[way[j]];
+  }
+  *best = 0.0L;
+  for (PetscInt k = 1; k <= n; k++) *best -= cost[(row[k] - 1) * n + k - 1];
+  PetscCall(PetscFree4(cost, u, v, least));
+  PetscCall(PetscFree3(row, way, used));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A path from row i to a free column through rows that have not been visited in this round */
+static PetscBool KuhnAugment(const IDRSRows *rows, PetscInt i, PetscInt round, PetscInt visited[], PetscInt row[])
+{
+  for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+    const PetscInt j = rows->j[k];
+
+    if (rows->a[k] == (PetscScalar)0.0 || visited[j] == round) continue;
+    visited[j] = round;
+    if (row[j] < 0 || KuhnAugment(rows, row[j], round, visited, row)) {
+      row[j] = i;
+      return PETSC_TRUE;
+    }
+  }
+  return PETSC_FALSE;
+}
+
+/* The structural rank by a maximum cardinality matching */
+static PetscErrorCode KuhnRank(const IDRSRows *rows, PetscInt *rank)
+{
+  PetscInt *visited, *row;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(rows->n, &visited, rows->n, &row));
+  for (PetscInt j = 0; j < rows->n; j++) visited[j] = row[j] = -1;
+  *rank = 0;
+  for (PetscInt i = 0; i < rows->n; i++) *rank += KuhnAugment(rows, i, i, visited, row);
+  PetscCall(PetscFree2(visited, row));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Random matrices of up to 10 rows against all permutations, and of up to 60 rows against the Hungarian algorithm */
+static PetscErrorCode TestReferences(void)
+{
+  PetscInt    mine, permutation[60];
+  Problem     p;
+  long double sum, best = 0.0L;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemCreate(60, 3600, &p));
+  for (PetscInt large = 0; large < 2; large++) {
+    PetscCall(RandomBegin(1 + (uint64_t)large, large ? 700 : 42000, &mine));
+    for (PetscInt l = 0; l < mine; l++) {
+      const Kind      kind    = (Kind)(l % KINDS);
+      const PetscInt  n       = large ? 8 + RandomInt(53) : RandomInt(l % 100 ? 8 : 11);
+      const PetscReal density = large ? RandomReal(0.02, 0.3) : RandomReal(0.1, 1.0);
+      char            what[128];
+      PetscInt        rank;
+      IDRSRows        rows;
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, case %" PetscInt_FMT, kinds[kind], n, l));
+      RandomPermutation(n, permutation);
+      ProblemRandom(&p, n, density, kind, l % 3 ? permutation : NULL, 0.0);
+      rows = ProblemRows(&p);
+      PetscCall(CheckProblem(what, &p, &sum));
+      PetscCall(KuhnRank(&rows, &rank));
+      if (large) PetscCall(BestByHungarian(&p, &best));
+      else best = BestOfAll(&p);
+      PetscCall(ComplainIf(p.rank != rank || (rank == n) != (best > -0.5L * MISSING), "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT ", best product exp(%Lg)", what, p.rank, rank, best));
+      if (rank == n) PetscCall(ComplainIf(!(fabsl(sum - best) <= 1e-12L * (1.0L + (long double)n * (kind >= RANGE ? 700.0L : 1.0L))), "%s: the product is exp(%.18Lg), the best one is exp(%.18Lg)", what, sum, best));
+    }
+    PetscCall(Verdict(large ? "up to 60 rows against the Hungarian algorithm" : "few rows against all permutations"));
+  }
+  PetscCall(ProblemDestroy(&p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Singular patterns: few rows, many rows, empty rows and columns, explicit zeros, no entry at all */
+static PetscErrorCode TestSingular(void)
+{
+  const PetscInt most = 2000;
+  PetscInt       mine, rank, deficient = 0, *permutation;
+  Problem        p;
+  IDRSRows       rows;
+  long double    sum;
+  char           what[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemCreate(most, 40000, &p));
+  PetscCall(RandomBegin(3, 28000, &mine));
+  for (PetscInt l = 0; l < mine; l++) {
+    const Kind     kind = (Kind)(l % KINDS);
+    const PetscInt n    = 1 + RandomInt(l % 10 ? 12 : 40);
+
+    ProblemRandom(&p, n, RandomReal(0.0, 3.0 / (PetscReal)n), kind, NULL, l % 2 ? 0.2 : 0.0);
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, case %" PetscInt_FMT, kinds[kind], n, l));
+    rows = ProblemRows(&p);
+    PetscCall(CheckProblem(what, &p, &sum));
+    PetscCall(KuhnRank(&rows, &rank));
+    PetscCall(ComplainIf(p.rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p.rank, rank));
+    deficient += rank < n;
+  }
+  PetscCall(ComplainIf(2 * deficient < mine, "only %" PetscInt_FMT " of %" PetscInt_FMT " patterns are singular", deficient, mine));
+  PetscCall(PetscMalloc1(most, &permutation));
+  PetscCall(RandomBegin(4, 6, &mine));
+  for (PetscInt l = 0; l < mine; l++) {
+    const Kind kind = (Kind)(l % 6); /* SCALED is for few rows */
+
+    RandomPermutation(most, permutation);
+    ProblemRandom(&p, most, 2.0 / (PetscReal)most, kind, l % 2 ? permutation : NULL, l % 2 ? 0.15 : 0.0);
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, case %" PetscInt_FMT, kinds[kind], most, l));
+    rows = ProblemRows(&p);
+    PetscCall(CheckProblem(what, &p, &sum));
+    PetscCall(KuhnRank(&rows, &rank));
+    PetscCall(ComplainIf(p.rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p.rank, rank));
+    PetscCall(ComplainIf(rank > most - 100, "%s: rank %" PetscInt_FMT " is not a hundred less than the number of rows", what, rank));
+  }
+  for (PetscInt stored = 0; stored < 2; stored++) {
+    ProblemClear(&p);
+    for (PetscInt i = 0; i < 5; i++) {
+      if (stored) ProblemEntry(&p, (i + 1) % 5, 0.0);
+      ProblemRow(&p);
+    }
+    PetscCall(CheckProblem(stored ? "explicit zeros alone" : "no entries", &p, &sum));
+    PetscCall(ComplainIf(p.rank, "the zero matrix has rank %" PetscInt_FMT, p.rank));
+    for (PetscInt i = 0; i < 5; i++) PetscCall(ComplainIf(p.column[i] != i, "the zero matrix: row %" PetscInt_FMT " has column %" PetscInt_FMT, i, p.column[i]));
+  }
+  PetscCall(PetscFree(permutation));
+  PetscCall(ProblemDestroy(&p));
+  PetscCall(Verdict("singular patterns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The optimum is unique: it is found for any scaling of rows and columns. Without moves it is the identity */
+static PetscErrorCode TestUnique(void)
+{
+  PetscInt    mine, permutation[200];
+  PetscReal   rowscale, scale[200];
+  Problem     p;
+  long double sum;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemCreate(200, 40000, &p));
+  PetscCall(RandomBegin(5, 1200, &mine));
+  for (PetscInt l = 0; l < mine; l++) {
+    const PetscInt  n        = 1 + RandomInt(l % 10 ? 40 : 200);
+    const PetscReal exponent = l % 2 ? 0.5 * MaxExponent() : 0.0, density = RandomReal(0.0, l % 4 ? 0.1 : 0.9), large = l % 5 ? 0.9 : 1.0 - 1e-4;
+    PetscInt        wrong = 0;
+    char            what[64];
+
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " rows, case %" PetscInt_FMT, n, l));
+    RandomPermutation(n, permutation);
+    for (PetscInt j = 0; j < n; j++) {
+      scale[j] = PetscPowReal(10.0, RandomReal(-exponent, exponent));
+      if (l % 3 == 0) permutation[j] = j;
+    }
+    ProblemClear(&p);
+    for (PetscInt i = 0; i < n; i++) {
+      rowscale = PetscPowReal(10.0, RandomReal(-exponent, exponent));
+      for (PetscInt j = 0; j < n; j++) {
+        if (permutation[i] == j) ProblemEntry(&p, j, RandomSign(rowscale * scale[j]));
+        else if (RandomReal(0.0, 1.0) < density) ProblemEntry(&p, j, RandomSign(large * rowscale * scale[j] * (l % 7 ? RandomReal(0.0, 1.0) : 1.0)));
+      }
+      ProblemRow(&p);
+    }
+    PetscCall(CheckProblem(what, &p, &sum));
+    for (PetscInt i = 0; i < n; i++) wrong += p.column[i] != permutation[i];
+    PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " rows are not in the column of the only optimum", what, wrong));
+  }
+  PetscCall(ProblemDestroy(&p));
+  PetscCall(Verdict("a unique optimum"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices with a structure that a search has to cope with; expected[] is the only optimum if it is not NULL */
+static PetscErrorCode CheckStructure(const char what[], Problem *p, PetscInt (*expected)(PetscInt i, PetscInt n), PetscInt rank)
+{
+  long double sum;
+  PetscInt    wrong = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(CheckProblem(what, p, &sum));
+  PetscCall(ComplainIf(p->rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p->rank, rank));
+  for (PetscInt i = 0; expected && i < p->n; i++) wrong += p->column[i] != expected(i, p->n);
+  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " rows are in another column than expected", what, wrong));
+  ProblemClear(p);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscInt AtDiagonal(PetscInt i, PetscInt n)
+{
+  return i;
+}
+
+static PetscInt AtNext(PetscInt i, PetscInt n)
+{
+  return (i + 1) % n;
+}
+
+static PetscInt AtOpposite(PetscInt i, PetscInt n)
+{
+  return n - 1 - i;
+}
+
+static PetscErrorCode TestStructures(void)
+{
+  const PetscInt n = 3000;
+  Problem        p;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemCreate(n, 8 * n, &p));
+  PetscCall(CheckStructure("no rows", &p, NULL, 0));
+  for (PetscInt l = 0; l < 3; l++) {
+    ProblemEntry(&p, 0, l == 0 ? -3.0 : l == 1 ? LEAST * PETSC_MACHINE_EPSILON : PETSC_MAX_REAL);
+#if PetscDefined(USE_COMPLEX)
+    if (!l) p.a[0] = PetscCMPLX(-3.0, 4.0);
+#endif
+    ProblemRow(&p);
+    PetscCall(CheckStructure("one entry", &p, AtDiagonal, 1));
+  }
+  for (PetscInt i = 0; i < n; i++) {
+    ProblemEntry(&p, (i + 1) % n, -0.5);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("cyclic shift", &p, AtNext, n));
+  for (PetscInt i = 0; i < n; i++) {
+    ProblemEntry(&p, n - 1 - i, 1.0 + (PetscReal)i);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("anti-diagonal", &p, AtOpposite, n));
+  for (PetscInt i = 0; i < n; i++) { /* diagonally dominant in rows, with equal entries off the diagonal */
+    for (PetscInt j = PetscMax(i - 2, 0); j < PetscMin(i + 3, n); j++) ProblemEntry(&p, j, i == j ? 4.0 + (PetscReal)(i % 11) : -1.0);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("diagonally dominant", &p, AtDiagonal, n));
+  for (PetscInt i = 0; i < n; i++) { /* as large as entries in their rows and columns: the identity is one of many optima */
+    for (PetscInt j = PetscMax(i - 2, 0); j < PetscMin(i + 3, n); j++) ProblemEntry(&p, j, 2.0);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("equal entries", &p, AtDiagonal, n));
+  for (PetscInt arrow = 0; arrow < 2; arrow++) {
+    /* a full row and column, with and without an entry where they meet. Without one, a row and a column pay for it */
+    for (PetscInt i = 0; i < n; i++) {
+      if (!i) {
+        for (PetscInt j = arrow; j < n; j++) ProblemEntry(&p, j, j ? 1.0 + (PetscReal)(j % 5) : 0.5);
+      } else {
+        ProblemEntry(&p, 0, 2.0);
+        ProblemEntry(&p, i, 1.0 + (PetscReal)(i % 3));
+      }
+      ProblemRow(&p);
+    }
+    PetscCall(CheckStructure(arrow ? "arrow without a tip" : "arrow", &p, NULL, n));
+  }
+  for (PetscInt i = 0; i < n; i++) { /* saddle point: a tridiagonal block, and constraints of two variables */
+    const PetscInt m = 2 * n / 3;
+
+    if (i < m) {
+      for (PetscInt j = PetscMax(i - 1, 0); j < PetscMin(i + 2, m); j++) ProblemEntry(&p, j, i == j ? 2.0 : -1.0);
+      ProblemEntry(&p, m + i / 2, 1.0);
+    } else {
+      ProblemEntry(&p, 2 * (i - m), 1.0);
+      ProblemEntry(&p, 2 * (i - m) + 1, 1.0);
+      ProblemEntry(&p, i, 0.0);
+    }
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("saddle point", &p, NULL, n));
+  for (PetscInt values = 0; values < 2; values++) {
+    /* the start takes the diagonal; the last row has the first column alone, and moves all others on */
+    for (PetscInt i = 0; i < n; i++) {
+      if (i < n - 1) ProblemEntry(&p, i, values ? 1.0 + (PetscReal)(i % 7) : 1.0);
+      if (i < n - 1) ProblemEntry(&p, i + 1, values ? 0.5 : 1.0);
+      if (i == n - 1) ProblemEntry(&p, 0, 1.0);
+      ProblemRow(&p);
+    }
+    PetscCall(CheckStructure(values ? "a path through all rows" : "a path through all rows, with equal entries", &p, AtNext, n));
+  }
+  for (PetscInt i = 0; i < n; i++) { /* the same backwards: the first row takes part in no path before the last one */
+    ProblemEntry(&p, i ? i - 1 : n - 1, 1.0);
+    if (i) ProblemEntry(&p, i, 3.0);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("a path backwards", &p, NULL, n));
+  for (PetscInt i = 0; i < n; i++) { /* Hessenberg band: the entries above the diagonal are large, and the last row is far away */
+    for (PetscInt j = PetscMax(i - 4, 0); j < PetscMin(i + 2, n); j++) ProblemEntry(&p, j, j == i + 1 ? 8.0 : j == i ? 0.0 : 1.0);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("Hessenberg", &p, NULL, n));
+  for (PetscInt i = 0; i < n; i++) { /* scalings that no number can hold: a chain of ratios of 1e20 */
+    ProblemEntry(&p, i, 1e-10);
+    if (i < n - 1) ProblemEntry(&p, i + 1, 1e10);
+    ProblemRow(&p);
+  }
+  PetscCall(CheckStructure("growing scalings", &p, AtDiagonal, n));
+  for (PetscInt i = 0; i < n; i++) { /* a third of the rows share a few columns */
+    for (PetscInt k = 0; k < 4; k++) ProblemEntry(&p, i % 3 ? (i + k * k) % n : 10 * k, 1.0 + (PetscReal)((i * k) % 5));
+    ProblemRow(&p);
+  }
+  {
+    const IDRSRows rows = ProblemRows(&p);
+    PetscInt       rank;
+
+    PetscCall(KuhnRank(&rows, &rank));
+    PetscCall(CheckStructure("rows that share columns", &p, NULL, rank));
+  }
+  PetscCall(ProblemDestroy(&p));
+  PetscCall(Verdict("structures"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How the entries of a matrix on all processes are chosen */
+typedef struct {
+  Layout    layout;
+  PetscInt  N;
+  PetscReal density; /* of the diagonal blocks */
+  Kind      kind;
+  PetscBool regular;  /* every diagonal block has a permutation without zeros */
+  PetscReal outside;  /* what entries outside of the diagonal blocks are multiplied with; 0: there are none */
+  PetscInt  sequence; /* random numbers of the diagonal blocks */
+} Choice;
+
+static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *A)
+{
+  PetscInt    n, N = choice->N, begin, end, *permutation;
+  PetscMPIInt rank;
+  Problem     p;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(LayoutSize(comm, choice->layout, N, &n));
+  PetscCall(PetscSplitOwnership(comm, &n, &N));
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, n, n, N, N));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, 4, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  seed = (uint64_t)choice->sequence * 1000003 + (uint64_t)rank * 104729;
+  PetscCall(PetscMalloc1(n, &permutation));
+  PetscCall(ProblemCreate(n, n * n, &p));
+  RandomPermutation(n, permutation);
+  ProblemRandom(&p, n, choice->density, choice->kind, choice->regular ? permutation : NULL, 0.0);
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt k = p.i[i]; k < p.i[i + 1]; k++) PetscCall(MatSetValue(*A, begin + i, begin + p.j[k], p.a[k], INSERT_VALUES));
+    for (PetscInt k = 0; k < 3 && choice->outside != 0.0; k++) {
+      const PetscInt j = RandomInt(N);
+
+      if (j < begin || j >= end) PetscCall(MatSetValue(*A, begin + i, j, RandomSign(choice->outside * RandomReal(0.1, 1.0)), INSERT_VALUES));
+    }
+  }
+  PetscCall(ProblemDestroy(&p));
+  PetscCall(PetscFree(permutation));
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* P Dr A Dc by calls of PETSc */
+static PetscErrorCode MatCreatePermuted(Mat A, IS rows, Vec left, Vec right, Mat *T)
+{
+  Mat      S;
+  PetscInt n, begin;
+  IS       identity;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
+  PetscCall(MatDiagonalScale(S, left, right));
+  PetscCall(ISCreateStride(PetscObjectComm((PetscObject)A), n, begin, 1, &identity));
+  PetscCall(ISSetPermutation(identity));
+  PetscCall(MatPermute(S, rows, identity, T));
+  PetscCall(ISDestroy(&identity));
+  PetscCall(MatDestroy(&S));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two matrices have the same pattern, and the same entries but for this many rounding errors */
+static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tolerance)
+{
+  PetscInt  begin, end, wrong = 0, pattern = 0;
+  PetscBool same;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(((PetscObject)T)->type_name, ((PetscObject)B)->type_name, &same));
+  PetscCall(ComplainIf(!same, "%s: types %s and %s", what, ((PetscObject)T)->type_name, ((PetscObject)B)->type_name));
+  PetscCall(MatGetOwnershipRange(T, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscInt           nt, nb;
+    const PetscInt    *jt, *jb;
+    const PetscScalar *t, *b;
+
+    PetscCall(MatGetRow(T, i, &nt, &jt, &t));
+    PetscCall(MatGetRow(B, i, &nb, &jb, &b));
+    if (nt != nb) pattern++;
+    for (PetscInt k = 0; k < PetscMin(nt, nb); k++) {
+      if (jt[k] != jb[k]) pattern++;
+      if (t[k] == b[k]) continue; /* also where the product of an entry outside of the blocks and its scalings is infinite */
+      if (!(PetscAbsScalar(t[k] - b[k]) <= tolerance * PETSC_MACHINE_EPSILON * PetscAbsScalar(t[k]) + LEAST)) wrong++;
+    }
+    PetscCall(MatRestoreRow(B, i, &nb, &jb, &b));
+    PetscCall(MatRestoreRow(T, i, &nt, &jt, &t));
+  }
+  PetscCall(ComplainIf(pattern, "%s: %" PetscInt_FMT " differences of the patterns", what, pattern));
+  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " entries are different", what, wrong));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Largest modulus in the diagonal block, and how far diagonal entries of rows with an entry in their column are from modulus 1 */
+static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscInt *ones)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOwnershipRange(T, &begin, &end));
+  *most = *off = 0.0;
+  *ones        = 0;
+  for (PetscInt i = begin; i < end; i++) {
+    PetscInt           n;
+    const PetscInt    *j;
+    const PetscScalar *t;
+
+    PetscCall(MatGetRow(T, i, &n, &j, &t));
+    for (PetscInt k = 0; k < n; k++) {
+      const PetscReal a = PetscAbsScalar(t[k]);
+
+      if (j[k] < begin || j[k] >= end) continue;
+      *most = PetscMax(*most, PetscIsInfOrNanReal(a) ? PETSC_MAX_REAL : a);
+      if (j[k] != i || a == 0.0) continue;
+      *off = PetscMax(*off, PetscAbsReal(a - 1.0));
+      (*ones)++;
+    }
+    PetscCall(MatRestoreRow(T, i, &n, &j, &t));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rounding errors of entries that are scaled with exponentials of logarithms up to 700 */
+#define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
+
+/* IDRSMatchingLeft(): P Dr 1 has the scalings of the rows in their new places, and (P Dr x, z) = (x, Dr P^T z) without conjugation */
+static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
+{
+  Vec                x, y, z;
+  PetscScalar        one, other;
+  const PetscScalar *l, *moved;
+  PetscInt           wrong = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(matching->left, &x));
+  PetscCall(VecDuplicate(matching->left, &y));
+  PetscCall(VecDuplicate(matching->left, &z));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(IDRSMatchingLeft(matching, PETSC_FALSE, x, y));
+  PetscCall(VecGetArrayRead(matching->left, &l));
+  PetscCall(VecGetArrayRead(y, &moved));
+  for (PetscInt i = 0; i < matching->n; i++) wrong += moved[matching->column[i]] != l[i];
+  PetscCall(VecRestoreArrayRead(y, &moved));
+  PetscCall(VecRestoreArrayRead(matching->left, &l));
+  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " entries of P Dr 1 are wrong", what, wrong));
+  PetscCall(VecSetGeneral(x, 0.7));
+  PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x is of moderate size */
+  PetscCall(VecCopy(x, y));
+  PetscCall(IDRSMatchingLeft(matching, PETSC_FALSE, y, y));
+  PetscCall(VecSetGeneral(z, 1.3));
+  PetscCall(VecTDot(y, z, &one));
+  PetscCall(IDRSMatchingLeft(matching, PETSC_TRUE, z, z));
+  PetscCall(VecTDot(x, z, &other));
+  PetscCall(ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGetMatching() of A, whose diagonal blocks are also matched alone; the matrix is also permuted by this library */
+static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
+{
+  IS              rows, alonerows;
+  Vec             left, right, aloneleft, aloneright, factors;
+  PetscInt        rank, alonerank, kuhn, sum, begin, n, moved = 0, *column, ones;
+  const PetscInt *row, *alonerow;
+  PetscReal       most, off;
+  Mat             block, alone, T, B;
+  IDRSRows        r;
+  IDRSMatching    matching;
+  PetscBool       permutation;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetMatching(A, &rows, &left, &right, &rank));
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  /* the rows */
+  PetscCall(ISGetIndices(rows, &row));
+  PetscCall(PetscMalloc1(n, &column));
+  for (PetscInt i = 0; i < n; i++) column[i] = -1;
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscInt from = row[i] - begin;
+
+    if (from < 0 || from >= n || column[from] >= 0) PetscCall(Complain("%s: row %" PetscInt_FMT " is from row %" PetscInt_FMT, what, begin + i, row[i]));
+    else column[from] = i;
+    moved += from != i;
+  }
+  PetscCall(ISPermutation(rows, &permutation));
+  PetscCall(ComplainIf(!permutation, "%s: the index set is not marked as a permutation", what));
+  /* the same as of the diagonal block alone */
+  PetscCall(MatGetDiagonalBlock(A, &block));
+  PetscCall(MatDuplicate(block, MAT_COPY_VALUES, &alone));
+  PetscCall(MatGetMatching(alone, &alonerows, &aloneleft, &aloneright, &alonerank));
+  PetscCall(ISGetIndices(alonerows, &alonerow));
+  for (PetscInt i = 0; i < n; i++) PetscCall(ComplainIf(alonerow[i] + begin != row[i], "%s: row %" PetscInt_FMT " is from %" PetscInt_FMT ", in the block alone from %" PetscInt_FMT, what, begin + i, row[i], begin + alonerow[i]));
+  PetscCall(ISRestoreIndices(alonerows, &alonerow));
+  PetscCall(ISRestoreIndices(rows, &row));
+  for (PetscInt l = 0; l < 2; l++) {
+    const PetscScalar *whole, *part;
+
+    PetscCall(VecGetArrayRead(l ? right : left, &whole));
+    PetscCall(VecGetArrayRead(l ? aloneright : aloneleft, &part));
+    for (PetscInt i = 0; i < n; i++)
+      PetscCall(ComplainIf(whole[i] != part[i] || !(PetscRealPart(whole[i]) > 0.0) || PetscImaginaryPart(whole[i]) != 0.0 || PetscIsInfOrNanScalar(whole[i]), "%s: scaling %" PetscInt_FMT " of %s is %g, in the block alone %g", what, begin + i, l ? "columns" : "rows", (double)PetscRealPart(whole[i]), (double)PetscRealPart(part[i])));
+    PetscCall(VecRestoreArrayRead(l ? right : left, &whole));
+    PetscCall(VecRestoreArrayRead(l ? aloneright : aloneleft, &part));
+  }
+  /* ranks */
+  PetscCall(IDRSRowsGet(alone, &r));
+  PetscCall(KuhnRank(&r, &kuhn));
+  PetscCall(IDRSRowsRestore(&r));
+  PetscCall(MatDestroy(&alone));
+  PetscCall(ComplainIf(kuhn != alonerank, "%s: rank %" PetscInt_FMT " of the block, not %" PetscInt_FMT, what, alonerank, kuhn));
+  IDRSCallAllreduce(&kuhn, &sum, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
+  PetscCall(ComplainIf(sum != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, rank, sum));
+  PetscCall(ComplainIf(regular && kuhn != n, "%s: the block has rank %" PetscInt_FMT ", but it should be regular", what, kuhn));
+  /* the permuted and scaled matrix */
+  PetscCall(MatCreatePermuted(A, rows, left, right, &T));
+  PetscCall(MeasureMat(T, &most, &off, &ones));
+  PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn, "%s: entries up to 1%+g, %" PetscInt_FMT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones, (double)off));
+  PetscCall(IDRSMatchingCreate(A, &matching));
+  PetscCall(ComplainIf(matching->rank != rank || matching->badrow != -1, "%s: another rank", what));
+  IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
+  PetscCall(ComplainIf(matching->moved != moved, "%s: %" PetscInt_FMT " rows are moved, not %" PetscInt_FMT, what, matching->moved, moved));
+  PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+  PetscCall(CompareMats(what, T, B, 4.0));
+  PetscCall(MatDestroy(&T));
+  PetscCall(CheckLeft(what, matching));
+  /* other values, the same pattern */
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &alone));
+  PetscCall(VecDuplicate(left, &factors));
+  PetscCall(VecSetGeneral(factors, 0.7));
+  PetscCall(MatDiagonalScale(alone, factors, NULL));
+  PetscCall(MatCreatePermuted(alone, rows, left, right, &T));
+  PetscCall(IDRSMatchingGetMat(matching, alone, MAT_REUSE_MATRIX, &B));
+  PetscCall(CompareMats(what, T, B, 4.0));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&alone));
+  PetscCall(VecDestroy(&factors));
+  PetscCall(IDRSMatchingDestroy(&matching));
+  PetscCall(PetscFree(column));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(ISDestroy(&alonerows));
+  PetscCall(VecDestroy(&left));
+  PetscCall(VecDestroy(&right));
+  PetscCall(VecDestroy(&aloneleft));
+  PetscCall(VecDestroy(&aloneright));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestMats(void)
+{
+  const PetscInt sizes[]  = {0, 1, 2, 5, 60};
+  PetscInt       sequence = 100;
+
+  PetscFunctionBeginUser;
+  for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+      for (PetscInt kind = 0; kind < KINDS; kind++) {
+        for (PetscInt l = 0; l < 4; l++) {
+          /* the scalings of RANGE and EXTREMES may be more than a number holds */
+          const Choice choice = {(Layout)layout, sizes[is], l < 2 ? 0.15 : 0.02, (Kind)kind, (PetscBool)(l % 2), 10.0, ++sequence};
+          char         what[128];
+          Mat          A;
+
+          if (kind == RANGE || kind == EXTREMES) continue;
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, layout %" PetscInt_FMT ", case %" PetscInt_FMT, kinds[kind], sizes[is], layout, l));
+          PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+          PetscCall(CheckMat(what, A, (PetscBool)(choice.regular && choice.kind != ZEROS)));
+          PetscCall(MatDestroy(&A));
+        }
+      }
+    }
+  }
+  PetscCall(Verdict("permuted and scaled matrices"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On each process a chain whose scalings grow by this factor from row to row, or shrink */
+static PetscErrorCode MatCreateChain(PetscReal factor, PetscInt n, Mat *A)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 2, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 2, NULL, 0, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscCall(MatSetValue(*A, i, i, factor > 1.0 ? 1.0 / factor : factor, INSERT_VALUES));
+    if (factor > 1.0 && i < end - 1) PetscCall(MatSetValue(*A, i, i + 1, factor, INSERT_VALUES));
+    if (factor < 1.0 && i > begin) PetscCall(MatSetValue(*A, i, i - 1, 1.0 / factor, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Entries of any size: if a number cannot hold a scaling, all scalings are still finite and positive, and no entry is larger than 1.
+   Otherwise, the whole certificate holds
+*/
+static PetscErrorCode TestClipped(void)
+{
+  const PetscReal limit   = PETSC_MAX_REAL / 8;
+  PetscInt        clipped = 0;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 72; l++) {
+    const Choice choice = {LAYOUT_EVEN, 4 + 20 * (l % 3), 0.3, l % 2 ? RANGE : EXTREMES, (PetscBool)(l % 4 < 2), 0.0, 1000 + l};
+    IS           rows;
+    Vec          left, right;
+    PetscReal    least[2], largest[2], most, off;
+    PetscInt     rank, ones;
+    Mat          A, T;
+
+    if (l < 60) PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+    else PetscCall(MatCreateChain(PetscPowReal(10.0, (l % 2 ? 1.0 : -1.0) * MaxExponent() * (PetscReal)(1 + l % 3) / 4.0), 3 + 7 * (l % 4), &A));
+    PetscCall(MatGetMatching(A, &rows, &left, &right, &rank));
+    for (PetscInt k = 0; k < 2; k++) {
+      PetscCall(VecMin(k ? right : left, NULL, &least[k]));
+      PetscCall(VecMax(k ? right : left, NULL, &largest[k]));
+      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" PetscInt_FMT ": scalings from %g to %g", l, (double)least[k], (double)largest[k]));
+    }
+    PetscCall(MatCreatePermuted(A, rows, left, right, &T));
+    PetscCall(MeasureMat(T, &most, &off, &ones));
+    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING), "case %" PetscInt_FMT ": entries up to %g", l, (double)most));
+    if (PetscMin(least[0], least[1]) > 1.0 / limit && PetscMax(largest[0], largest[1]) < limit) {
+      PetscCall(ComplainIf(!(off <= ROUNDING), "case %" PetscInt_FMT ": diagonal entries of modulus 1%+g", l, (double)off));
+    } else clipped++;
+    PetscCall(MatDestroy(&T));
+    PetscCall(ISDestroy(&rows));
+    PetscCall(VecDestroy(&left));
+    PetscCall(VecDestroy(&right));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(ComplainIf(!clipped || clipped == 72, "%" PetscInt_FMT " of 72 matrices have scalings that a number cannot hold", clipped));
+  PetscCall(Verdict("entries of any size"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries outside of the diagonal blocks do not matter */
+static PetscErrorCode TestOutside(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+    for (PetscInt regular = 0; regular < 2; regular++) {
+      IS        rows[2];
+      Vec       left[2], right[2];
+      PetscInt  rank[2];
+      PetscBool same[3];
+
+      for (PetscInt outside = 0; outside < 2; outside++) {
+        const Choice choice = {(Layout)layout, 70, 0.1, UNIFORM, (PetscBool)regular, outside ? 1e30 : 0.0, 2000};
+        Mat          A;
+
+        PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+        PetscCall(MatGetMatching(A, &rows[outside], &left[outside], &right[outside], &rank[outside]));
+        PetscCall(MatDestroy(&A));
+      }
+      PetscCall(ISEqual(rows[0], rows[1], &same[0]));
+      PetscCall(VecEqual(left[0], left[1], &same[1]));
+      PetscCall(VecEqual(right[0], right[1], &same[2]));
+      PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank[0] != rank[1], "layout %" PetscInt_FMT ": another matching with entries outside of the blocks", layout));
+      for (PetscInt outside = 0; outside < 2; outside++) {
+        PetscCall(ISDestroy(&rows[outside]));
+        PetscCall(VecDestroy(&left[outside]));
+        PetscCall(VecDestroy(&right[outside]));
+      }
+    }
+  }
+  PetscCall(Verdict("entries outside of the diagonal blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All combinations of output arguments return the same */
+static PetscErrorCode TestOutputs(void)
+{
+  const Choice choice = {LAYOUT_UNEVEN, 50, 0.1, UNIFORM, PETSC_FALSE, 1.0, 3000};
+  Mat          A;
+  IS           rows, allrows;
+  Vec          left, right, allleft, allright;
+  PetscInt     rank, allrank;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+  PetscCall(MatGetMatching(A, &allrows, &allleft, &allright, &allrank));
+  for (PetscInt l = 0; l < 16; l++) {
+    PetscBool same[3] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE};
+
+    rank = allrank;
+    PetscCall(MatGetMatching(A, l & 1 ? &rows : NULL, l & 2 ? &left : NULL, l & 4 ? &right : NULL, l & 8 ? &rank : NULL));
+    if (l & 1) PetscCall(ISEqual(rows, allrows, &same[0]));
+    if (l & 2) PetscCall(VecEqual(left, allleft, &same[1]));
+    if (l & 4) PetscCall(VecEqual(right, allright, &same[2]));
+    PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank != allrank, "outputs %" PetscInt_FMT ": another result", l));
+    if (l & 1) PetscCall(ISDestroy(&rows));
+    if (l & 2) PetscCall(VecDestroy(&left));
+    if (l & 4) PetscCall(VecDestroy(&right));
+  }
+  PetscCall(ISDestroy(&allrows));
+  PetscCall(VecDestroy(&allleft));
+  PetscCall(VecDestroy(&allright));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("output arguments"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Infinite entries and NaN are errors on all processes, and the first such row is named. Good values work afterwards */
+static PetscErrorCode TestNotFinite(void)
+{
+  const PetscReal numbers[] = {NAN, -NAN, INFINITY, -INFINITY};
+  Choice          choice    = {LAYOUT_UNEVEN, 40, 0.1, UNIFORM, PETSC_TRUE, 1.0, 4000};
+  PetscMPIInt     size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(numbers); in++) {
+    for (PetscInt imaginary = 0; imaginary <= PetscDefined(USE_COMPLEX); imaginary++) {
+      for (PetscInt where = 0; where < 4; where++) { /* on the first process, on the last one, on both, in the last row outside of the block */
+        const PetscInt N = choice.N, first = where == 0 || where == 2 ? 3 : N - 1;
+        PetscScalar    bad = numbers[in];
+        char           row[32];
+        Mat            A;
+        IDRSMatching   matching;
+        PetscBool      kept;
+        IS             rows = NULL;
+        Vec            left = NULL, right = NULL;
+        PetscInt       rank, begin, end;
+
+        if (where == 3 && size == 1) continue;
+#if PetscDefined(USE_COMPLEX)
+        if (imaginary) bad = PetscCMPLX(1.0, numbers[in]);
+#endif
+        choice.layout = where % 2 ? LAYOUT_UNEVEN : LAYOUT_EMPTY;
+        PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+        PetscCall(MatGetOwnershipRange(A, &begin, &end));
+        if (begin <= N - 1 && N - 1 < end) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, 1e-3, INSERT_VALUES));
+        if (begin <= 3 && 3 < end) PetscCall(MatSetValue(A, 3, 3, 1e-3, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(IDRSMatchingCreate(A, &matching));
+        if (begin <= N - 1 && N - 1 < end && where) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, bad, INSERT_VALUES));
+        if (begin <= 3 && 3 < end && where % 2 == 0) PetscCall(MatSetValue(A, 3, 3, bad, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(PetscSNPrintf(row, sizeof(row), "row %" PetscInt_FMT " ", first));
+        CheckRefused(MatGetMatching(A, &rows, &left, &right, &rank), row, "NaN");
+        CheckRefused(MatGetMatching(A, NULL, NULL, NULL, NULL), row, "NaN");
+        PetscCall(ComplainIf(rows || left || right, "a matrix with %g has a matching", (double)numbers[in]));
+        PetscCall(IDRSMatchingUpdate(matching, A, &kept));
+        PetscCall(ComplainIf(kept, "a matching is kept for %g in row %" PetscInt_FMT, (double)numbers[in], first));
+        if (begin <= N - 1 && N - 1 < end && where) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, 1e-3, INSERT_VALUES));
+        if (begin <= 3 && 3 < end && where % 2 == 0) PetscCall(MatSetValue(A, 3, 3, 1e-3, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(IDRSMatchingUpdate(matching, A, &kept));
+        PetscCall(ComplainIf(!kept, "the matching is not kept for good values after %g", (double)numbers[in]));
+        PetscCall(IDRSMatchingDestroy(&matching));
+        PetscCall(CheckMat("good values after bad ones", A, PETSC_TRUE));
+        PetscCall(MatDestroy(&A));
+      }
+    }
+  }
+  PetscCall(Verdict("infinite entries and NaN"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestBadInput(void)
+{
+  const Choice choice = {LAYOUT_EVEN, 24, 0.2, UNIFORM, PETSC_TRUE, 1.0, 5000};
+  PetscMPIInt  rank, size;
+  IS           rows;
+  Vec          left, right;
+  Mat          A, S;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+  PetscCall(ShellCreate(A, PassMult, A, &S));
+  CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "type shell", "aij");
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &S));
+  CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), size > 1 ? "type mpibaij" : "type seqbaij", "aij");
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &S));
+  CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "dense", "aij");
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatCreateTranspose(A, &S));
+  CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "type transpose", "aij");
+  PetscCall(MatDestroy(&S));
+  for (PetscInt l = 0; l < 3; l++) { /* rectangular to both sides; square, with other local columns */
+    if (l == 2 && size == 1) continue;
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &S));
+    if (l < 2) PetscCall(MatSetSizes(S, PETSC_DECIDE, PETSC_DECIDE, l ? 7 : 9, l ? 9 : 7));
+    else PetscCall(MatSetSizes(S, 3, rank == 0 ? 4 : rank == size - 1 ? 2 : 3, 3 * size, 3 * size));
+    PetscCall(MatSetType(S, MATAIJ));
+    PetscCall(MatSetUp(S));
+    PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+    CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "layouts", "columns");
+    PetscCall(MatDestroy(&S));
+  }
+  /* not assembled: without set-up, with set-up, with new values */
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &S));
+    PetscCall(MatSetSizes(S, 3, 3, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(S, MATAIJ));
+    if (l) PetscCall(MatSetUp(S));
+    CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "not assembled", "MatGetMatching");
+    PetscCall(MatSetUp(S));
+    PetscCall(MatSetValue(S, 3 * rank, 3 * rank, 1.0, INSERT_VALUES));
+    CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "not assembled", "MatGetMatching");
+    PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+    PetscCall(CheckMat("assembled after an error", S, PETSC_FALSE));
+    PetscCall(MatSetValue(S, 3 * rank, 3 * rank, 1.0, INSERT_VALUES));
+    CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "not assembled", "MatGetMatching");
+    PetscCall(MatDestroy(&S));
+  }
+  PetscCall(CheckMat("after errors", A, PETSC_TRUE));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("bad input"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Multiplies the matched entry of a row of this process, unless it has no such row */
+static PetscErrorCode MatScaleMatched(Mat A, IDRSMatching matching, PetscInt row, PetscReal factor)
+{
+  PetscInt    begin, global, column;
+  PetscScalar a;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  if (row >= 0 && row < matching->n) {
+    global = begin + row;
+    column = begin + matching->column[row];
+    PetscCall(MatGetValues(A, 1, &global, 1, &column, &a));
+    PetscCall(MatSetValue(A, global, column, a * factor, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All entries times random factors from 1 - change to 1 + change */
+static PetscErrorCode MatPerturb(Mat A, PetscReal change)
+{
+  Mat          blocks[2] = {A, NULL};
+  PetscScalar *a;
+  MatInfo      info;
+  PetscMPIInt  size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  for (PetscInt l = 0; l < 2 && blocks[l]; l++) {
+    PetscCall(MatGetInfo(blocks[l], MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetArray(blocks[l], &a));
+    for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] *= 1.0 + RandomReal(-change, change);
+    PetscCall(MatSeqAIJRestoreArray(blocks[l], &a));
+  }
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adapts a matching to new values: the permutation is kept or not, as expected, and no scaled entry is larger than the bound */
+static PetscErrorCode CheckKept(const char what[], IDRSMatching matching, Mat A, PetscBool expected, PetscReal bound)
+{
+  PetscInt  ones, *column;
+  PetscReal most, off, norms[2][2];
+  PetscBool kept, same;
+  Mat       B;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(matching->n, &column));
+  PetscCall(PetscArraycpy(column, matching->column, matching->n));
+  PetscCall(VecNorm(matching->left, NORM_2, &norms[0][0]));
+  PetscCall(VecNorm(matching->right, NORM_2, &norms[0][1]));
+  PetscCall(IDRSMatchingUpdate(matching, A, &kept));
+  PetscCall(ComplainIf(kept != expected, "%s: the permutation is %skept", what, kept ? "" : "not "));
+  PetscCall(PetscArraycmp(column, matching->column, matching->n, &same));
+  PetscCall(ComplainIf(!same, "%s: another permutation", what));
+  PetscCall(PetscFree(column));
+  PetscCall(VecNorm(matching->left, NORM_2, &norms[1][0]));
+  PetscCall(VecNorm(matching->right, NORM_2, &norms[1][1]));
+  if (!kept) PetscCall(ComplainIf(norms[0][0] != norms[1][0] || norms[0][1] != norms[1][1], "%s: the scalings are other ones, although the permutation is not kept", what));
+  else {
+    PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MeasureMat(B, &most, &off, &ones));
+    PetscCall(
+      ComplainIf(!(most <= bound + ROUNDING) || !(off <= ROUNDING) || ones != matching->n, "%s: entries up to %g, diagonal entries of modulus 1%+g, %" PetscInt_FMT " of %" PetscInt_FMT " of them", what, (double)most, (double)off, ones, matching->n));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestUpdate(void)
+{
+  PetscMPIInt rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
+    for (PetscInt kind = 0; kind < KINDS; kind++) {
+      const Choice   choice = {(Layout)layout, 50, 0.15, (Kind)kind, PETSC_TRUE, 1.0, 6000 + layout};
+      const PetscInt row    = rank == size - 1 ? 0 : -1; /* the last process has rows in all layouts */
+      Mat            A, B;
+      Vec            left, right;
+      IDRSMatching   matching;
+      char           what[128];
+
+      if (kind == RANGE || kind == EXTREMES || kind == ZEROS) continue;
+      PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+      PetscCall(IDRSMatchingCreate(A, &matching));
+#define CheckKeptFor(values, expected, bound) \
+  do { \
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" PetscInt_FMT ", %s", kinds[kind], layout, values)); \
+    PetscCall(CheckKept(what, matching, A, expected, bound)); \
+  } while (0)
+      PetscCall(VecDuplicate(matching->left, &left));
+      PetscCall(VecDuplicate(matching->right, &right));
+      PetscCall(VecCopy(matching->left, left));
+      PetscCall(VecCopy(matching->right, right));
+      CheckKeptFor("unchanged values", PETSC_TRUE, 1.0 + 1e-9);
+      for (PetscInt l = 0; l < 2; l++) {
+        PetscReal norm;
+
+        PetscCall(VecPointwiseDivide(l ? right : left, l ? right : left, l ? matching->right : matching->left));
+        PetscCall(VecShift(l ? right : left, -1.0));
+        PetscCall(VecNorm(l ? right : left, NORM_INFINITY, &norm));
+        PetscCall(ComplainIf(!(norm <= ROUNDING), "%s: a scaling has changed by %g", what, (double)norm));
+      }
+      PetscCall(VecDestroy(&left));
+      PetscCall(VecDestroy(&right));
+      seed = 60000 + (uint64_t)rank;
+      PetscCall(MatPerturb(A, 0.05));
+      CheckKeptFor("changes of 5 %", PETSC_TRUE, MATCHING_KEEP);
+      PetscCall(MatScale(A, 1e-20));
+      CheckKeptFor("all entries scaled", PETSC_TRUE, MATCHING_KEEP);
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+      PetscCall(MatScaleMatched(A, matching, row, 1.5));
+      CheckKeptFor("a larger matched entry", PETSC_TRUE, MATCHING_KEEP);
+      PetscCall(MatScaleMatched(A, matching, row, 0.0));
+      CheckKeptFor("a matched entry of zero", PETSC_FALSE, 0.0);
+      PetscCall(MatCopy(B, A, SAME_NONZERO_PATTERN));
+      CheckKeptFor("good values again", PETSC_TRUE, MATCHING_KEEP);
+      /* another permutation is better by many orders of magnitude, since this one has a tiny entry, in the densest block */
+      for (PetscInt i = 0; i < 50; i++) PetscCall(MatScaleMatched(A, matching, rank == size - 1 ? i : -1, i % 2 ? 1.0 : PETSC_MACHINE_EPSILON * 1e-10));
+      if (matching->N && size < 3) CheckKeptFor("another optimum", PETSC_FALSE, 0.0);
+      PetscCall(MatDestroy(&B));
+      PetscCall(IDRSMatchingDestroy(&matching));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(Verdict("new values"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The permutation is kept if and only if scalings exist that leave no entry above the limit, or a few sweeps find none */
+static PetscErrorCode TestUpdateLimits(void)
+{
+  const PetscReal ratios[] = {0.5, 1.0, 1.5, 3.9, 4.1, 1e3, 1e30};
+
+  PetscFunctionBeginUser;
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(ratios); l++) {
+    Mat          A;
+    IDRSMatching matching;
+    PetscInt     begin, end;
+    char         what[64];
+
+    /* blocks (1, r; 1, 1) on each process: the product of the other permutation is larger by r */
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+    PetscCall(MatSetSizes(A, 4, 4, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(A, MATAIJ));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSeqAIJSetPreallocation(A, 2, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 2, NULL, 0, NULL));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    for (PetscInt changed = 0; changed < 2; changed++) {
+      for (PetscInt i = begin; i < end; i++) {
+        for (PetscInt k = 0; k < 2; k++) PetscCall(MatSetValue(A, i, i - i % 2 + k, i % 2 == k ? 1.0 : i % 2 ? 1.0 : changed ? ratios[l] : 0.25, INSERT_VALUES));
+      }
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      if (!changed) {
+        PetscCall(IDRSMatchingCreate(A, &matching));
+        PetscCall(ComplainIf(matching->moved, "%" PetscInt_FMT " rows are moved", matching->moved));
+      }
+    }
+    PetscCall(PetscSNPrintf(what, sizeof(what), "a permutation that is better by %g", (double)ratios[l]));
+    if (ratios[l] <= 1.5 || ratios[l] > 4.0) PetscCall(CheckKept(what, matching, A, (PetscBool)(ratios[l] <= 1.5), ratios[l] <= 1.0 ? 1.0 + 1e-9 : MATCHING_KEEP));
+    PetscCall(IDRSMatchingDestroy(&matching));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("the limit for new values"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows without an entry in the diagonal block, or with explicit zeros in it: the scalings of unchanged values stay as they are */
+static PetscErrorCode TestUpdateSingular(void)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt stored = 0; stored < 2; stored++) {
+    Mat          A, B;
+    Vec          left, right;
+    IDRSMatching matching;
+    PetscInt     begin, end;
+    PetscBool    kept, same[2];
+    PetscReal    most, off, range[2];
+    PetscInt     ones;
+
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+    PetscCall(MatSetSizes(A, 4, 4, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(A, MATAIJ));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSeqAIJSetPreallocation(A, 2, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 2, NULL, 0, NULL));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    for (PetscInt i = begin; i < end; i++) {
+      if (i - begin != 2) PetscCall(MatSetValue(A, i, i, 0.5, INSERT_VALUES));
+      else if (stored) PetscCall(MatSetValue(A, i, i, 0.0, INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(IDRSMatchingCreate(A, &matching));
+    PetscCall(VecDuplicate(matching->left, &left));
+    PetscCall(VecDuplicate(matching->right, &right));
+    PetscCall(VecCopy(matching->left, left));
+    PetscCall(VecCopy(matching->right, right));
+    PetscCall(IDRSMatchingUpdate(matching, A, &kept));
+    PetscCall(VecEqual(left, matching->left, &same[0]));
+    PetscCall(VecEqual(right, matching->right, &same[1]));
+    PetscCall(VecMax(matching->left, NULL, &range[1]));
+    PetscCall(ComplainIf(!same[0] || !same[1], "%s: the scalings of rows are up to %g", stored ? "an explicit zero" : "an empty row", (double)range[1]));
+    PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MeasureMat(B, &most, &off, &ones));
+    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || ones != 3, "an empty row: entries up to %g, %" PetscInt_FMT " on the diagonal", (double)most, ones));
+    PetscCall(VecDestroy(&left));
+    PetscCall(VecDestroy(&right));
+    PetscCall(MatDestroy(&B));
+    PetscCall(IDRSMatchingDestroy(&matching));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("new values in a singular matrix"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a view says of a matching */
+static PetscErrorCode TestView(void)
+{
+  const char file[] = "matching_view.txt";
+
+  PetscFunctionBeginUser;
+  for (PetscInt regular = 0; regular < 2; regular++) {
+    const Choice choice  = {LAYOUT_EVEN, 30, 0.04, UNIFORM, (PetscBool)regular, 0.0, 7000};
+    const char  *texts[] = {"maximum product matching:", "structural rank of the diagonal blocks:", "rows moved, scalings from"};
+    PetscReal    expected[3], number;
+    PetscInt     lines;
+    Mat          A;
+    IDRSMatching matching;
+    PetscViewer  viewer;
+
+    PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+    PetscCall(IDRSMatchingCreate(A, &matching));
+    expected[0] = (PetscReal)matching->moved;
+    expected[1] = (PetscReal)matching->rank;
+    expected[2] = matching->range[0];
+    for (PetscInt l = 0; l < 3; l++) {
+      PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
+      PetscCall(IDRSMatchingView(matching, viewer));
+      PetscCall(PetscViewerDestroy(&viewer));
+      PetscCall(FileNumbers(file, texts[l], 1, &number, &lines));
+      if (l == 1 && matching->rank == matching->N) PetscCall(ComplainIf(lines, "the view states a rank of all rows"));
+      else PetscCall(ComplainIf(lines != 1 || !(PetscAbsReal(number - expected[l]) <= 1e-4 * expected[l]), "%" PetscInt_FMT " lines with \"%s\", and %g, not %g", lines, texts[l], (double)number, (double)expected[l]));
+    }
+    PetscCall(IDRSMatchingDestroy(&matching));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(Verdict("view"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &cases, NULL));
+  PetscCall(TestReferences());
+  PetscCall(TestSingular());
+  PetscCall(TestUnique());
+  PetscCall(TestStructures());
+  PetscCall(TestMats());
+  PetscCall(TestClipped());
+  PetscCall(TestOutside());
+  PetscCall(TestOutputs());
+  PetscCall(TestNotFinite());
+  PetscCall(TestBadInput());
+  PetscCall(TestUpdate());
+  PetscCall(TestUpdateLimits());
+  PetscCall(TestUpdateSingular());
+  PetscCall(TestView());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3 4}}
+
+TEST*/

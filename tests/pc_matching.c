@@ -1006,7 +1006,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(VecDuplicate(b, &x));
 
   /* the prefix comes after the type */
-  PetscCall(OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -matching_pc_type sor", &options));
+  PetscCall(OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor", &options));
   PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "a_"));
   PetscCall(KSPSetFromOptions(ksp));

@@ -58,7 +58,7 @@ typedef struct {
   Vec            b, x, r;
   PetscReal      limit, total, bnorm, rtol;
   PetscLogDouble begin;
-  PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
+  PetscBool      hermitian, positive;        /* positive: hermitian with a positive diagonal */
   char           pctype[64], pcoptions[128]; /* of the preconditioner: its type, and that with other options, to paste after -pc_type */
 } Advice;
 

@@ -91,12 +91,12 @@ typedef struct {
   PCPolyOperator op;
   IDRSMatching   matching; /* or NULL */
   Mat            matched;  /* its matrix, or NULL */
-  PetscInt       small;  /* rows of all processes that are scaled by their largest entry */
-  PetscBool      weak;   /* the diagonal is, and a matching may be better */
-  Vec            staged; /* takes the place of vectors that are elsewhere than those of op, or NULL */
-  const char    *nocopy; /* why there is no copy, or NULL */
-  PCPolyDeep    *deep;   /* for applications with a single exchange, or NULL */
-  const char    *nodeep; /* why there is none on several processes, or NULL */
+  PetscInt       small;    /* rows of all processes that are scaled by their largest entry */
+  PetscBool      weak;     /* the diagonal is, and a matching may be better */
+  Vec            staged;   /* takes the place of vectors that are elsewhere than those of op, or NULL */
+  const char    *nocopy;   /* why there is no copy, or NULL */
+  PCPolyDeep    *deep;     /* for applications with a single exchange, or NULL */
+  const char    *nodeep;   /* why there is none on several processes, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */

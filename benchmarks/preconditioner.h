@@ -6,14 +6,25 @@
 
 #include <petscpc.h>
 
+/* Sets an option, or removes it if this function has set it for the preconditioner before */
+static PetscErrorCode SetPCOption(const char option[], const char value[], PetscBool *set)
+{
+  PetscFunctionBeginUser;
+  if (value) PetscCall(PetscOptionsSetValue(NULL, option, value));
+  else if (*set) PetscCall(PetscOptionsClearValue(NULL, option));
+  *set = value ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(0);
+}
+
 /* SetPC - "ilu" is block Jacobi with ILU in the blocks on several processes. Other parts of the name are set as options, so PCSetFromOptions() must follow */
 static PetscErrorCode SetPC(PC pc, const char name[])
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
-  char         **parts;
-  int            n;
-  PetscMPIInt    size;
-  PetscBool      ilu, matching;
+  const MPI_Comm   comm = PetscObjectComm((PetscObject)pc);
+  static PetscBool set[3];
+  char           **parts;
+  int              n;
+  PetscMPIInt      size;
+  PetscBool        ilu, matching, inner = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
@@ -22,8 +33,10 @@ static PetscErrorCode SetPC(PC pc, const char name[])
   PetscCall(PetscStrcmp(parts[0], PCILU, &ilu));
   PetscCall(PetscStrcmp(parts[0], "matching", &matching));
   PetscCall(PCSetType(pc, ilu && size > 1 ? PCBJACOBI : parts[0]));
-  if (n > 1) PetscCall(PetscOptionsSetValue(NULL, matching ? "-matching_pc_type" : "-pc_poly_degree", parts[1]));
-  if (n > 2) PetscCall(PetscOptionsSetValue(NULL, "-pc_poly_scaling", parts[2]));
+  if (matching && n > 1) PetscCall(PetscStrcmp(parts[1], PCILU, &inner));
+  PetscCall(SetPCOption("-matching_pc_type", matching && n > 1 ? (inner && size > 1 ? PCBJACOBI : parts[1]) : NULL, &set[0]));
+  PetscCall(SetPCOption("-pc_poly_degree", !matching && n > 1 ? parts[1] : NULL, &set[1]));
+  PetscCall(SetPCOption("-pc_poly_scaling", !matching && n > 2 ? parts[2] : NULL, &set[2]));
   PetscCall(PetscStrToArrayDestroy(n, parts));
   PetscFunctionReturn(0);
 }

@@ -50,7 +50,8 @@ static PetscErrorCode Create(Mat A, const char solver[], const char pcname[], KS
   PetscCall(PetscStrToArrayDestroy(n, parts));
   PetscCall(KSPGetPC(*ksp, &pc));
   PetscCall(SetPC(pc, pcname));
-  PetscCall(PetscOptionsSetValue(NULL, "-matching_pc_factor_shift_type", "nonzero"));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-matching_pc_factor_shift_type", &factors));
+  if (!factors) PetscCall(PetscOptionsSetValue(NULL, "-matching_pc_factor_shift_type", "nonzero"));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCLU, ""));
   if (factors) PetscCall(PCFactorSetShiftType(pc, MAT_SHIFT_NONZERO));
   PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));

@@ -179,7 +179,7 @@ PETSC_EXTERN const char *const PCPolyHalos[];
   PCPolyScaling - How `PCPOLY` scales and permutes the matrix
 
   Values:
-+ `PC_POLY_SCALING_AUTO`     - by the diagonal if it dominates the matrix, else by a matching, the default
++ `PC_POLY_SCALING_AUTO`     - by the diagonal, or if the diagonal is weak by a matching, whichever polynomial reduces a random vector more; the default
 . `PC_POLY_SCALING_NONE`     - not at all
 . `PC_POLY_SCALING_DIAGONAL` - rows by the inverse of the diagonal entry
 - `PC_POLY_SCALING_MATCHING` - permutes the rows, and scales rows and columns, by a maximum product matching

@@ -774,7 +774,7 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 /* Rounding errors of entries that are scaled with exponentials of logarithms up to 700 */
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
-/* IDRSMatchingLeft(): P Dr 1 has the scalings of the rows in their new places, and (P Dr x, z) = (x, Dr P^T z) without conjugation */
+/* IDRSMatchingApplyLeft(): P Dr 1 has the scalings of the rows in their new places, and (P Dr x, z) = (x, Dr P^T z) without conjugation */
 static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
 {
   Vec                x, y, z;
@@ -787,7 +787,7 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecDuplicate(matching->left, &y));
   PetscCall(VecDuplicate(matching->left, &z));
   PetscCall(VecSet(x, 1.0));
-  PetscCall(IDRSMatchingLeft(matching, PETSC_FALSE, x, y));
+  PetscCall(IDRSMatchingApplyLeft(matching, PETSC_FALSE, x, y));
   PetscCall(VecGetArrayRead(matching->left, &l));
   PetscCall(VecGetArrayRead(y, &moved));
   for (PetscInt i = 0; i < matching->n; i++) wrong += moved[matching->column[i]] != l[i];
@@ -797,10 +797,10 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecSetGeneral(x, 0.7));
   PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x is of moderate size */
   PetscCall(VecCopy(x, y));
-  PetscCall(IDRSMatchingLeft(matching, PETSC_FALSE, y, y));
+  PetscCall(IDRSMatchingApplyLeft(matching, PETSC_FALSE, y, y));
   PetscCall(VecSetGeneral(z, 1.3));
   PetscCall(VecTDot(y, z, &one));
-  PetscCall(IDRSMatchingLeft(matching, PETSC_TRUE, z, z));
+  PetscCall(IDRSMatchingApplyLeft(matching, PETSC_TRUE, z, z));
   PetscCall(VecTDot(x, z, &other));
   PetscCall(ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
   PetscCall(VecDestroy(&x));

@@ -699,6 +699,15 @@ static PetscErrorCode TestReuse(void)
     hidden.weight[0] = 1e-6;
     hidden.weight[1] = 1.0;
     PetscCall(HiddenFill(&hidden, A));
+    if (which == 2) { /* another pattern, too */
+      PetscInt begin, end;
+
+      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
+      PetscCall(MatGetOwnershipRange(A, &begin, &end));
+      PetscCall(MatSetValue(A, begin, end - 1, 0.25, INSERT_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    }
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPSolve(ksp, b, y));
     PetscCall(CheckEqual("reused", y, x, 0.0));
@@ -1004,6 +1013,16 @@ static PetscErrorCode TestOptions(void)
   PetscFunctionBeginUser;
   PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
   PetscCall(VecDuplicate(b, &x));
+
+  /* options are set before the type */
+  PetscCall(OptionsPush("-matching_pc_type sor", &options));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCMATCHING));
+  PetscCall(CheckType("the type after the options", pc, 1, "matching_", PCSOR));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(OptionsPop(&options));
 
   /* the prefix comes after the type */
   PetscCall(OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor", &options));
@@ -1398,7 +1417,7 @@ static PetscErrorCode TestBadInput(void)
     PetscCall(MatDestroy(&bad));
   }
   PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 6, 6, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &bad));
-  PetscCall(CheckSetUpRefused("not assembled", bad, PETSC_ERR_ARG_WRONGSTATE, "-b_pc_type matching", "not assembled"));
+  PetscCall(CheckSetUpRefused("not assembled", bad, PETSC_ERR_SUP, "-b_pc_type matching", "not assembled"));
   PetscCall(MatDestroy(&bad));
 
   /* another type has no inner preconditioner */

@@ -351,6 +351,60 @@ static PetscErrorCode TestNewValues(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the choice of the last set-up holds for: other values, another operator, roots that are given */
+static PetscErrorCode TestChoiceKept(void)
+{
+  const PetscReal re[] = {1.0, 2.0};
+  PCPolyScaling   used;
+  PetscInt        begin, end;
+  PetscReal       norm;
+  Mat             A, S;
+  Vec             x, y;
+  PC              pc;
+
+  PetscFunctionBeginUser;
+  /* a diagonal that dominates, and then, in the same pattern, zeros on it */
+  PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
+  PetscCall(MatGetOwnershipRange(S, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(S, i, i, 1e12, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+  PetscCall(PolyCreate(S, 8, PC_POLY_SCALING_AUTO, &pc));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCPolyGetScaling(pc, NULL, &used));
+  PetscCall(ComplainIf(used != PC_POLY_SCALING_DIAGONAL, "a dominant diagonal: %s", PCPolyScalings[used]));
+  PetscCall(MatCopy(A, S, SAME_NONZERO_PATTERN));
+  PetscCall(PCSetOperators(pc, S, S));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCPolyGetScaling(pc, NULL, &used));
+  PetscCall(ComplainIf(used != PC_POLY_SCALING_MATCHING, "zeros on a diagonal that was dominant: %s", PCPolyScalings[used]));
+  PetscCall(MatDestroy(&S));
+  /* roots are reused, but not those of a permuted matrix for an operator that has no matching */
+  PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
+  PetscCall(ShellCreate(A, PassMult, A, &S));
+  PetscCall(PCSetOperators(pc, S, S));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSetGeneral(x, 0.3));
+  PetscCall(PCApply(pc, x, y));
+  PetscCall(PCPolyGetScaling(pc, NULL, &used));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  PetscCall(ComplainIf(used != PC_POLY_SCALING_NONE || PetscIsInfOrNanReal(norm), "a shell after a matching: %s, norm %g", PCPolyScalings[used], (double)norm));
+  PetscCall(MatDestroy(&S));
+  /* roots that are given are those of the matrix scaled by its diagonal */
+  PetscCall(PCPolySetRoots(pc, 2, re, NULL));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCPolyGetScaling(pc, NULL, &used));
+  PetscCall(ComplainIf(used != PC_POLY_SCALING_DIAGONAL, "roots that are given: %s", PCPolyScalings[used]));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("choice kept"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Rows without entries: the view states the rank, and there is no NaN */
 static PetscErrorCode TestSingular(void)
 {
@@ -444,6 +498,15 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(PCGetFailedReason(pc, &failed));
   PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, number, &lines));
   PetscCall(ComplainIf(!failed || lines != 1 || number[0] != 17.0, "NaN: reason %d, row %g", (int)failed, (double)number[0]));
+  {
+    Vec x, y;
+
+    PetscCall(MatCreateVecs(S, &x, &y));
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(PCApplyTranspose(pc, x, y)); /* without a matrix that is permuted: nothing to check but memory */
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+  }
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(CheckFresh("after NaN", pc, A, 1.0));
   PetscCall(PCGetFailedReason(pc, &failed));
@@ -487,6 +550,7 @@ int main(int argc, char **argv)
   PetscCall(TestSystems());
   PetscCall(TestChoice());
   PetscCall(TestNewValues());
+  PetscCall(TestChoiceKept());
   PetscCall(TestSingular());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());

@@ -549,7 +549,7 @@ static PetscErrorCode PreconditionerRead(Advice *advice)
 {
   const char *option;
   char       *part;
-  PetscBool   poly, matching;
+  PetscBool   poly, matching, given;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
@@ -561,6 +561,8 @@ static PetscErrorCode PreconditionerRead(Advice *advice)
   PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
   PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: only poly has a degree, and only matching a second preconditioner, after a colon", advice->pcoptions);
   option = poly ? "-pc_poly_degree" : "-matching_pc_type";
+  PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
+  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcoptions, option);
   PetscCall(PetscOptionsSetValue(NULL, "-pc_type", advice->pctype));
   PetscCall(PetscOptionsSetValue(NULL, option, part));
   PetscCall(PetscSNPrintf(advice->pcoptions, sizeof(advice->pcoptions), "%s %s %s", advice->pctype, option, part));

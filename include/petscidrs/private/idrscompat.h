@@ -216,8 +216,11 @@ static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w = x w, entry by entry. In 3.26 VecPointwiseMult() of VECCUDA in place takes what the GPU has of w, even where the host has newer entries, as after MatMult() of a MATAIJ: w goes there first */
-static inline PetscErrorCode IDRSVecMultiply(Vec w, Vec x)
+/*
+   y = d x, entry by entry; y may be x. In 3.26 VecPointwiseMult() of VECCUDA in place takes the entries that the GPU has of y, even if
+   the host has newer entries, as after MatMult() of a MATAIJ: y goes to the GPU first
+*/
+static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
 {
 #if PetscDefined(HAVE_CUDA)
   const PetscScalar *array;
@@ -226,13 +229,13 @@ static inline PetscErrorCode IDRSVecMultiply(Vec w, Vec x)
 
   PetscFunctionBegin;
 #if PetscDefined(HAVE_CUDA)
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (cuda) {
-    PetscCall(VecGetArrayReadAndMemType(w, &array, NULL));
-    PetscCall(VecRestoreArrayReadAndMemType(w, &array));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)y, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda && x == y) {
+    PetscCall(VecGetArrayReadAndMemType(y, &array, NULL));
+    PetscCall(VecRestoreArrayReadAndMemType(y, &array));
   }
 #endif
-  PetscCall(VecPointwiseMult(w, x, w));
+  PetscCall(VecPointwiseMult(y, d, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

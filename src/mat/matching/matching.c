@@ -8,14 +8,16 @@
 /* IDRSMatchingSupports - Returns why there is no matching of this matrix, or NULL; all processes return the same */
 PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
 {
-  PetscBool aij, congruent;
+  PetscBool aij, congruent, assembled;
 
   PetscFunctionBegin;
   *why = NULL;
+  PetscCall(MatAssembled(A, &assembled));
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   PetscCall(MatHasCongruentLayouts(A, &congruent));
   if (!aij) *why = "the matrix is not of type aij, or a type that is derived from it";
   else if (!congruent) *why = "the matrix has different layouts of rows and columns";
+  else if (!assembled) *why = "the matrix is not assembled";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -40,7 +42,7 @@ PetscErrorCode IDRSMatchingGetBlocks(Mat A, Mat *block, Mat *outer, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first row of a block that has an infinite entry or NaN, or -1 if there is none; no block has no rows */
+/* Finds the first row of a block with an infinite entry or NaN; returns -1 if there is none, or no block */
 static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
 {
   IDRSRows rows;
@@ -64,7 +66,7 @@ static double IDRSMatchingLimit(void)
   return log((double)PETSC_MAX_REAL / 4.0);
 }
 
-/* The scalings, from their logarithms; those that a real number cannot hold become the smallest or the largest one */
+/* Sets a scaling from its logarithms, limited to what PetscReal can hold */
 static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithms[])
 {
   const double limit = IDRSMatchingLimit();
@@ -79,7 +81,7 @@ static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The range of all scalings, for the view */
+/* Computes the range of all scalings, for the view */
 static PetscErrorCode IDRSMatchingSetRange(IDRSMatching matching)
 {
   const Vec scalings[] = {matching->left, matching->right};
@@ -98,11 +100,24 @@ static PetscErrorCode IDRSMatchingSetRange(IDRSMatching matching)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The permutation as a scatter, if it moves a row */
-static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
+/* Gets the permutation: row rows[i] of A becomes row i */
+static PetscErrorCode IDRSMatchingGetRows(IDRSMatching matching, Mat A, IS *rows)
 {
   PetscInt begin, *from;
-  IS       rows;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+  PetscCall(PetscMalloc1(matching->n, &from));
+  for (PetscInt i = 0; i < matching->n; i++) from[matching->column[i]] = begin + i;
+  PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), matching->n, from, PETSC_OWN_POINTER, rows));
+  PetscCall(ISSetPermutation(*rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates the scatter x -> P x if a row moves */
+static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
+{
+  IS rows;
 
   PetscFunctionBegin;
   matching->moved = 0;
@@ -110,10 +125,7 @@ static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
   IDRSCallAllreduce(MPI_IN_PLACE, &matching->moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
   if (!matching->moved) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(matching->left, &matching->work));
-  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
-  PetscCall(PetscMalloc1(matching->n, &from));
-  for (PetscInt i = 0; i < matching->n; i++) from[matching->column[i]] = begin + i;
-  PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), matching->n, from, PETSC_OWN_POINTER, &rows));
+  PetscCall(IDRSMatchingGetRows(matching, A, &rows));
   PetscCall(VecScatterCreate(matching->work, rows, matching->left, NULL, &matching->permute));
   PetscCall(ISDestroy(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -154,7 +166,8 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
     PetscCall(IDRSMatchingSetScaling(matching->right, right));
     PetscCall(IDRSMatchingSetRange(matching));
     PetscCall(IDRSMatchingSetPermutation(matching, A));
-  }
+    PetscCall(PetscInfo(A, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n", matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
+  } else PetscCall(PetscInfo(A, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
   PetscCall(PetscFree2(left, right));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -167,21 +180,21 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 */
 PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
-  double         *left, *right, largest;
-  PetscReal       most;
-  PetscScalar    *array;
-  PetscInt        badrow;
-  Mat             block, outer;
-  const PetscInt *garray;
-  IDRSRows        rows;
+  double            *left, *right, largest;
+  PetscReal          most;
+  const PetscScalar *array;
+  PetscInt           badrow;
+  Mat                block, outer;
+  const PetscInt    *garray;
+  IDRSRows           rows;
 
   PetscFunctionBegin;
   *kept = PETSC_FALSE;
   if (matching->badrow >= 0) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
-  PetscCall(VecGetArray(matching->right, &array));
+  PetscCall(VecGetArrayRead(matching->right, &array));
   for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
-  PetscCall(VecRestoreArray(matching->right, &array));
+  PetscCall(VecRestoreArrayRead(matching->right, &array));
   PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
   PetscCall(IDRSRowsGet(block, &rows));
   IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
@@ -198,7 +211,8 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
     PetscCall(IDRSMatchingSetScaling(matching->left, left));
     PetscCall(IDRSMatchingSetScaling(matching->right, right));
     PetscCall(IDRSMatchingSetRange(matching));
-  }
+    PetscCall(PetscInfo(A, "The permutation is kept, scalings from %g to %g\n", (double)matching->range[0], (double)matching->range[1]));
+  } else PetscCall(PetscInfo(A, "The permutation is not kept: it does not suit the new values\n"));
   PetscCall(PetscFree2(left, right));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -229,12 +243,11 @@ PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingLeft - y = P Dr x, or y = Dr P^T x; y may be x */
-PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
+/* y = P Dr x, or y = Dr P^T x; y may be x */
+static PetscErrorCode IDRSMatchingApplyLeft(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (!matching->permute && x == y) PetscCall(IDRSVecMultiply(y, matching->left));
-  else if (!matching->permute) PetscCall(VecPointwiseMult(y, matching->left, x));
+  if (!matching->permute) PetscCall(IDRSVecPointwiseMult(y, matching->left, x));
   else if (transpose) {
     PetscCall(VecScatterBegin(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
     PetscCall(VecScatterEnd(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
@@ -244,6 +257,24 @@ PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec 
     PetscCall(VecScatterBegin(matching->permute, matching->work, y, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(matching->permute, matching->work, y, INSERT_VALUES, SCATTER_FORWARD));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingScaleInput - y = P Dr x, what a preconditioner of A~ is applied to, or y = Dc x if transposed; y may be x */
+PetscErrorCode IDRSMatchingScaleInput(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  if (transpose) PetscCall(IDRSVecPointwiseMult(y, matching->right, x));
+  else PetscCall(IDRSMatchingApplyLeft(matching, PETSC_FALSE, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingScaleOutput - y = Dc y, after a preconditioner of A~, or y = Dr P^T y if transposed */
+PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching matching, PetscBool transpose, Vec y)
+{
+  PetscFunctionBegin;
+  if (transpose) PetscCall(IDRSMatchingApplyLeft(matching, PETSC_TRUE, y, y));
+  else PetscCall(IDRSVecPointwiseMult(y, matching->right, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,25 +327,16 @@ PetscErrorCode IDRSMatchingLeft(IDRSMatching matching, PetscBool transpose, Vec 
 PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *rank)
 {
   IDRSMatching matching;
-  PetscInt     begin, badrow, *from;
-  PetscBool    assembled;
+  PetscInt     badrow;
   const char  *why;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscCall(IDRSMatchingSupports(A, &why));
   PetscCheck(!why, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "MatGetMatching() of a matrix of type %s: %s", ((PetscObject)A)->type_name, why);
-  PetscCall(MatAssembled(A, &assembled));
-  PetscCheck(assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "MatGetMatching() of a matrix that is not assembled");
   PetscCall(IDRSMatchingCreate(A, &matching));
   badrow = matching->badrow;
-  if (badrow < 0 && rows) {
-    PetscCall(MatGetOwnershipRange(A, &begin, NULL));
-    PetscCall(PetscMalloc1(matching->n, &from));
-    for (PetscInt i = 0; i < matching->n; i++) from[matching->column[i]] = begin + i;
-    PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), matching->n, from, PETSC_OWN_POINTER, rows));
-    PetscCall(ISSetPermutation(*rows));
-  }
+  if (badrow < 0 && rows) PetscCall(IDRSMatchingGetRows(matching, A, rows));
   if (badrow < 0 && left) {
     PetscCall(PetscObjectReference((PetscObject)matching->left));
     *left = matching->left;

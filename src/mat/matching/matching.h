@@ -34,7 +34,8 @@ PETSC_INTERN PetscErrorCode IDRSMatchingCreate(Mat, IDRSMatching *);
 PETSC_INTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);
 PETSC_INTERN PetscErrorCode IDRSMatchingView(IDRSMatching, PetscViewer);
-PETSC_INTERN PetscErrorCode IDRSMatchingLeft(IDRSMatching, PetscBool, Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSMatchingScaleInput(IDRSMatching, PetscBool, Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching, PetscBool, Vec);
 
 /* matchingmat.c */
 PETSC_INTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat *);

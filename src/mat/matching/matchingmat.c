@@ -21,7 +21,7 @@ static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, const PetscS
   for (PetscInt row = 0; row < n; row++) {
     PetscInt q = i[matching->column[row]];
 
-    /* The product with the scaling of the row comes first: it is not larger than the inverse of that of the column */
+    /* The product with the scaling of the row comes first, because it is at most 1 / right[j] */
     for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * left[row] * right[rows.j[p]];
   }
   PetscCall(MatSeqAIJRestoreArrayWrite(to, &a));
@@ -50,7 +50,8 @@ static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscIn
 static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[], Mat *newmat)
 {
   const PetscInt n = matching->n;
-  PetscInt       begin, bs, *i, *j;
+  PetscInt       begin, bs, entries, *i, *j;
+  PetscBool      bound;
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
@@ -58,7 +59,8 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(IDRSRowsGet(inner, &in));
   if (outer) PetscCall(IDRSRowsGet(outer, &out));
-  PetscCall(PetscMalloc2(n + 1, &i, in.i[n] + (outer ? out.i[n] : 0), &j));
+  PetscCall(PetscIntSumError(in.i[n], outer ? out.i[n] : 0, &entries));
+  PetscCall(PetscMalloc2(n + 1, &i, entries, &j));
   i[0] = 0;
   for (PetscInt row = 0; row < n; row++) i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
   for (PetscInt row = 0; row < n; row++) i[row + 1] += i[row];
@@ -75,6 +77,9 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   PetscCall(MatSetSizes(*newmat, n, n, matching->N, matching->N));
   PetscCall(MatSetBlockSize(*newmat, bs));
   PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
+  PetscTryMethod(A, "MatStreamCopySettings_C", (Mat, Mat), (A, *newmat));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (bound) PetscCall(MatBindToCPU(*newmat, PETSC_TRUE));
   PetscCall(MatSeqAIJSetPreallocationCSR(*newmat, i, j, NULL));
   PetscCall(MatMPIAIJSetPreallocationCSR(*newmat, i, j, NULL));
   PetscCall(PetscFree2(i, j));
@@ -87,7 +92,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
    Input Parameters:
 + matching - the matching
 . A        - the matrix
-- reuse    - MAT_INITIAL_MATRIX, or MAT_REUSE_MATRIX if the pattern of A and the permutation are those of the last call
+- reuse    - MAT_INITIAL_MATRIX, or MAT_REUSE_MATRIX if the pattern of A and the permutation have not changed since the last call
 
    Output Parameter:
 . B - the permuted and scaled matrix, of the type of A; it has the block size of A if the permutation maps blocks of rows to blocks

@@ -155,7 +155,7 @@ static PetscInt MatchingStart(Matching *m)
   return count;
 }
 
-/* Moves a column towards the first place of the heap, as far as its distance asks for */
+/* Moves a column towards the first place of the heap, until its parent is not farther */
 static void MatchingHeapUp(Matching *m, PetscInt j, PetscInt place)
 {
   while (place > 0 && m->distance[m->heap[(place - 1) / 2]] > m->distance[j]) {
@@ -167,7 +167,7 @@ static void MatchingHeapUp(Matching *m, PetscInt j, PetscInt place)
   m->state[j]    = place;
 }
 
-/* Takes the column with the least distance from the heap */
+/* Removes the column with the least distance from the heap */
 static PetscInt MatchingHeapPop(Matching *m)
 {
   const PetscInt first = m->heap[0], last = m->heap[--m->nheap];
@@ -267,7 +267,7 @@ static void MatchingRaiseShifts(const Matching *m, PetscInt i, PetscInt searches
 }
 
 /*
-   The rest of a matching that is not complete. The columns that a search has closed get a common shift, with their rows, so that the
+   Completes a matching of deficient rank. The columns that a search has closed get a common shift, with their rows, so that the
    entries of other rows in these columns are at most 1: of rows that are not closed, and of rows that a later search has closed. Rows
    without a column get dual variables by which their largest entry is 1. Rows and columns that are left are paired, by their diagonal
    entries if possible

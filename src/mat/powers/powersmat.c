@@ -10,7 +10,7 @@ static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, V
 
   PetscFunctionBegin;
   PetscCall(MatMult(powers->A, last, next));
-  if (powers->inverse) PetscCall(IDRSVecMultiply(next, powers->inverse));
+  if (powers->inverse) PetscCall(IDRSVecPointwiseMult(next, powers->inverse, next));
   if (j > 1 && mu != 0.0) PetscCall(VecAXPBYPCZ(next, -gamma * theta, -mu, gamma, last, before));
   else PetscCall(VecAXPBY(next, -gamma * theta, gamma, last));
   if (!sum) PetscFunctionReturn(PETSC_SUCCESS);

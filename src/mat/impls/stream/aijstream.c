@@ -177,12 +177,19 @@ static PetscErrorCode MatDestroy_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatStreamCopySettings_AIJStream(Mat A, Mat B)
+{
+  PetscFunctionBegin;
+  Data(B)->settings = Data(A)->settings;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The copy has the same settings */
 static PetscErrorCode MatDuplicate_AIJStream(Mat A, MatDuplicateOption option, Mat *B)
 {
   PetscFunctionBegin;
   PetscCall((*Data(A)->parent.duplicate)(A, option, B));
-  Data(*B)->settings = Data(A)->settings;
+  PetscCall(MatStreamCopySettings_AIJStream(A, *B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -526,6 +533,7 @@ PetscErrorCode MatStreamBegin_Private(Mat A)
   A->ops->convertfrom    = MatConvertFrom_AIJStream;
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStreamCopySettings_C", MatStreamCopySettings_AIJStream));
   if (parallel) PetscCall(MatStreamBegin_MPIAIJ(A));
   else PetscCall(Begin_SeqAIJStream(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -558,6 +566,7 @@ static PetscErrorCode MatStreamEnd(Mat A)
   A->ops->convert        = data->parent.convert;
   A->ops->convertfrom    = data->parent.convertfrom;
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStreamCopySettings_C", NULL));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */

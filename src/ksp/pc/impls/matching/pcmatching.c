@@ -18,6 +18,7 @@ typedef struct {
   Vec            staged;   /* if the vectors of the solver are of another type: x or y, in the type of w; else NULL */
   Mat            W;        /* the dense matrix that M is applied to, or NULL before the first PCMatApply() */
   PCFailedReason failed;   /* of the set-up, the same on all processes */
+  PetscBool      outdated; /* the pattern has changed while the inner preconditioner was reused: A~ has the old one */
 } PC_Matching;
 
 /* Creates the inner preconditioner at the first call: the prefix of the outer one may be set after its type */
@@ -34,6 +35,7 @@ static PetscErrorCode PCMatchingCreateInner(PC pc)
   PetscCall(PCGetOptionsPrefix(pc, &prefix));
   PetscCall(PCSetOptionsPrefix(data->inner, prefix));
   PetscCall(PCAppendOptionsPrefix(data->inner, "matching_"));
+  if (pc->setfromoptionscalled) PetscCall(PCSetFromOptions(data->inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,13 +67,10 @@ static PetscErrorCode PCMatchingCheckMat(PC pc)
 {
   MPI_Comm    comm   = PetscObjectComm((PetscObject)pc);
   const char *prefix = ((PetscObject)pc)->prefix, *why;
-  PetscBool   assembled;
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &why));
   PetscCheck(!why, comm, PETSC_ERR_SUP, "-%spc_type matching of a matrix of type %s: %s; use a matrix of type aij or a derived type, with as many columns as rows on each process", prefix ? prefix : "", ((PetscObject)pc->pmat)->type_name, why);
-  PetscCall(MatAssembled(pc->pmat, &assembled));
-  PetscCheck(assembled, comm, PETSC_ERR_ARG_WRONGSTATE, "-%spc_type matching of a matrix that is not assembled", prefix ? prefix : "");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,43 +86,36 @@ static PetscErrorCode PCMatchingResetMat(PC_Matching *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matching and A~ for the present values; data->A is NULL if the matrix has an infinite entry or NaN */
+/* Computes the matching and A~ for the present values; data->A is NULL if the matrix has an infinite entry or NaN */
 static PetscErrorCode PCMatchingSetUpMat(PC pc)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
   PetscBool    kept = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (data->A && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
+  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated) PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
   if (kept) {
     PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));
-    PetscCall(PetscInfo(pc, "The permutation is kept, scalings from %g to %g\n", (double)data->matching->range[0], (double)data->matching->range[1]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (data->A) PetscCall(PetscInfo(pc, "The permutation is not kept: %s\n", pc->flag == SAME_NONZERO_PATTERN ? "it does not suit the new values" : "the matrix has another nonzero pattern"));
+  data->outdated = PETSC_FALSE;
   PetscCall(PCMatchingResetMat(data));
   PetscCall(IDRSMatchingCreate(pc->pmat, &data->matching));
-  if (data->matching->badrow >= 0) {
-    PetscCall(PetscInfo(pc, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", data->matching->badrow));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
-  PetscCall(PetscInfo(pc, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n", data->matching->moved, data->matching->N, (double)data->matching->range[0], (double)data->matching->range[1]));
+  if (data->matching->badrow < 0) PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_Matching(PC pc)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
-  PetscBool    made = (PetscBool)!data->inner;
 
   PetscFunctionBegin;
   PetscCall(PCMatchingCheckMat(pc));
   PetscCall(PCMatchingCreateInner(pc));
-  if (made && pc->setfromoptionscalled) PetscCall(PCSetFromOptions(data->inner));
   /* An inner preconditioner that is reused belongs to the old A~, and so to the old matching */
   if (data->A && data->inner->setupcalled && data->inner->reusepreconditioner) {
     PetscCall(PetscInfo(pc, "The matching is kept, because the inner preconditioner is reused\n"));
+    if (pc->flag != SAME_NONZERO_PATTERN) data->outdated = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCMatchingSetUpMat(pc));
@@ -162,26 +154,8 @@ static PetscErrorCode PCMatchingHasVec(PC_Matching *data, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w = P Dr x, or w = Dc x if transposed */
-static PetscErrorCode PCMatchingBefore(PC_Matching *data, PetscBool transpose, Vec x, Vec w)
-{
-  PetscFunctionBegin;
-  if (transpose) PetscCall(VecPointwiseMult(w, data->matching->right, x));
-  else PetscCall(IDRSMatchingLeft(data->matching, PETSC_FALSE, x, w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* y = Dc y, or y = Dr P^T y if transposed */
-static PetscErrorCode PCMatchingAfter(PC_Matching *data, PetscBool transpose, Vec y)
-{
-  PetscFunctionBegin;
-  if (transpose) PetscCall(IDRSMatchingLeft(data->matching, PETSC_TRUE, y, y));
-  else PetscCall(IDRSVecMultiply(y, data->matching->right));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* An application may fail on this process only. The solvers of PETSc reduce the reason when a norm is infinite or NaN */
-static PetscErrorCode PCMatchingTakeFailure(PC pc)
+static PetscErrorCode PCMatchingCopyFailure(PC pc)
 {
   PC_Matching   *data = (PC_Matching *)pc->data;
   PCFailedReason reason;
@@ -226,11 +200,11 @@ static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
     PetscCall(VecCopy(x, from));
   }
   if (!hasy) to = data->staged;
-  PetscCall(PCMatchingBefore(data, transpose, from, data->w));
+  PetscCall(IDRSMatchingScaleInput(data->matching, transpose, from, data->w));
   PetscCall(PCMatchingApplyInner(pc, transpose, to));
-  PetscCall(PCMatchingAfter(data, transpose, to));
+  PetscCall(IDRSMatchingScaleOutput(data->matching, transpose, to));
   if (!hasy) PetscCall(VecCopy(to, y));
-  PetscCall(PCMatchingTakeFailure(pc));
+  PetscCall(PCMatchingCopyFailure(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,7 +276,7 @@ static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
   for (PetscInt j = 0; j < n; j++) {
     PetscCall(MatDenseGetColumnVecRead(X, j, &x));
     PetscCall(MatDenseGetColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
-    if (hasx && hasy) PetscCall(PCMatchingBefore(data, PETSC_FALSE, x, y));
+    if (hasx && hasy) PetscCall(IDRSMatchingScaleInput(data->matching, PETSC_FALSE, x, y));
     else PetscCall(PCMatchingApply(pc, PETSC_FALSE, x, y));
     PetscCall(MatDenseRestoreColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &x));
@@ -311,10 +285,10 @@ static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
   PetscCall(PCMatApply(data->inner, data->W, Y));
   for (PetscInt j = 0; j < n; j++) {
     PetscCall(MatDenseGetColumnVec(Y, j, &y));
-    PetscCall(PCMatchingAfter(data, PETSC_FALSE, y));
+    PetscCall(IDRSMatchingScaleOutput(data->matching, PETSC_FALSE, y));
     PetscCall(MatDenseRestoreColumnVec(Y, j, &y));
   }
-  PetscCall(PCMatchingTakeFailure(pc));
+  PetscCall(PCMatchingCopyFailure(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -40,7 +40,7 @@ static const char *const PCPolyRemarks[] = {
   [PCPOLY_SPACE_ENDS]   = "the Krylov space of the start vector has no larger dimension",
   [PCPOLY_HALF_PLANE]   = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
   [PCPOLY_INACCURATE]   = "with a larger degree rounding errors are too large",
-  [PCPOLY_NOT_FINITE]   = "A, or A over its diagonal, has entries that are infinite or NaN",
+  [PCPOLY_NOT_FINITE]   = "A, or A scaled, has entries that are infinite or NaN",
   [PCPOLY_SINGULAR]     = "no polynomial of A reduces the start vector",
   [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
 };
@@ -242,48 +242,57 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 }
 
 /*
-   Takes the operator scaled by its diagonal, which is set up, or that of a matching: the one whose polynomial reduces its random start
-   vector more. Neither is better in general. In convection with a mesh Peclet number above 20, a matching follows the flow, and the
-   eigenvalues of the permuted matrix surround zero; of saddle points and badly scaled matrices the opposite is true
+   Chooses between D^{-1}A, which is set up, and D^{-1}A~ of a matching: the polynomial that reduces its random start vector more. Neither
+   is better in general. In convection with a mesh Peclet number above 20, a matching follows the flow, and the eigenvalues of the
+   permuted matrix may surround zero. Matrices of circuits and power grids need a matching
 */
 static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 {
-  PC_Poly    *poly = (PC_Poly *)pc->data;
-  PetscReal   diagonal;
-  PetscMPIInt better; /* on the first process, whose rounding errors decide for all */
+  PC_Poly        *poly = (PC_Poly *)pc->data;
+  PCPolynomial    p;
+  PCPolyPrecision precision;
+  PetscReal       seen;
+  PetscMPIInt     better; /* on the first process, whose rounding errors decide for all */
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpRest_Private(pc));
-  diagonal       = poly->p.degree ? poly->seen : PETSC_INFINITY;
+  p              = poly->p;
+  seen           = p.degree ? poly->seen : PETSC_INFINITY;
+  precision      = poly->op.copy ? poly->op.copy->precision : poly->precision;
   poly->p.degree = 0;
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_TRUE));
   PetscCall(PCPolySetUpRest_Private(pc));
-  better = poly->p.degree && poly->seen < diagonal;
+  PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen, (double)poly->seen));
+  better = !p.degree || (poly->p.degree && poly->seen < seen);
   PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
-  PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)diagonal, (double)poly->seen));
-  if (better || diagonal == PETSC_INFINITY) PetscFunctionReturn(PETSC_SUCCESS);
-  poly->p.degree = 0;
+  if (better) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_FALSE));
-  PetscCall(PCPolySetUpRest_Private(pc));
+  PetscCall(PCPolySetUpCopy_Private(pc, precision));
+  poly->p    = p;
+  poly->seen = seen;
+  poly->weak = PETSC_TRUE;
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_Poly(PC pc)
 {
   PC_Poly        *poly = (PC_Poly *)pc->data;
-  const PetscBool had  = (PetscBool) !!poly->matching;
-  PetscBool       window, decided, match = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
-  const char     *why;
+  const PetscBool had = (PetscBool) !!poly->matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
+  const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
+  PetscBool       window, kept, match;
 
   PetscFunctionBegin;
-  PetscCall(IDRSMatchingSupports(pc->pmat, &why));
-  PetscCheck(!match || !why, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_scaling matching does not support a matrix of type %s: %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name, why);
+  PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
+  PetscCheck(!asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
+             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name, poly->nomatching, ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "");
+  if (had && poly->nomatching) poly->p.degree = 0; /* its roots are those of the permuted and scaled matrix */
   PetscCall(PCPolyUpdateMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
-  decided = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && (!had || poly->matching))));
-  match   = (PetscBool)(match || (decided && had));
+  kept  = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->matching))));
+  match = (PetscBool)(asked || (kept && had));
   PetscCall(PCPolySetUpOperator_Private(pc, match));
-  if (poly->weak && !why && !decided) PetscCall(PCPolySetUpBetter_Private(pc));
+  if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PCPolySetUpDeep_Private(pc));
   PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
@@ -332,16 +341,14 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (!poly->matching) PetscCall(PCPolyApplyOperator_Private(pc, transpose, x, y));
-  else if (transpose) { /* B^{-T} = Dr P^T M^T Dc */ PetscCall(PCPolyGetMatched_Private(pc));
-    PetscCall(VecPointwiseMult(y, poly->matching->right, x));
-    PetscCall(PCPolyApplyOperator_Private(pc, PETSC_TRUE, y, y));
-    PetscCall(IDRSMatchingLeft(poly->matching, PETSC_TRUE, y, y));
-  } else { /* B^{-1} = Dc M P Dr */
-    PetscCall(IDRSMatchingLeft(poly->matching, PETSC_FALSE, x, y));
-    PetscCall(PCPolyApplyOperator_Private(pc, PETSC_FALSE, y, y));
-    PetscCall(IDRSVecMultiply(y, poly->matching->right));
+  if (!poly->matching) {
+    PetscCall(PCPolyApplyOperator_Private(pc, transpose, x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (transpose) PetscCall(PCPolyGetMatched_Private(pc));
+  PetscCall(IDRSMatchingScaleInput(poly->matching, transpose, x, y));
+  PetscCall(PCPolyApplyOperator_Private(pc, transpose, y, y));
+  PetscCall(IDRSMatchingScaleOutput(poly->matching, transpose, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -479,7 +486,8 @@ static PetscErrorCode PCPolyViewScaling_Private(PC pc, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by a matching%s\n", chosen));
     PetscCall(IDRSMatchingView(poly->matching, viewer));
   } else if (poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by the diagonal%s\n", chosen));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no scaling: %s\n", poly->scaling == PC_POLY_SCALING_NONE ? "as asked" : "the matrix does not tell its diagonal"));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no scaling: %s\n", poly->scaling == PC_POLY_SCALING_NONE ? "as asked" : "the matrix has no MatGetDiagonal()"));
+  if (poly->scaling == PC_POLY_SCALING_AUTO && poly->nomatching) PetscCall(PetscViewerASCIIPrintf(viewer, "  no matching: %s\n", poly->nomatching));
   PetscCall(IDRSViewSmallDiagonal(poly->small, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -598,7 +606,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   predicted, it takes values of a wider precision, then a smaller degree. If Ritz values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay.
   `-ksp_view` shows the degree used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
 
-  If the diagonal is weak, a maximum product matching may make the difference between a system that is solved and one that is not: with
+  If the diagonal is weak, a maximum product matching may be needed for convergence: with
   $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is the diagonal of $\tilde A$, whose entries
   have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By default the set-up decides: see `PCPolySetScaling()`. For a
   system that you do not know well, begin with `-ksp_type idrs -ksp_idrs_s 8 -pc_type poly -pc_poly_degree 16`.
@@ -616,6 +624,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
   `PCApplyBAorAB()`.
+
+  With a matching, the set-up frees the permuted and scaled matrix if it has a copy. The first transposed application makes it again from the
+  present values of the matrix, and keeps it.
 
   The preconditioner keeps three vectors, with a matching three more, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
 

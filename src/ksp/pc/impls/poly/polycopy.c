@@ -84,7 +84,7 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
   bad[1] = !finite;
   IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   if (bad[0] && !*why) *why = elsewhere;
-  if (bad[1] && !*why) *why = "it has entries that are infinite or NaN";
+  if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
   else if (size > 1) PetscCall(ops->connect(*newcopy, A, &(*newcopy)->connected));

@@ -107,7 +107,7 @@ static PetscErrorCode PCPolyDeepRuns(PC pc, const char *why[])
   if (cusparse) PetscCall(MatBoundToCPU(poly->op.A, &bound));
 #endif
   if (!aij || bound) *why = "the matrix is not of type aij or aijcusparse, or bound to the CPU";
-  else if (!poly->op.inverse) *why = "the matrix does not tell its diagonal";
+  else if (!poly->op.inverse) *why = "the matrix is not scaled by its diagonal";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -57,7 +57,7 @@ typedef struct {
 /* D^{-1}A, on all processes or on a part of its rows */
 typedef struct {
   Mat        A;
-  Vec        inverse; /* diagonal of D^{-1}, see idrsdiagonal.h; NULL where A does not tell its diagonal */
+  Vec        inverse; /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
   Vec        w, t;    /* work vectors: of the factors, of the product */
   PCPolyCopy copy;    /* NULL where the products are by MatMult() */
 } PCPolyOperator;
@@ -89,14 +89,15 @@ typedef struct {
      freed at the end of the set-up if there is a copy
   */
   PCPolyOperator op;
-  IDRSMatching   matching; /* or NULL */
-  Mat            matched;  /* its matrix, or NULL */
-  PetscInt       small;    /* rows of all processes that are scaled by their largest entry */
-  PetscBool      weak;     /* the diagonal is, and a matching may be better */
-  Vec            staged;   /* takes the place of vectors that are elsewhere than those of op, or NULL */
-  const char    *nocopy;   /* why there is no copy, or NULL */
-  PCPolyDeep    *deep;     /* for applications with a single exchange, or NULL */
-  const char    *nodeep;   /* why there is none on several processes, or NULL */
+  IDRSMatching   matching;   /* or NULL */
+  Mat            matched;    /* its matrix, or NULL */
+  PetscInt       small;      /* rows of all processes that are scaled by their largest entry */
+  PetscBool      weak;       /* auto: the diagonal is weak, so that a matching may be better */
+  Vec            staged;     /* takes the place of vectors that are elsewhere than those of op, or NULL */
+  const char    *nocopy;     /* why there is no copy, or NULL */
+  PCPolyDeep    *deep;       /* for applications with a single exchange, or NULL */
+  const char    *nodeep;     /* why there is none on several processes, or NULL */
+  const char    *nomatching; /* why there cannot be a matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */

@@ -9,8 +9,8 @@
 #define PCPOLY_WEAK 10.0
 
 /*
-   The diagonal of the matrix becomes op.t, and the largest absolute value of each row op.w, or zeros if the type of the matrix does not
-   know them. Returns whether it knows its diagonal
+   Gets the diagonal into op.t, and the largest modulus of each row into op.w, or zeros if the type of the matrix does not know them.
+   known is PETSC_FALSE if the matrix has no diagonal
 */
 static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 {
@@ -29,41 +29,40 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyGetMatched_Private - Makes the permuted and scaled matrix if there is a matching, and the operator that of this matrix */
+/* PCPolyGetMatched_Private - Makes the permuted and scaled matrix if there is a matching, and makes it the matrix of the operator */
 PetscErrorCode PCPolyGetMatched_Private(PC pc)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (!poly->matching || poly->matched) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!poly->matching || poly->matching->badrow >= 0 || poly->matched) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSMatchingGetMat(poly->matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));
   poly->op.A = poly->matched;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed, and it suits the new values */
+/* PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values, else destroys it */
 PetscErrorCode PCPolyUpdateMatching_Private(PC pc)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscBool kept = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (!poly->matching) PetscFunctionReturn(PETSC_SUCCESS);
-  if (pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->matching, pc->pmat, &kept));
-  PetscCall(PetscInfo(pc, "%s\n", kept ? "The matching is kept, with scalings for the new values" : "The matching does not suit the new matrix: a new one is computed"));
+  if (poly->matching && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->matching, pc->pmat, &kept));
   if (!kept) PetscCall(IDRSMatchingDestroy(&poly->matching));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   PCPolySetUpOperator_Private - The matrix, permuted and scaled by a matching or as it is, and D^{-1}, if the matrix has
+   PCPolySetUpOperator_Private - Sets up the matrix, permuted and scaled by a matching or as it is, and D^{-1}, if the matrix has
    MatGetDiagonal(); see idrsdiagonal.h for rows whose diagonal entry is zero or small
 */
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool known;
-  PetscReal most;
+  PC_Poly    *poly = (PC_Poly *)pc->data;
+  PetscBool   known;
+  PetscReal   most;
+  PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
 
   PetscFunctionBegin;
   PetscCall(MatDestroy(&poly->matched));
@@ -72,7 +71,7 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
   if (!match) PetscCall(IDRSMatchingDestroy(&poly->matching));
   else if (!poly->matching) PetscCall(IDRSMatchingCreate(pc->pmat, &poly->matching));
-  if (match && poly->matching->badrow < 0) PetscCall(PCPolyGetMatched_Private(pc));
+  PetscCall(PCPolyGetMatched_Private(pc));
   PetscCall(PCPolyGetDiagonal_Private(pc, &known));
   poly->small = 0;
   poly->weak  = PETSC_FALSE;
@@ -86,9 +85,11 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
-    PetscCall(IDRSVecMultiply(poly->op.w, poly->op.inverse));
+    PetscCall(IDRSVecPointwiseMult(poly->op.w, poly->op.inverse, poly->op.w));
     PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));
-    poly->weak = (PetscBool)(poly->small || most > PCPOLY_WEAK);
+    weak = poly->small || most > PCPOLY_WEAK;
+    PetscCallMPI(MPI_Bcast(&weak, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
+    poly->weak = weak ? PETSC_TRUE : PETSC_FALSE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -104,11 +105,11 @@ PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *op)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyScale_Private - y = D^{-1}x */
+/* PCPolyScale_Private - y = D^{-1}x; y may be x */
 PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (op->inverse) PetscCall(VecPointwiseMult(y, op->inverse, x));
+  if (op->inverse) PetscCall(IDRSVecPointwiseMult(y, op->inverse, x));
   else PetscCall(VecCopy(x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -121,7 +122,7 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool tra
   PetscFunctionBegin;
   if (transpose) PetscCall(MatMultTranspose(op->A, z, t));
   else PetscCall(MatMult(op->A, z, t));
-  if (op->inverse) PetscCall(IDRSVecMultiply(t, op->inverse));
+  if (op->inverse) PetscCall(IDRSVecPointwiseMult(t, op->inverse, t));
   if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));

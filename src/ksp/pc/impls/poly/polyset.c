@@ -337,8 +337,8 @@ PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
   Level: intermediate
 
   Notes:
-  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. It is taken of $D^{-1}A$, where D is the diagonal of A. Roots
-  may be given more than once, in any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars each complex root needs its conjugate.
+  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. It is taken of $D^{-1}A$, where D is the diagonal of A, with any `PCPolyScaling` but
+  `PC_POLY_SCALING_NONE` and `PC_POLY_SCALING_MATCHING`. Roots may be given more than once, in any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars each complex root needs its conjugate.
 
   The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. Nothing is checked with a start vector then: `-ksp_view` shows its residual.
 
@@ -572,13 +572,14 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
   with another type the set-up reports an error. On several processes each process matches its diagonal block. The matching is computed on
   the host.
 
-  If only the values of the matrix change, the set-up keeps the permutation and adapts the scalings, as long as these leave no entry
-  larger than 2. Else it computes a new matching.
+  If only the values of the matrix change, the set-up keeps the permutation and adapts the scalings, as long as no scaled entry is larger
+  than 2. Otherwise it computes a new matching.
 
-  `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry, or if the
-  type of the matrix does not support a matching. Else the set-up computes the polynomials for both, and keeps the one that reduces its
-  random start vector more. This choice holds until the pattern of the matrix changes, or the permutation is not kept. `-ksp_view` shows the
-  choice, and `-info` the two residuals.
+  `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry, if the type of
+  the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up computes the polynomials for
+  both, which takes up to three times as long, and keeps the one that reduces its random start vector more. It does not always need fewer
+  matvecs. The choice is kept for new values in the same pattern, until the permutation does not suit them. `-ksp_view` shows the choice, and
+  `-info` the two residuals. The matching of a large matrix with random values may take minutes; then use `PC_POLY_SCALING_DIAGONAL`.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
 @*/
@@ -630,7 +631,8 @@ PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *us
   Level: intermediate
 
   Note:
-  The diagonal of the matrix is always that of the present one. Another degree, type or seed makes the roots anew.
+  The diagonal, the permutation and the scalings are those of the present matrix. If a new permutation is computed, the roots are still
+  kept. Another degree, type, seed or scaling makes the roots anew.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetReuse()`, `KSPSetReusePreconditioner()`
 @*/

@@ -1502,6 +1502,6 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    nsize: {{1 2 3 4}}
+    nsize: {{1 2 3}}
 
 TEST*/

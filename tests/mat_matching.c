@@ -12,6 +12,13 @@ static char help[] = "Maximum product matchings: certificates, references in lon
 #include "../src/mat/matching/matchingrows.c"
 #undef MatGetMatching
 
+/* The copies call this for streamed matrices only, of which there are none here */
+PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
+{
+  PetscFunctionBeginUser;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "A streamed matrix");
+}
+
 /* The smallest normal number */
 #define LEAST ((PetscReal)(PetscDefined(USE_REAL_SINGLE) ? FLT_MIN : DBL_MIN))
 

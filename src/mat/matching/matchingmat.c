@@ -3,6 +3,7 @@
 */
 #include "matching.h"
 #include <petscidrs/private/idrscompat.h>
+#include "../impls/stream/aijstream.h"
 
 /* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
 static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, const PetscScalar left[], const PetscScalar right[], Mat to)
@@ -51,7 +52,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 {
   const PetscInt n = matching->n;
   PetscInt       begin, bs, entries, *i, *j;
-  PetscBool      bound;
+  PetscBool      bound, stream;
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
@@ -77,7 +78,8 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   PetscCall(MatSetSizes(*newmat, n, n, matching->N, matching->N));
   PetscCall(MatSetBlockSize(*newmat, bs));
   PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
-  PetscTryMethod(A, "MatStreamCopySettings_C", (Mat, Mat), (A, *newmat));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &stream, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  if (stream) PetscCall(MatStreamCopySettings_Private(A, *newmat));
   PetscCall(MatBoundToCPU(A, &bound));
   if (bound) PetscCall(MatBindToCPU(*newmat, PETSC_TRUE));
   PetscCall(MatSeqAIJSetPreallocationCSR(*newmat, i, j, NULL));

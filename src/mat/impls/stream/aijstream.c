@@ -177,7 +177,8 @@ static PetscErrorCode MatDestroy_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatStreamCopySettings_AIJStream(Mat A, Mat B)
+/* MatStreamCopySettings_Private - Gives B the settings of A, both of which are of this type */
+PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
 {
   PetscFunctionBegin;
   Data(B)->settings = Data(A)->settings;
@@ -189,7 +190,7 @@ static PetscErrorCode MatDuplicate_AIJStream(Mat A, MatDuplicateOption option, M
 {
   PetscFunctionBegin;
   PetscCall((*Data(A)->parent.duplicate)(A, option, B));
-  PetscCall(MatStreamCopySettings_AIJStream(A, *B));
+  PetscCall(MatStreamCopySettings_Private(A, *B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -533,7 +534,6 @@ PetscErrorCode MatStreamBegin_Private(Mat A)
   A->ops->convertfrom    = MatConvertFrom_AIJStream;
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStreamCopySettings_C", MatStreamCopySettings_AIJStream));
   if (parallel) PetscCall(MatStreamBegin_MPIAIJ(A));
   else PetscCall(Begin_SeqAIJStream(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -566,7 +566,6 @@ static PetscErrorCode MatStreamEnd(Mat A)
   A->ops->convert        = data->parent.convert;
   A->ops->convertfrom    = data->parent.convertfrom;
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStreamCopySettings_C", NULL));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
   A->boundtocpu = PETSC_TRUE; /* as all MATAIJ are */

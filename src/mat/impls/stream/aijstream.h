@@ -58,6 +58,7 @@ PETSC_INTERN PetscErrorCode MatCreate_MPIAIJStream(Mat);
 PETSC_INTERN PetscErrorCode MatStreamBegin_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamTakesType_Private(Mat, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamTakes_Private(Mat, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode MatStreamCopySettings_Private(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatStreamViewCounts_Private(Mat, Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
 

@@ -669,6 +669,20 @@ static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The preconditioner has a matching. New values adapt its scalings; after a reset they are computed afresh, with other rounding errors */
+static PetscErrorCode HasMatching(Solver *solver, PetscBool *has)
+{
+  PCPolyScaling used = PC_POLY_SCALING_NONE;
+  PC            pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(solver->ksp, &pc));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCPOLY, has));
+  if (*has) PetscCall(PCPolyGetScaling(pc, NULL, &used));
+  *has = (PetscBool)(used == PC_POLY_SCALING_MATCHING);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order. And where numbers are
    so small that the squares of residuals vanish, an inner solver may begin with what another application has left: PETSc's VecSet() to zero
@@ -680,7 +694,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   const PetscReal least = 1.0 / (PetscSqrtReal(PETSC_MAX_REAL) * PetscSqr(PETSC_MACHINE_EPSILON));
   PetscErrorCode  ierr;
   PetscReal       bnorm;
-  PetscBool       same = PETSC_FALSE, device, tiny;
+  PetscBool       same = PETSC_FALSE, device, tiny, matching;
   Outcome         second;
   char            text[256];
   Vec             y;
@@ -689,6 +703,8 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(VecNorm(b, NORM_INFINITY, &bnorm));
   if (device || (solver->inner && PetscMin(bnorm, bnorm / system->scale) < least)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(HasMatching(solver, &matching));
+  if (reset && matching) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(x, &y));
   if (reset) PetscCall(Reset(solver, system));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));

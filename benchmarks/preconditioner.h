@@ -1,6 +1,6 @@
 /*
-   Preconditioners by their names in the option -pcs of the benchmarks: "jacobi"; "poly:8" with a degree, "poly:8:matching" also with a
-   scaling; "matching:ilu" with the preconditioner of the permuted matrix
+   Preconditioners by their names in the option -pcs of the benchmarks: "jacobi"; "poly:8" with a degree; "poly:8:matching" with a degree
+   and a scaling; "matching:ilu" with the preconditioner of the permuted matrix
 */
 #pragma once
 
@@ -16,7 +16,10 @@ static PetscErrorCode SetPCOption(const char option[], const char value[], Petsc
   PetscFunctionReturn(0);
 }
 
-/* SetPC - "ilu" is block Jacobi with ILU in the blocks on several processes. Other parts of the name are set as options, so PCSetFromOptions() must follow */
+/*
+   SetPC - "ilu" is block Jacobi with ILU in the blocks on several processes. Other parts of the name are set as options, so
+   PCSetFromOptions() must follow
+*/
 static PetscErrorCode SetPC(PC pc, const char name[])
 {
   const MPI_Comm   comm = PetscObjectComm((PetscObject)pc);

@@ -182,7 +182,7 @@ static IDRSRows ProblemRows(const Problem *p)
   return (IDRSRows){.n = p->n, .i = p->i, .j = p->j, .a = p->a};
 }
 
-/* Random entries, also those of this permutation if it is not NULL, in rows and columns that are not left out */
+/* Sets random entries, and the entries of the permutation unless it is NULL; some rows and columns have no entries */
 static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, const PetscInt permutation[], PetscReal missing)
 {
   PetscReal scale[64] = {0.0}, rowscale;
@@ -649,7 +649,7 @@ static PetscErrorCode TestStructures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How the entries of a matrix on all processes are chosen */
+/* The choice of the entries of a matrix on all processes */
 typedef struct {
   Layout    layout;
   PetscInt  N;

@@ -2,6 +2,7 @@ static char help[] = "PCMATCHING: the preconditioner against one that is made by
 several columns, new values, patterns and blocks, solvers on both sides, prefixes, failures and bad input.\n\n";
 
 #include "systems.h"
+#include "matched.h"
 
 /*
    Matrices whose matching is known. T has a strictly dominant diagonal on each process. Row i of T is row (i + shift) modulo n of
@@ -175,92 +176,6 @@ static PetscReal Rounding(const char type[])
   return (Is(type, PCBJIDRS) || Is(type, PCPOLY) ? 1e6 : 1e4) * PETSC_MACHINE_EPSILON;
 }
 
-/* The preconditioner by hand: MatGetMatching(), MatDiagonalScale() and MatPermute(), and a preconditioner of its own */
-typedef struct {
-  IS  rows, inverse;
-  Vec left, right;
-  PC  inner;
-} Reference;
-
-static PetscErrorCode ReferenceCreate(Mat A, const char type[], Reference *reference)
-{
-  PetscInt begin, end;
-  IS       columns;
-  Mat      scaled, permuted;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetMatching(A, &reference->rows, &reference->left, &reference->right, NULL));
-  PetscCall(ISInvertPermutation(reference->rows, PETSC_DECIDE, &reference->inverse));
-  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &scaled));
-  PetscCall(MatDiagonalScale(scaled, reference->left, reference->right));
-  PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  PetscCall(ISCreateStride(PETSC_COMM_WORLD, end - begin, begin, 1, &columns));
-  PetscCall(ISSetPermutation(columns));
-  PetscCall(MatPermute(scaled, reference->rows, columns, &permuted));
-  PetscCall(PCCreate(PETSC_COMM_WORLD, &reference->inner));
-  PetscCall(PCSetOperators(reference->inner, permuted, permuted));
-  PetscCall(InnerSet(reference->inner, type));
-  PetscCall(PCSetUp(reference->inner));
-  PetscCall(ISDestroy(&columns));
-  PetscCall(MatDestroy(&permuted));
-  PetscCall(MatDestroy(&scaled));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ReferenceDestroy(Reference *reference)
-{
-  PetscFunctionBeginUser;
-  PetscCall(ISDestroy(&reference->rows));
-  PetscCall(ISDestroy(&reference->inverse));
-  PetscCall(VecDestroy(&reference->left));
-  PetscCall(VecDestroy(&reference->right));
-  PetscCall(PCDestroy(&reference->inner));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The entries of x in another order; the order of each process is one of its own rows */
-static PetscErrorCode Permute(Vec x, IS rows, Vec y)
-{
-  const PetscInt    *from;
-  const PetscScalar *in;
-  PetscScalar       *out;
-  PetscInt           begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(ISGetIndices(rows, &from));
-  PetscCall(VecGetArrayRead(x, &in));
-  PetscCall(VecGetArrayWrite(y, &out));
-  for (PetscInt i = 0; i < end - begin; i++) out[i] = in[from[i] - begin];
-  PetscCall(VecRestoreArrayWrite(y, &out));
-  PetscCall(VecRestoreArrayRead(x, &in));
-  PetscCall(ISRestoreIndices(rows, &from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ReferenceApply(const Reference *reference, PetscBool transpose, Vec x, Vec y)
-{
-  Vec v, w;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(x, &v));
-  PetscCall(VecDuplicate(x, &w));
-  if (transpose) {
-    PetscCall(VecPointwiseMult(v, reference->right, x));
-    PetscCall(PCApplyTranspose(reference->inner, v, w));
-    PetscCall(Permute(w, reference->inverse, v));
-    PetscCall(VecPointwiseMult(y, reference->left, v));
-  } else {
-    PetscCall(VecPointwiseMult(v, reference->left, x));
-    PetscCall(Permute(v, reference->rows, w));
-    PetscCall(PCApply(reference->inner, w, v));
-    PetscCall(VecPointwiseMult(y, reference->right, v));
-  }
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDestroy(&w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The inverse is that of the preconditioner by hand, for all layouts and types of matrices */
 static PetscErrorCode TestReference(void)
 {
@@ -284,7 +199,9 @@ static PetscErrorCode TestReference(void)
 
         if (!Runs(types[t])) continue;
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT, types[t], mattypes[m], layout));
-        PetscCall(ReferenceCreate(A, types[t], &reference));
+        PetscCall(ReferenceCreate(A, &reference));
+        PetscCall(InnerSet(reference.inner, types[t]));
+        PetscCall(PCSetUp(reference.inner));
         PetscCall(MatchingCreate(A, types[t], &pc));
         PetscCall(ReferenceApply(&reference, PETSC_FALSE, x, z));
         PetscCall(PCApply(pc, x, y));

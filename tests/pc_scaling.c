@@ -1,7 +1,7 @@
 static char help[] = "PCPOLY with scaling by a matching: against the polynomial of the permuted and scaled matrix made by hand, transposed, with several\n\
 columns; systems that need it; the automatic choice; new values; singular matrices; bad input.\n\n";
 
-#include "systems.h"
+#include "matched.h"
 
 #define ROWS 120
 
@@ -41,53 +41,22 @@ static PetscScalar Windy(PetscInt i, PetscInt j, PetscInt n)
   return 0.0;
 }
 
+static PetscErrorCode PolySet(PC pc, PetscInt degree, PCPolyScaling scaling)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCSetType(pc, PCPOLY));
+  PetscCall(PCPolySetDegree(pc, degree));
+  PetscCall(PCPolySetScaling(pc, scaling));
+  PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PCPolyScaling scaling, PC *pc)
 {
   PetscFunctionBeginUser;
   PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
-  PetscCall(PCSetType(*pc, PCPOLY));
-  PetscCall(PCPolySetDegree(*pc, degree));
-  PetscCall(PCPolySetScaling(*pc, scaling));
-  PetscCall(PCPolySetPrecision(*pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PolySet(*pc, degree, scaling));
   PetscCall(PCSetOperators(*pc, A, A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* P Dr A Dc, by functions of PETSc */
-static PetscErrorCode MatchedCreate(Mat A, IS *rows, Vec *left, Vec *right, Mat *B)
-{
-  PetscInt begin, end;
-  Mat      scaled;
-  IS       columns;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetMatching(A, rows, left, right, NULL));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &scaled));
-  PetscCall(MatDiagonalScale(scaled, *left, *right));
-  PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  PetscCall(ISCreateStride(PetscObjectComm((PetscObject)A), end - begin, begin, 1, &columns));
-  PetscCall(ISSetPermutation(columns));
-  PetscCall(MatPermute(scaled, *rows, columns, B));
-  PetscCall(ISDestroy(&columns));
-  PetscCall(MatDestroy(&scaled));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* y = P x, or P^T x */
-static PetscErrorCode Permute(IS rows, PetscBool transpose, Vec x, Vec y)
-{
-  VecScatter scatter;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecScatterCreate(x, rows, y, NULL, &scatter));
-  if (transpose) {
-    PetscCall(VecScatterBegin(scatter, x, y, INSERT_VALUES, SCATTER_REVERSE));
-    PetscCall(VecScatterEnd(scatter, x, y, INSERT_VALUES, SCATTER_REVERSE));
-  } else {
-    PetscCall(VecScatterBegin(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
-  }
-  PetscCall(VecScatterDestroy(&scatter));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -118,18 +87,16 @@ static PetscErrorCode TestByHand(void)
     for (PetscInt variant = 0; variant < 3; variant++) { /* both exchanges, a streamed matrix */
       char        what[64];
       PetscScalar dots[2];
-      PetscMPIInt size;
-      Mat         A, B;
-      Vec         left, right, x, y, z, w;
-      IS          rows;
-      PC          pc, hand;
+      Mat         A;
+      Vec         x, y, z, w;
+      PC          pc;
+      Reference   hand;
 
-      PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
       PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
-      PetscCall(MatchedCreate(A, &rows, &left, &right, &B));
+      PetscCall(ReferenceCreate(A, &hand));
+      PetscCall(PolySet(hand.inner, degrees[d], PC_POLY_SCALING_DIAGONAL));
       if (variant == 2) PetscCall(MatConvert(A, types[1], MAT_INPLACE_MATRIX, &A));
       PetscCall(PolyCreate(A, degrees[d], PC_POLY_SCALING_MATCHING, &pc));
-      PetscCall(PolyCreate(B, degrees[d], PC_POLY_SCALING_DIAGONAL, &hand));
       if (variant < 2 && degrees[d] > 2) PetscCall(PCPolySetHalo(pc, halos[variant]));
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(VecDuplicate(x, &z));
@@ -137,16 +104,10 @@ static PetscErrorCode TestByHand(void)
       PetscCall(VecSetGeneral(x, 0.7));
       PetscCall(PetscSNPrintf(what, sizeof(what), "degree %" PetscInt_FMT ", variant %" PetscInt_FMT, degrees[d], variant));
       PetscCall(PCApply(pc, x, y));
-      PetscCall(VecPointwiseMult(w, left, x));
-      PetscCall(Permute(rows, PETSC_FALSE, w, z));
-      PetscCall(PCApply(hand, z, w));
-      PetscCall(VecPointwiseMult(z, right, w));
+      PetscCall(ReferenceApply(&hand, PETSC_FALSE, x, z));
       PetscCall(CheckEqual(what, y, z, tolerance));
       PetscCall(PCApplyTranspose(pc, x, y));
-      PetscCall(VecPointwiseMult(z, right, x));
-      PetscCall(PCApplyTranspose(hand, z, w));
-      PetscCall(Permute(rows, PETSC_TRUE, w, z));
-      PetscCall(VecPointwiseMult(w, left, z));
+      PetscCall(ReferenceApply(&hand, PETSC_TRUE, x, w));
       PetscCall(CheckEqual(what, y, w, tolerance));
       /* w^T B^{-1} x = x^T B^{-T} w */
       PetscCall(PCApply(pc, x, y));
@@ -155,16 +116,12 @@ static PetscErrorCode TestByHand(void)
       PetscCall(VecTDot(x, z, &dots[1]));
       PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= tolerance * PetscAbsScalar(dots[0])), "%s: the transposed application is not that of the transpose: %g, %g", what, (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
       PetscCall(PCDestroy(&pc));
-      PetscCall(PCDestroy(&hand));
+      PetscCall(ReferenceDestroy(&hand));
       PetscCall(VecDestroy(&x));
       PetscCall(VecDestroy(&y));
       PetscCall(VecDestroy(&z));
       PetscCall(VecDestroy(&w));
-      PetscCall(VecDestroy(&left));
-      PetscCall(VecDestroy(&right));
-      PetscCall(ISDestroy(&rows));
       PetscCall(MatDestroy(&A));
-      PetscCall(MatDestroy(&B));
     }
   }
   PetscCall(Verdict("by hand"));

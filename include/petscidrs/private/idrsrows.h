@@ -14,3 +14,5 @@ typedef struct {
 
 PETSC_INTERN PetscErrorCode IDRSRowsGet(Mat, IDRSRows *);
 PETSC_INTERN PetscErrorCode IDRSRowsRestore(IDRSRows *);
+PETSC_INTERN PetscErrorCode IDRSRowsGetBlocks(Mat, Mat *, Mat *, const PetscInt *[]);
+PETSC_INTERN PetscErrorCode IDRSRowsGetGhosts(Vec, PetscInt, const PetscInt[], Vec *, VecScatter *);

@@ -21,27 +21,6 @@ PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSMatchingGetBlocks - Gets the diagonal block of this process, and the block of its other columns with their numbers
-
-   Output Parameters:
-+ block  - the diagonal block
-. outer  - the other columns, or NULL if the matrix is sequential
-- garray - the number of each column of the outer block, or NULL
-*/
-PetscErrorCode IDRSMatchingGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *garray[])
-{
-  PetscBool parallel; /* by its type: a parallel type may live on one process */
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
-  *block  = A;
-  *outer  = NULL;
-  *garray = NULL;
-  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, block, outer, garray));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Finds the first row of a block with an infinite entry or NaN; returns -1 if there is none, or no block */
 static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
 {
@@ -134,12 +113,11 @@ static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
 /* IDRSMatchingCreate - Computes the matching of a matrix that IDRSMatchingSupports() supports */
 PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 {
-  IDRSMatching    matching;
-  double         *left, *right;
-  PetscInt        begin, badrow, outerbadrow;
-  Mat             block, outer;
-  const PetscInt *garray;
-  IDRSRows        rows;
+  IDRSMatching matching;
+  double      *left, *right;
+  PetscInt     begin, badrow, outerbadrow;
+  Mat          block, outer;
+  IDRSRows     rows;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&matching));
@@ -150,7 +128,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
   PetscCall(PetscMalloc1(matching->n, &matching->column));
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
-  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
   if (badrow < 0) IDRSMatchingClipRows(&rows, IDRSMatchingLimit(), left, right);
@@ -185,7 +163,6 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
   const PetscScalar *array;
   PetscInt           badrow;
   Mat                block, outer;
-  const PetscInt    *garray;
   IDRSRows           rows;
 
   PetscFunctionBegin;
@@ -195,7 +172,7 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
   PetscCall(VecGetArrayRead(matching->right, &array));
   for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
   PetscCall(VecRestoreArrayRead(matching->right, &array));
-  PetscCall(IDRSMatchingGetBlocks(A, &block, &outer, &garray));
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
   IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
   PetscCall(IDRSRowsRestore(&rows));

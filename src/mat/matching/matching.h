@@ -29,7 +29,6 @@ typedef struct _n_IDRSMatching {
 
 /* matching.c */
 PETSC_INTERN PetscErrorCode IDRSMatchingSupports(Mat, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSMatchingGetBlocks(Mat, Mat *, Mat *, const PetscInt *[]);
 PETSC_INTERN PetscErrorCode IDRSMatchingCreate(Mat, IDRSMatching *);
 PETSC_INTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);

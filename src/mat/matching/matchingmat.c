@@ -101,14 +101,14 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {
-  const PetscInt    *garray, *newgarray;
+  const PetscInt    *garray;
   const PetscScalar *left, *right;
   Mat                from[2], to[2];
 
   PetscFunctionBegin;
-  PetscCall(IDRSMatchingGetBlocks(A, &from[0], &from[1], &garray));
+  PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], &garray));
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
-  PetscCall(IDRSMatchingGetBlocks(*B, &to[0], &to[1], &newgarray));
+  PetscCall(IDRSRowsGetBlocks(*B, &to[0], &to[1], NULL));
   PetscCall(VecGetArrayRead(matching->left, &left));
   PetscCall(VecGetArrayRead(matching->right, &right));
   PetscCall(MatchingFill(matching, from[0], left, right, to[0]));
@@ -117,12 +117,9 @@ PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, 
     PetscInt   columns;
     Vec        ghosts;
     VecScatter scatter;
-    IS         is;
 
     PetscCall(MatGetLocalSize(from[1], NULL, &columns));
-    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, columns, garray, PETSC_USE_POINTER, &is));
-    PetscCall(VecCreateSeq(PETSC_COMM_SELF, columns, &ghosts));
-    PetscCall(VecScatterCreate(matching->right, is, ghosts, NULL, &scatter));
+    PetscCall(IDRSRowsGetGhosts(matching->right, columns, garray, &ghosts, &scatter));
     PetscCall(VecScatterBegin(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayRead(ghosts, &right));
@@ -130,7 +127,6 @@ PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, 
     PetscCall(VecRestoreArrayRead(ghosts, &right));
     PetscCall(VecScatterDestroy(&scatter));
     PetscCall(VecDestroy(&ghosts));
-    PetscCall(ISDestroy(&is));
   }
   PetscCall(VecRestoreArrayRead(matching->left, &left));
   PetscCall(PetscObjectStateIncrease((PetscObject)*B));

@@ -46,7 +46,7 @@ typedef struct {
   /* A search */
   PetscInt *heap, nheap;        /* columns; the one with the least distance is first */
   PetscInt *state;              /* of each column */
-  PetscInt *scanned, nscanned;  /* columns; the last nclosed places have the closed columns, beginning with those of the last search */
+  PetscInt *scanned, nscanned;  /* columns; closed columns fill the last nclosed places, the last search first */
   PetscInt  nclosed, nsearches; /* closed columns, and the searches that have closed them */
   PetscInt *from, *fromentry;   /* row and entry by which a column is reached */
   double   *distance;
@@ -254,8 +254,8 @@ static PetscBool MatchingAugment(Matching *m, PetscInt s)
 }
 
 /*
-   Raises the shifts of closed columns until the entries of row i in them are at most 1. Only columns count that are closed by one of
-   the first searches, as many as this
+   Raises the shifts of closed columns until the entries of row i in them are at most 1. Only columns count that one of the first
+   "searches" searches has closed
 */
 static void MatchingRaiseShifts(const Matching *m, PetscInt i, PetscInt searches, double shift[])
 {
@@ -345,7 +345,7 @@ static PetscErrorCode MatchingFinish(Matching *m, PetscInt *rank)
 +  column - the column of each row, a permutation
 .  left   - logarithms of the scalings of the rows
 .  right  - logarithms of the scalings of the columns
-.  rank   - the number of rows whose column is that of an entry: the structural rank
+.  rank   - the structural rank: the number of rows that have an entry in their column
 -  badrow - the first row that has an infinite entry or NaN, or -1; if there is one, the other results are undefined
 */
 PetscErrorCode IDRSMatchRows(const IDRSRows *rows, PetscInt column[], double left[], double right[], PetscInt *rank, PetscInt *badrow)
@@ -413,7 +413,7 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
 
    Note:
    A sweep lowers the scaling of a column if one of its entries is larger than 1. A few sweeps are enough if the values change
-   little. If the permutation is no longer that of a maximum product, no scalings make all entries at most 1.
+   little. If another permutation has a larger product, no scalings make all entries at most 1.
 */
 void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[], double *largest)
 {
@@ -428,7 +428,7 @@ void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], doub
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
         if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * right[column[i]];
       }
-      if (!(pivot > 0.0)) *largest = PETSC_INFINITY;
+      if (!(pivot > 0.0)) *largest = PETSC_INFINITY; /* also in a row without entries */
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
         const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * right[rows->j[p]] / pivot;
 
@@ -437,7 +437,6 @@ void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], doub
         right[rows->j[p]] = pivot / a;
         changed           = PETSC_TRUE;
       }
-      if (!(pivot > 0.0)) *largest = PETSC_INFINITY; /* also in a row without entries */
       left[i] = 1.0 / pivot;
     }
     if (*largest == PETSC_INFINITY) break;

@@ -230,7 +230,7 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
 
 static PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
 
-/* The copy of the operator and the polynomial, which is kept with -pc_poly_reuse */
+/* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
 static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
@@ -270,7 +270,6 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscCall(PCPolySetUpCopy_Private(pc, precision));
   poly->p    = p;
   poly->seen = seen;
-  poly->weak = PETSC_TRUE;
   PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,9 +283,9 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
-  PetscCheck(!asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
-             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name, poly->nomatching, ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "");
-  if (had && poly->nomatching) poly->p.degree = 0; /* its roots are those of the permuted and scaled matrix */
+  PetscCheck(!asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij", PCPolyPrefix_Private(pc),
+             ((PetscObject)pc->pmat)->type_name, poly->nomatching, PCPolyPrefix_Private(pc));
+  if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
   PetscCall(PCPolyUpdateMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
   kept  = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->matching))));

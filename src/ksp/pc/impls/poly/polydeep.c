@@ -231,7 +231,7 @@ PetscErrorCode PCPolySetUpDeep_Private(PC pc)
   if (size == 1 || !poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
   if (poly->halo == PC_POLY_HALO_EACH) poly->nodeep = "as asked";
   else PetscCall(PCPolyDeepRuns(pc, &poly->nodeep));
-  PetscCheck(poly->halo != PC_POLY_HALO_DEEP || !poly->nodeep, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_halo deep cannot be used here: %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", poly->nodeep);
+  PetscCheck(poly->halo != PC_POLY_HALO_DEEP || !poly->nodeep, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_halo deep cannot be used here: %s", PCPolyPrefix_Private(pc), poly->nodeep);
   if (!poly->nodeep && k < 2) poly->nodeep = "there are no two products in an application";
   if (!poly->nodeep && poly->halo == PC_POLY_HALO_AUTO && poly->op.copy && poly->op.copy->connected) poly->nodeep = "inside the kernels of the product, GPUs write what others need into their memory";
   if (poly->nodeep) PetscFunctionReturn(PETSC_SUCCESS);

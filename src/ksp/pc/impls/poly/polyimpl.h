@@ -3,7 +3,7 @@
 
      poly.c   { polyspace.c, polydeep.c }   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
 
-   poly.c also calls polyset.c
+   poly.c and polydeep.c also call polyset.c
 */
 #pragma once
 
@@ -93,7 +93,7 @@ typedef struct {
   Mat            matched;    /* its matrix, or NULL */
   PetscInt       small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool      weak;       /* auto: the diagonal is weak, so that a matching may be better */
-  Vec            staged;     /* takes the place of vectors that are elsewhere than those of op, or NULL */
+  Vec            staged;     /* replaces vectors of another type than op.w, or NULL */
   const char    *nocopy;     /* why there is no copy, or NULL */
   PCPolyDeep    *deep;       /* for applications with a single exchange, or NULL */
   const char    *nodeep;     /* why there is none on several processes, or NULL */
@@ -105,6 +105,7 @@ typedef struct {
 } PC_Poly;
 
 /* polyset.c */
+PETSC_INTERN const char    *PCPolyPrefix_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */

@@ -5,7 +5,7 @@
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petsc/private/matimpl.h>
 
-/* The diagonal is weak if a row has an entry that is more than so many times as large */
+/* The diagonal is weak if an entry of a row is larger than its diagonal entry by more than this factor */
 #define PCPOLY_WEAK 10.0
 
 /*

@@ -133,15 +133,11 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
   PetscInt     columns, row = 0;
   IDRSRows     rows;
   Vec          like;
-  IS           is;
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, NULL, &columns));
   PetscCall(MatCreateVecs(whole, &like, NULL));
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, columns, garray, PETSC_USE_POINTER, &is));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, columns, &copy->ghosts));
-  PetscCall(VecScatterCreate(like, is, copy->ghosts, NULL, &copy->scatter));
-  PetscCall(ISDestroy(&is));
+  PetscCall(IDRSRowsGetGhosts(like, columns, garray, &copy->ghosts, &copy->scatter));
   PetscCall(VecDestroy(&like));
   PetscCall(IDRSRowsGet(A, &rows));
   for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
@@ -177,22 +173,20 @@ static PetscErrorCode PCPolyCopyDestroy_Host(PCPolyCopy copy)
 
 static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
 {
-  const PetscInt    *garray = NULL;
-  const PetscScalar *d      = NULL;
-  PetscBool          parallel;
+  const PetscInt    *garray;
+  const PetscScalar *d = NULL;
   PCPolyPacked      *packed;
-  Mat                inner = A, outer = NULL;
+  Mat                inner, outer;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&packed));
   copy->data     = packed;
   packed->single = (PetscBool)(copy->precision == PC_POLY_PRECISION_SINGLE);
   packed->unit   = unit;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &parallel, MATMPIAIJ, MATMPIAIJSTREAM, ""));
-  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &inner, &outer, &garray));
+  PetscCall(IDRSRowsGetBlocks(A, &inner, &outer, &garray));
   if (inverse) PetscCall(VecGetArrayRead(inverse, &d));
   PetscCall(PCPolyPackInner(packed, inner, d, why, finite));
-  if (parallel) PetscCall(PCPolyPackOuter(packed, A, outer, garray, d, finite));
+  if (outer) PetscCall(PCPolyPackOuter(packed, A, outer, garray, d, finite));
   if (inverse) PetscCall(VecRestoreArrayRead(inverse, &d));
   copy->bytes = packed->bytes;
   PetscFunctionReturn(PETSC_SUCCESS);

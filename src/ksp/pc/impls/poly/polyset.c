@@ -3,8 +3,8 @@
 */
 #include "polyimpl.h"
 
-/* Of the options of this preconditioner, for errors that name one */
-static const char *PCPolyPrefix_Private(PC pc)
+/* PCPolyPrefix_Private - Returns the prefix of the options of this preconditioner, for errors that name an option */
+const char *PCPolyPrefix_Private(PC pc)
 {
   return ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
 }
@@ -577,8 +577,8 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
 
   `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry, if the type of
   the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up computes the polynomials for
-  both, which takes up to three times as long, and keeps the one that reduces its random start vector more. It does not always need fewer
-  matvecs. The choice is kept for new values in the same pattern, until the permutation does not suit them. `-ksp_view` shows the choice, and
+  both scalings, which takes up to three times as long. It keeps the polynomial that reduces the random start vector more. This choice does
+  not always need fewer matvecs. The choice is kept for new values in the same pattern, until the permutation does not suit them. `-ksp_view` shows the choice, and
   `-info` the two residuals. The matching of a large matrix with random values may take minutes; then use `PC_POLY_SCALING_DIAGONAL`.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
@@ -631,7 +631,7 @@ PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *us
   Level: intermediate
 
   Note:
-  The diagonal, the permutation and the scalings are those of the present matrix. If a new permutation is computed, the roots are still
+  The set-up always computes the diagonal, the permutation and the scalings from the present matrix. If a new permutation is computed, the roots are still
   kept. Another degree, type, seed or scaling makes the roots anew.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetReuse()`, `KSPSetReusePreconditioner()`

@@ -6,6 +6,12 @@ static char help[] = "Maximum product matchings: certificates, references in lon
 
 /* The library hides its private functions, so this program compiles its own copies. MatGetMatching() is the one of the library */
 #define MatGetMatching MatGetMatchingCopy
+#include "../src/mat/matching/matching.h"
+#undef MATCHING_ENTRIES
+#undef MATCHING_PASSES
+#define MATCHING_ENTRIES entries_allowed
+#define MATCHING_PASSES  0.0
+static double entries_allowed; /* to the searches of a limited computation */
 #include "../src/mat/interface/idrsrows.c"
 #include "../src/mat/matching/matching.c"
 #include "../src/mat/matching/matchingmat.c"
@@ -257,7 +263,7 @@ static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *s
   PetscInt       matched = 0;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSMatchRows(&rows, p->column, p->left, p->right, &p->rank, &p->badrow));
+  PetscCall(IDRSMatchRows(&rows, PETSC_INFINITY, p->column, p->left, p->right, &p->rank, &p->badrow));
   PetscCall(ComplainIf(p->badrow != -1, "%s: bad row %" PetscInt_FMT, what, p->badrow));
   PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, sum, &matched));
   PetscCall(ComplainIf(matched != p->rank, "%s: rank %" PetscInt_FMT ", but %" PetscInt_FMT " rows have an entry in their column", what, p->rank, matched));
@@ -781,7 +787,7 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 /* Rounding errors of entries that are scaled with exponentials of logarithms up to 700 */
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
-/* IDRSMatchingApplyLeft(): P Dr 1 has the scalings of the rows in their new places, and (P Dr x, z) = (x, Dr P^T z) without conjugation */
+/* P Dr 1 has the scalings of the rows in their new places, and (P Dr x, z) = (x, Dr P^T z) without conjugation */
 static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
 {
   Vec                x, y, z;
@@ -794,7 +800,7 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecDuplicate(matching->left, &y));
   PetscCall(VecDuplicate(matching->left, &z));
   PetscCall(VecSet(x, 1.0));
-  PetscCall(IDRSMatchingApplyLeft(matching, PETSC_FALSE, x, y));
+  PetscCall(IDRSMatchingScaleInput(matching, PETSC_FALSE, x, y));
   PetscCall(VecGetArrayRead(matching->left, &l));
   PetscCall(VecGetArrayRead(y, &moved));
   for (PetscInt i = 0; i < matching->n; i++) wrong += moved[matching->column[i]] != l[i];
@@ -804,10 +810,10 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecSetGeneral(x, 0.7));
   PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x is of moderate size */
   PetscCall(VecCopy(x, y));
-  PetscCall(IDRSMatchingApplyLeft(matching, PETSC_FALSE, y, y));
+  PetscCall(IDRSMatchingScaleInput(matching, PETSC_FALSE, y, y));
   PetscCall(VecSetGeneral(z, 1.3));
   PetscCall(VecTDot(y, z, &one));
-  PetscCall(IDRSMatchingApplyLeft(matching, PETSC_TRUE, z, z));
+  PetscCall(IDRSMatchingScaleOutput(matching, PETSC_TRUE, z));
   PetscCall(VecTDot(x, z, &other));
   PetscCall(ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
   PetscCall(VecDestroy(&x));
@@ -877,7 +883,7 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(MatCreatePermuted(A, rows, left, right, &T));
   PetscCall(MeasureMat(T, &most, &off, &ones));
   PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn, "%s: entries up to 1%+g, %" PetscInt_FMT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones, (double)off));
-  PetscCall(IDRSMatchingCreate(A, &matching));
+  PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
   PetscCall(ComplainIf(matching->rank != rank || matching->badrow != -1, "%s: another rank", what));
   IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
   PetscCall(ComplainIf(matching->moved != moved, "%s: %" PetscInt_FMT " rows are moved, not %" PetscInt_FMT, what, matching->moved, moved));
@@ -1102,7 +1108,7 @@ static PetscErrorCode TestNotFinite(void)
         if (begin <= 3 && 3 < end) PetscCall(MatSetValue(A, 3, 3, 1e-3, INSERT_VALUES));
         PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
         PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(IDRSMatchingCreate(A, &matching));
+        PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
         if (begin <= N - 1 && N - 1 < end && where) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, bad, INSERT_VALUES));
         if (begin <= 3 && 3 < end && where % 2 == 0) PetscCall(MatSetValue(A, 3, 3, bad, INSERT_VALUES));
         PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
@@ -1277,7 +1283,7 @@ static PetscErrorCode TestUpdate(void)
 
       if (kind == RANGE || kind == EXTREMES || kind == ZEROS) continue;
       PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-      PetscCall(IDRSMatchingCreate(A, &matching));
+      PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
 #define CheckKeptFor(values, expected, bound) \
   do { \
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" PetscInt_FMT ", %s", kinds[kind], layout, values)); \
@@ -1349,7 +1355,7 @@ static PetscErrorCode TestUpdateLimits(void)
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
       if (!changed) {
-        PetscCall(IDRSMatchingCreate(A, &matching));
+        PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
         PetscCall(ComplainIf(matching->moved, "%" PetscInt_FMT " rows are moved", matching->moved));
       }
     }
@@ -1388,7 +1394,7 @@ static PetscErrorCode TestUpdateSingular(void)
     }
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(IDRSMatchingCreate(A, &matching));
+    PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
     PetscCall(VecDuplicate(matching->left, &left));
     PetscCall(VecDuplicate(matching->right, &right));
     PetscCall(VecCopy(matching->left, left));
@@ -1411,6 +1417,37 @@ static PetscErrorCode TestUpdateSingular(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A limited computation gives up on all processes if one of them reaches its limit, and else computes the same matching */
+static PetscErrorCode TestLimited(void)
+{
+  const Choice choice = {LAYOUT_EVEN, 200, 0.03, UNIFORM, PETSC_TRUE, 0.0, 9000};
+  PetscMPIInt  rank;
+  Mat          A;
+  IDRSMatching matching, limited;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+  PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+  for (PetscInt reached = 0; reached < 3; reached++) { /* by no process, by the first one, by all */
+    entries_allowed = reached == 2 || (reached == 1 && !rank) ? 0.0 : 1e9;
+    PetscCall(IDRSMatchingCreate(A, PETSC_TRUE, &limited));
+    PetscCall(ComplainIf(!limited != !!reached, "%s after %s has reached the limit", limited ? "a matching" : "no matching", reached == 2 ? "each process" : reached ? "a process" : "none"));
+    if (limited) {
+      PetscBool same[2];
+
+      PetscCall(VecEqual(limited->left, matching->left, &same[0]));
+      PetscCall(PetscArraycmp(limited->column, matching->column, matching->n, &same[1]));
+      PetscCall(ComplainIf(!same[0] || !same[1], "another matching with a limit that is not reached"));
+    }
+    PetscCall(IDRSMatchingDestroy(&limited));
+  }
+  PetscCall(IDRSMatchingDestroy(&matching));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Verdict("limited computations"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What a view says of a matching */
 static PetscErrorCode TestView(void)
 {
@@ -1427,7 +1464,7 @@ static PetscErrorCode TestView(void)
     PetscViewer  viewer;
 
     PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-    PetscCall(IDRSMatchingCreate(A, &matching));
+    PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
     expected[0] = (PetscReal)matching->moved;
     expected[1] = (PetscReal)matching->rank;
     expected[2] = matching->range[0];
@@ -1464,6 +1501,7 @@ int main(int argc, char **argv)
   PetscCall(TestUpdate());
   PetscCall(TestUpdateLimits());
   PetscCall(TestUpdateSingular());
+  PetscCall(TestLimited());
   PetscCall(TestView());
   PetscCall(PetscFinalize());
   return 0;

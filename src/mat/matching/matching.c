@@ -4,6 +4,9 @@
 #include "matching.h"
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#if defined(PETSCIDRS_HAVE_CUDA)
+  #include <petscidrs/private/idrsops.h>
+#endif
 
 /* IDRSMatchingSupports - Returns why there is no matching of this matrix, or NULL; all processes return the same */
 PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
@@ -39,24 +42,22 @@ static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest modulus of the logarithm of a scaling: a real number can hold the scaling and its inverse */
-static double IDRSMatchingLimit(void)
+/* Sets the scalings of the rows and columns of this process */
+static PetscErrorCode IDRSMatchingSetScalings(IDRSMatching matching, const double left[], const double right[])
 {
-  return log((double)PETSC_MAX_REAL / 4.0);
-}
-
-/* Sets a scaling from its logarithms, limited to what PetscReal can hold */
-static PetscErrorCode IDRSMatchingSetScaling(Vec scaling, const double logarithms[])
-{
-  const double limit = IDRSMatchingLimit();
   PetscScalar *array;
-  PetscInt     n;
 
   PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(scaling, &n));
-  PetscCall(VecGetArrayWrite(scaling, &array));
-  for (PetscInt i = 0; i < n; i++) array[i] = (PetscScalar)exp(PetscMax(-limit, PetscMin(limit, logarithms[i])));
-  PetscCall(VecRestoreArrayWrite(scaling, &array));
+  PetscCall(VecGetArrayWrite(matching->left, &array));
+  for (PetscInt i = 0; i < matching->n; i++) array[i] = MatchingLimit(left[i]);
+  PetscCall(VecRestoreArrayWrite(matching->left, &array));
+  PetscCall(VecGetArrayWrite(matching->right, &array));
+  for (PetscInt i = 0; i < matching->n; i++) array[i] = MatchingLimit(right[i]);
+  PetscCall(VecRestoreArrayWrite(matching->right, &array));
+  if (!matching->moved) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayWrite(matching->permuted, &array));
+  for (PetscInt i = 0; i < matching->n; i++) array[matching->column[i]] = MatchingLimit(left[i]);
+  PetscCall(VecRestoreArrayWrite(matching->permuted, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,35 +88,45 @@ static PetscErrorCode IDRSMatchingGetRows(IDRSMatching matching, Mat A, IS *rows
   PetscFunctionBegin;
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(PetscMalloc1(matching->n, &from));
-  for (PetscInt i = 0; i < matching->n; i++) from[matching->column[i]] = begin + i;
+  for (PetscInt i = 0; i < matching->n; i++) from[i] = begin + matching->row[i];
   PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), matching->n, from, PETSC_OWN_POINTER, rows));
   PetscCall(ISSetPermutation(*rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the scatter x -> P x if a row moves */
-static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching, Mat A)
+/* Completes the permutation, once the columns of the rows are known */
+static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching)
 {
-  IS rows;
-
   PetscFunctionBegin;
   matching->moved = 0;
-  for (PetscInt i = 0; i < matching->n; i++) matching->moved += matching->column[i] != i;
-  IDRSCallAllreduce(MPI_IN_PLACE, &matching->moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  if (!matching->moved) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDuplicate(matching->left, &matching->work));
-  PetscCall(IDRSMatchingGetRows(matching, A, &rows));
-  PetscCall(VecScatterCreate(matching->work, rows, matching->left, NULL, &matching->permute));
-  PetscCall(ISDestroy(&rows));
+  for (PetscInt i = 0; i < matching->n; i++) {
+    matching->row[matching->column[i]] = i;
+    matching->moved += matching->column[i] != i;
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, &matching->moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)matching->left));
+  if (matching->moved) PetscCall(VecDuplicate(matching->left, &matching->permuted));
+  else {
+    PetscCall(PetscObjectReference((PetscObject)matching->left));
+    matching->permuted = matching->left;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingCreate - Computes the matching of a matrix that IDRSMatchingSupports() supports */
-PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
+/*
+   IDRSMatchingCreate - Computes the matching of a matrix that IDRSMatchingSupports() supports
+
+   Input Parameters:
++ A       - the matrix
+- limited - whether to give up if the searches take long, as they may with random values
+
+   Output Parameter:
+. newmatching - the matching, or NULL if the computation has given up, on all processes
+*/
+PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmatching)
 {
   IDRSMatching matching;
-  double      *left, *right;
-  PetscInt     begin, badrow, outerbadrow;
+  double      *left, *right, entries;
+  PetscInt     begin, badrow, outerbadrow, least[2]; /* the first bad row of all processes; the least rank, -1 if one has given up */
   Mat          block, outer;
   IDRSRows     rows;
 
@@ -126,27 +137,87 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
   PetscCall(MatGetLocalSize(A, &matching->n, NULL));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
-  PetscCall(PetscMalloc1(matching->n, &matching->column));
+  PetscCall(PetscMalloc2(matching->n, &matching->column, matching->n, &matching->row));
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
   PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
-  PetscCall(IDRSMatchRows(&rows, matching->column, left, right, &matching->rank, &badrow));
-  if (badrow < 0) IDRSMatchingClipRows(&rows, IDRSMatchingLimit(), left, right);
+  entries = limited ? MATCHING_ENTRIES + MATCHING_PASSES * (double)rows.i[rows.n] : PETSC_INFINITY;
+  PetscCall(IDRSMatchRows(&rows, entries, matching->column, left, right, &matching->rank, &badrow));
+  if (badrow < 0 && matching->rank >= 0) IDRSMatchingClipRows(&rows, log(MATCHING_LARGEST), left, right);
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
   if (badrow < 0 || (outerbadrow >= 0 && outerbadrow < badrow)) badrow = outerbadrow;
-  badrow = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
-  IDRSCallAllreduce(&badrow, &matching->badrow, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
-  if (matching->badrow == PETSC_MAX_INT) {
-    matching->badrow = -1;
+  least[0] = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
+  least[1] = matching->rank;
+  IDRSCallAllreduce(MPI_IN_PLACE, least, 2, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+  matching->badrow = least[0] < PETSC_MAX_INT ? least[0] : -1;
+  if (matching->badrow >= 0) PetscCall(PetscInfo(A, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
+  else if (least[1] < 0) {
+    PetscCall(PetscInfo(A, "No matching: its computation takes too long\n"));
+    PetscCall(IDRSMatchingDestroy(newmatching));
+  } else {
     IDRSCallAllreduce(MPI_IN_PLACE, &matching->rank, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-    PetscCall(IDRSMatchingSetScaling(matching->left, left));
-    PetscCall(IDRSMatchingSetScaling(matching->right, right));
+    for (PetscInt i = 0; i < matching->n; i++) {
+      left[i]  = exp(left[i]);
+      right[i] = exp(right[i]);
+    }
+    PetscCall(IDRSMatchingSetPermutation(matching));
+    PetscCall(IDRSMatchingSetScalings(matching, left, right));
     PetscCall(IDRSMatchingSetRange(matching));
-    PetscCall(IDRSMatchingSetPermutation(matching, A));
     PetscCall(PetscInfo(A, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n", matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
-  } else PetscCall(PetscInfo(A, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
+  }
   PetscCall(PetscFree2(left, right));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Scalings for new values: computed by the processor, or by the GPU, in its memory */
+typedef struct {
+  PetscBool ondevice;
+  double   *left, *right;
+} IDRSMatchingScalings;
+
+/* Computes scalings for new values, and the largest modulus of a scaled entry of this process; infinite if there is an infinite entry or NaN */
+static PetscErrorCode IDRSMatchingRescale(IDRSMatching matching, Mat A, IDRSMatchingScalings *scalings, double *largest)
+{
+  const PetscScalar *array;
+  PetscInt           badrow;
+  Mat                block, outer;
+  IDRSRows           rows;
+
+  PetscFunctionBegin;
+  scalings->ondevice = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(IDRSMatchingRuns_CUDA(matching, A, &scalings->ondevice));
+  if (scalings->ondevice) {
+    PetscCall(IDRSMatchingRescale_CUDA(matching, A, &scalings->left, &scalings->right, largest));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(PetscMalloc2(matching->n, &scalings->left, matching->n, &scalings->right));
+  PetscCall(VecGetArrayRead(matching->right, &array));
+  for (PetscInt j = 0; j < matching->n; j++) scalings->right[j] = (double)PetscRealPart(array[j]);
+  PetscCall(VecRestoreArrayRead(matching->right, &array));
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
+  PetscCall(IDRSRowsGet(block, &rows));
+  PetscCall(IDRSMatchingRescaleRows(&rows, matching->column, scalings->right, scalings->left, largest));
+  PetscCall(IDRSRowsRestore(&rows));
+  PetscCall(IDRSMatchingFindBadRow(outer, &badrow));
+  if (badrow >= 0) *largest = PETSC_INFINITY;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes scalings for new values if "keep", and frees them */
+static PetscErrorCode IDRSMatchingTakeScalings(IDRSMatching matching, PetscBool keep, IDRSMatchingScalings *scalings)
+{
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (scalings->ondevice) {
+    PetscCall(IDRSMatchingTakeScalings_CUDA(matching, keep, &scalings->left, &scalings->right));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (keep) PetscCall(IDRSMatchingSetScalings(matching, scalings->left, scalings->right));
+  PetscCall(PetscFree2(scalings->left, scalings->right));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,39 +229,22 @@ PetscErrorCode IDRSMatchingCreate(Mat A, IDRSMatching *newmatching)
 */
 PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
-  double            *left, *right, largest;
-  PetscReal          most;
-  const PetscScalar *array;
-  PetscInt           badrow;
-  Mat                block, outer;
-  IDRSRows           rows;
+  IDRSMatchingScalings scalings;
+  double               largest;
+  PetscReal            most;
 
   PetscFunctionBegin;
   *kept = PETSC_FALSE;
   if (matching->badrow >= 0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
-  PetscCall(VecGetArrayRead(matching->right, &array));
-  for (PetscInt j = 0; j < matching->n; j++) right[j] = (double)PetscRealPart(array[j]);
-  PetscCall(VecRestoreArrayRead(matching->right, &array));
-  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
-  PetscCall(IDRSRowsGet(block, &rows));
-  IDRSMatchingRescaleRows(&rows, matching->column, right, left, &largest);
-  PetscCall(IDRSRowsRestore(&rows));
-  PetscCall(IDRSMatchingFindBadRow(outer, &badrow));
-  most = badrow < 0 ? (PetscReal)largest : PETSC_INFINITY;
+  PetscCall(IDRSMatchingRescale(matching, A, &scalings, &largest));
+  most = (PetscReal)largest;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
   *kept = (PetscBool)(most <= MATCHING_KEEP);
+  PetscCall(IDRSMatchingTakeScalings(matching, *kept, &scalings));
   if (*kept) {
-    for (PetscInt i = 0; i < matching->n; i++) {
-      left[i]  = log(left[i]);
-      right[i] = log(right[i]);
-    }
-    PetscCall(IDRSMatchingSetScaling(matching->left, left));
-    PetscCall(IDRSMatchingSetScaling(matching->right, right));
     PetscCall(IDRSMatchingSetRange(matching));
     PetscCall(PetscInfo(A, "The permutation is kept, scalings from %g to %g\n", (double)matching->range[0], (double)matching->range[1]));
   } else PetscCall(PetscInfo(A, "The permutation is not kept: it does not suit the new values\n"));
-  PetscCall(PetscFree2(left, right));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,11 +252,14 @@ PetscErrorCode IDRSMatchingDestroy(IDRSMatching *matching)
 {
   PetscFunctionBegin;
   if (*matching) {
-    PetscCall(PetscFree((*matching)->column));
+    PetscCall(PetscFree2((*matching)->column, (*matching)->row));
+#if defined(PETSCIDRS_HAVE_CUDA)
+    PetscCall(IDRSMatchingDestroy_CUDA(*matching));
+#endif
     PetscCall(VecDestroy(&(*matching)->left));
     PetscCall(VecDestroy(&(*matching)->right));
+    PetscCall(VecDestroy(&(*matching)->permuted));
     PetscCall(VecDestroy(&(*matching)->work));
-    PetscCall(VecScatterDestroy(&(*matching)->permute));
   }
   PetscCall(PetscFree(*matching));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -220,20 +277,63 @@ PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = P Dr x, or y = Dr P^T x; y may be x */
-static PetscErrorCode IDRSMatchingApplyLeft(IDRSMatching matching, PetscBool transpose, Vec x, Vec y)
+/* y = d P x, or d P^T x, entry by entry, by the processor */
+static PetscErrorCode IDRSMatchingPermute_Host(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
 {
+  const PetscInt    *places = transpose ? matching->column : matching->row;
+  const PetscScalar *darray, *xarray;
+  PetscScalar       *yarray;
+
   PetscFunctionBegin;
-  if (!matching->permute) PetscCall(IDRSVecPointwiseMult(y, matching->left, x));
-  else if (transpose) {
-    PetscCall(VecScatterBegin(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
-    PetscCall(VecScatterEnd(matching->permute, x, matching->work, INSERT_VALUES, SCATTER_REVERSE));
-    PetscCall(VecPointwiseMult(y, matching->left, matching->work));
-  } else {
-    PetscCall(VecPointwiseMult(matching->work, matching->left, x));
-    PetscCall(VecScatterBegin(matching->permute, matching->work, y, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(matching->permute, matching->work, y, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGetArrayRead(d, &darray));
+  PetscCall(VecGetArrayRead(x, &xarray));
+  PetscCall(VecGetArrayWrite(y, &yarray));
+  for (PetscInt i = 0; i < matching->n; i++) yarray[i] = darray[i] * xarray[places[i]];
+  PetscCall(VecRestoreArrayWrite(y, &yarray));
+  PetscCall(VecRestoreArrayRead(x, &xarray));
+  PetscCall(VecRestoreArrayRead(d, &darray));
+  PetscCall(PetscLogFlops((PetscLogDouble)matching->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSMatchingPermute - Permutes the entries of a vector, and multiplies them by those of another one
+
+   Input Parameters:
++ matching  - the matching
+. transpose - whether to apply P^T
+. d         - the factors
+- x         - the vector
+
+   Output Parameter:
+. y - d P x, or d P^T x, entry by entry; it may be x
+*/
+PetscErrorCode IDRSMatchingPermute(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
+{
+  PetscBool device = PETSC_FALSE;
+  Vec       to     = y;
+
+  PetscFunctionBegin;
+  if (!matching->moved) {
+    PetscCall(IDRSVecPointwiseMult(y, d, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (x == y) {
+    if (!matching->work) PetscCall(VecDuplicate(matching->left, &matching->work));
+    to = matching->work;
+  }
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    PetscBool bound;
+
+    PetscCall(IDRSOnDevice(x, &device));
+    PetscCall(VecBoundToCPU(to, &bound));
+    if (bound) device = PETSC_FALSE;
+    if (device) PetscCall(IDRSMatchingPermute_CUDA(matching, transpose, d, x, to));
+  }
+#endif
+  if (!device) PetscCall(IDRSMatchingPermute_Host(matching, transpose, d, x, to));
+  if (to != y) PetscCall(VecCopy(to, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,7 +342,7 @@ PetscErrorCode IDRSMatchingScaleInput(IDRSMatching matching, PetscBool transpose
 {
   PetscFunctionBegin;
   if (transpose) PetscCall(IDRSVecPointwiseMult(y, matching->right, x));
-  else PetscCall(IDRSMatchingApplyLeft(matching, PETSC_FALSE, x, y));
+  else PetscCall(IDRSMatchingPermute(matching, PETSC_FALSE, matching->permuted, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -250,7 +350,7 @@ PetscErrorCode IDRSMatchingScaleInput(IDRSMatching matching, PetscBool transpose
 PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching matching, PetscBool transpose, Vec y)
 {
   PetscFunctionBegin;
-  if (transpose) PetscCall(IDRSMatchingApplyLeft(matching, PETSC_TRUE, y, y));
+  if (transpose) PetscCall(IDRSMatchingPermute(matching, PETSC_TRUE, matching->left, y, y));
   else PetscCall(IDRSVecPointwiseMult(y, matching->right, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -311,7 +411,7 @@ PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscCall(IDRSMatchingSupports(A, &why));
   PetscCheck(!why, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "MatGetMatching() of a matrix of type %s: %s", ((PetscObject)A)->type_name, why);
-  PetscCall(IDRSMatchingCreate(A, &matching));
+  PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
   badrow = matching->badrow;
   if (badrow < 0 && rows) PetscCall(IDRSMatchingGetRows(matching, A, rows));
   if (badrow < 0 && left) {

@@ -14,25 +14,43 @@
 /* A matching is kept for new values if its scalings, adapted to them, leave no entry larger than this */
 #define MATCHING_KEEP 2.0
 
+/*
+   If a matching is not asked for, its searches look at so many entries at most, and in large matrices besides at so many times all
+   entries: 5 seconds on one core, and half a microsecond for each entry
+*/
+#define MATCHING_ENTRIES 5e7
+#define MATCHING_PASSES  5.0
+
+/* The sweeps that adapt the scalings to new values, and what counts as 1 there */
+#define MATCHING_SWEEPS 4
+#define MATCHING_ONE    (1.0 + 1e-10)
+
+/* The largest scaling: a real number can hold it and its inverse */
+#define MATCHING_LARGEST       ((double)PETSC_MAX_REAL / 4.0)
+#define MatchingLimit(scaling) ((PetscReal)PetscMax(1.0 / MATCHING_LARGEST, PetscMin(MATCHING_LARGEST, scaling)))
+
 typedef struct _n_IDRSMatching {
-  PetscInt   n, N;     /* rows of this process, of all */
-  PetscInt   rank;     /* sum of the structural ranks of the diagonal blocks */
-  PetscInt   moved;    /* rows of all processes that are not in their place */
-  PetscInt   badrow;   /* first row with an infinite entry or NaN, or -1; if there is one, there is no matching */
-  PetscInt  *column;   /* of each row of this process, in its diagonal block */
-  Vec        left;     /* diagonal of Dr */
-  Vec        right;    /* diagonal of Dc */
-  Vec        work;     /* Dr x, or NULL if no row is moved */
-  VecScatter permute;  /* x -> P x, or NULL if no row is moved */
-  PetscReal  range[2]; /* least and largest scaling of a row or column */
+  PetscInt  n, N;     /* rows of this process, of all */
+  PetscInt  rank;     /* sum of the structural ranks of the diagonal blocks */
+  PetscInt  moved;    /* rows of all processes that are not in their place */
+  PetscInt  badrow;   /* first row with an infinite entry or NaN, or -1; if there is one, there is no matching */
+  PetscInt *column;   /* row i of the diagonal block of A is row column[i] of that of A~ */
+  PetscInt *row;      /* row i of the diagonal block of A~ is row row[i] of that of A */
+  PetscInt *ondevice; /* a copy of column and row in the memory of the GPU, or NULL */
+  Vec       left;     /* diagonal of Dr */
+  Vec       right;    /* diagonal of Dc */
+  Vec       permuted; /* diagonal of P Dr P^T; left itself if no row is moved */
+  Vec       work;     /* for permutations in place, or NULL before the first one */
+  PetscReal range[2]; /* least and largest scaling of a row or column */
 } *IDRSMatching;
 
 /* matching.c */
 PETSC_INTERN PetscErrorCode IDRSMatchingSupports(Mat, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSMatchingCreate(Mat, IDRSMatching *);
+PETSC_INTERN PetscErrorCode IDRSMatchingCreate(Mat, PetscBool, IDRSMatching *);
 PETSC_INTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);
 PETSC_INTERN PetscErrorCode IDRSMatchingView(IDRSMatching, PetscViewer);
+PETSC_INTERN PetscErrorCode IDRSMatchingPermute(IDRSMatching, PetscBool, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSMatchingScaleInput(IDRSMatching, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching, PetscBool, Vec);
 
@@ -40,6 +58,14 @@ PETSC_INTERN PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching, PetscBool, Vec
 PETSC_INTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat *);
 
 /* matchingrows.c */
-PETSC_INTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, PetscInt[], double[], double[], PetscInt *, PetscInt *);
+PETSC_INTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], double[], double[], PetscInt *, PetscInt *);
 PETSC_INTERN void           IDRSMatchingClipRows(const IDRSRows *, double, double[], double[]);
-PETSC_INTERN void           IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);
+PETSC_INTERN PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);
+
+/* matchingcuda.cu: for matrices of type aijcusparse, and vectors of type cuda, on the GPU */
+PETSC_INTERN PetscErrorCode IDRSMatchingRuns_CUDA(IDRSMatching, Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching, PetscBool, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching, Mat, double **, double **, double *);
+PETSC_INTERN PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching, PetscBool, double **, double **);
+PETSC_INTERN PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching, Mat, Vec, Mat);
+PETSC_INTERN PetscErrorCode IDRSMatchingDestroy_CUDA(IDRSMatching);

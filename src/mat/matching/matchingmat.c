@@ -6,27 +6,32 @@
 #include "../impls/stream/aijstream.h"
 
 /* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
-static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, const PetscScalar left[], const PetscScalar right[], Mat to)
+static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, Vec right, Mat to)
 {
-  const PetscInt *i, *j;
-  PetscInt        n;
-  PetscScalar    *a;
-  PetscBool       done;
-  IDRSRows        rows;
+  const PetscInt    *i, *j;
+  const PetscScalar *Dr, *Dc;
+  PetscInt           n;
+  PetscScalar       *a;
+  PetscBool          done;
+  IDRSRows           rows;
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGet(from, &rows));
+  PetscCall(VecGetArrayRead(matching->left, &Dr));
+  PetscCall(VecGetArrayRead(right, &Dc));
   PetscCall(MatGetRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The permuted matrix has another pattern");
   PetscCall(MatSeqAIJGetArrayWrite(to, &a));
   for (PetscInt row = 0; row < n; row++) {
     PetscInt q = i[matching->column[row]];
 
-    /* The product with the scaling of the row comes first, because it is at most 1 / right[j] */
-    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * left[row] * right[rows.j[p]];
+    /* The product with the scaling of the row comes first, because it is at most 1 / Dc[j] */
+    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * Dr[row] * Dc[rows.j[p]];
   }
   PetscCall(MatSeqAIJRestoreArrayWrite(to, &a));
   PetscCall(MatRestoreRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCall(VecRestoreArrayRead(right, &Dc));
+  PetscCall(VecRestoreArrayRead(matching->left, &Dr));
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -101,18 +106,23 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {
-  const PetscInt    *garray;
-  const PetscScalar *left, *right;
-  Mat                from[2], to[2];
+  const PetscInt *garray;
+  PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat) = MatchingFill;
+  Mat from[2], to[2];
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], &garray));
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
   PetscCall(IDRSRowsGetBlocks(*B, &to[0], &to[1], NULL));
-  PetscCall(VecGetArrayRead(matching->left, &left));
-  PetscCall(VecGetArrayRead(matching->right, &right));
-  PetscCall(MatchingFill(matching, from[0], left, right, to[0]));
-  PetscCall(VecRestoreArrayRead(matching->right, &right));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    PetscBool runs;
+
+    PetscCall(IDRSMatchingRuns_CUDA(matching, A, &runs));
+    if (runs) fill = IDRSMatchingFill_CUDA;
+  }
+#endif
+  PetscCall((*fill)(matching, from[0], matching->right, to[0]));
   if (from[1]) {
     PetscInt   columns;
     Vec        ghosts;
@@ -122,13 +132,10 @@ PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, 
     PetscCall(IDRSRowsGetGhosts(matching->right, columns, garray, &ghosts, &scatter));
     PetscCall(VecScatterBegin(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecGetArrayRead(ghosts, &right));
-    PetscCall(MatchingFill(matching, from[1], left, right, to[1]));
-    PetscCall(VecRestoreArrayRead(ghosts, &right));
+    PetscCall((*fill)(matching, from[1], ghosts, to[1]));
     PetscCall(VecScatterDestroy(&scatter));
     PetscCall(VecDestroy(&ghosts));
   }
-  PetscCall(VecRestoreArrayRead(matching->left, &left));
   PetscCall(PetscObjectStateIncrease((PetscObject)*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -26,10 +26,6 @@
 /* Smaller entries, relative to the largest one of their row, do not determine the start value of the dual variable of their column */
 #define MATCHING_TINY 1e-300
 
-/* The sweeps of IDRSMatchingRescaleRows(), and what counts as 1 there */
-#define MATCHING_SWEEPS 4
-#define MATCHING_ONE    (1.0 + 1e-10)
-
 /* A column is one of these, or it has a place in the heap of the present search, which is 0 or larger */
 #define MATCHING_UNSEEN  -1
 #define MATCHING_SCANNED -2 /* by the present search */
@@ -50,6 +46,7 @@ typedef struct {
   PetscInt  nclosed, nsearches; /* closed columns, and the searches that have closed them */
   PetscInt *from, *fromentry;   /* row and entry by which a column is reached */
   double   *distance;
+  double    entries; /* that all searches have looked at */
 } Matching;
 
 static inline double MatchingModulus(const Matching *m, PetscInt p)
@@ -200,6 +197,7 @@ static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
   m->nheap    = 0;
   m->nscanned = 0;
   while (PETSC_TRUE) {
+    m->entries += (double)(m->rows->i[i + 1] - m->rows->i[i]);
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
       const PetscInt j        = m->rows->j[p];
       const double   distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
@@ -308,8 +306,8 @@ static void MatchingComplete(Matching *m)
   }
 }
 
-/* Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched */
-static PetscErrorCode MatchingFinish(Matching *m, PetscInt *rank)
+/* Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched, see IDRSMatchRows() */
+static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
 {
   const PetscInt n = m->n;
 
@@ -326,10 +324,11 @@ static PetscErrorCode MatchingFinish(Matching *m, PetscInt *rank)
       m->cost[p] = a > 0.0 ? most - log(a) : PETSC_INFINITY;
     }
   }
-  for (PetscInt i = 0; i < n; i++) {
+  for (PetscInt i = 0; i < n && m->entries <= most; i++) {
     if (m->column[i] < 0 && MatchingAugment(m, i)) (*rank)++;
   }
-  if (*rank < n) MatchingComplete(m);
+  if (m->entries > most) *rank = -1;
+  else if (*rank < n) MatchingComplete(m);
   PetscCall(PetscFree4(m->cost, m->heap, m->state, m->scanned));
   PetscCall(PetscFree3(m->from, m->fromentry, m->distance));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -338,17 +337,19 @@ static PetscErrorCode MatchingFinish(Matching *m, PetscInt *rank)
 /*
    IDRSMatchRows - Computes a maximum product matching of as many rows as columns
 
-   Input Parameter:
-. rows - the rows; explicit zeros are no entries
+   Input Parameters:
++ rows - the rows; explicit zeros are no entries
+- most - how many entries the searches may look at
 
    Output Parameters:
 +  column - the column of each row, a permutation
 .  left   - logarithms of the scalings of the rows
 .  right  - logarithms of the scalings of the columns
-.  rank   - the structural rank: the number of rows that have an entry in their column
+.  rank   - the structural rank: the number of rows that have an entry in their column; -1 if the searches would have to look at more
+            entries than they may: then the other results are undefined
 -  badrow - the first row that has an infinite entry or NaN, or -1; if there is one, the other results are undefined
 */
-PetscErrorCode IDRSMatchRows(const IDRSRows *rows, PetscInt column[], double left[], double right[], PetscInt *rank, PetscInt *badrow)
+PetscErrorCode IDRSMatchRows(const IDRSRows *rows, double most, PetscInt column[], double left[], double right[], PetscInt *rank, PetscInt *badrow)
 {
   Matching m = {.rows = rows, .n = rows->n, .column = column, .u = left, .v = right};
 
@@ -357,7 +358,7 @@ PetscErrorCode IDRSMatchRows(const IDRSRows *rows, PetscInt column[], double lef
   MatchingLargest(&m, badrow);
   if (*badrow < 0) {
     *rank = MatchingStart(&m);
-    if (*rank < m.n) PetscCall(MatchingFinish(&m, rank));
+    if (*rank < m.n) PetscCall(MatchingFinish(&m, most, rank));
     for (PetscInt i = 0; i < m.n; i++) left[i] -= log(m.largest[i]);
   }
   PetscCall(PetscFree3(m.entry, m.row, m.largest));
@@ -412,33 +413,40 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
 - largest - the largest modulus of a scaled entry; infinite if a row has a zero in its column, an infinite entry or NaN
 
    Note:
-   A sweep lowers the scaling of a column if one of its entries is larger than 1. A few sweeps are enough if the values change
-   little. If another permutation has a larger product, no scalings make all entries at most 1.
+   A sweep lowers the scalings of the columns that have entries larger than 1, all from the scalings before the sweep: so they do not
+   depend on the order of the rows. A few sweeps are enough if the values change little. If another permutation has a larger product,
+   no scalings make all entries at most 1.
 */
-void IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[], double *largest)
+PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[], double *largest)
 {
   PetscBool changed = PETSC_TRUE;
+  double   *before;
 
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(rows->n, &before));
   for (PetscInt sweep = 0; changed; sweep++) {
     changed  = PETSC_FALSE;
     *largest = 0.0;
+    PetscCall(PetscArraycpy(before, right, rows->n));
     for (PetscInt i = 0; i < rows->n; i++) {
       double pivot = 0.0;
 
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
-        if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * right[column[i]];
+        if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * before[column[i]];
       }
       if (!(pivot > 0.0)) *largest = PETSC_INFINITY; /* also in a row without entries */
       for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
-        const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * right[rows->j[p]] / pivot;
+        const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * before[rows->j[p]] / pivot;
 
         if (!(relative <= *largest)) *largest = relative <= DBL_MAX ? relative : PETSC_INFINITY;
         if (!(relative > MATCHING_ONE) || sweep == MATCHING_SWEEPS) continue;
-        right[rows->j[p]] = pivot / a;
+        right[rows->j[p]] = PetscMin(right[rows->j[p]], pivot / a);
         changed           = PETSC_TRUE;
       }
       left[i] = 1.0 / pivot;
     }
     if (*largest == PETSC_INFINITY) break;
   }
+  PetscCall(PetscFree(before));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -100,7 +100,7 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
   }
   data->outdated = PETSC_FALSE;
   PetscCall(PCMatchingResetMat(data));
-  PetscCall(IDRSMatchingCreate(pc->pmat, &data->matching));
+  PetscCall(IDRSMatchingCreate(pc->pmat, PETSC_FALSE, &data->matching));
   if (data->matching->badrow < 0) PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -46,7 +46,7 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = p(D^{-1}A) x, or p(D^{-1}A) D^{-1} x, or with A^T; x may be y. The factors of single roots go to and fro between y and w. The first factor is multiplied
+   y = p(D^{-1}A) x, or with "scaled" p(D^{-1}A) of what an application begins with, see PCPolyScale_Private(), or with A^T; x may be y. The factors of single roots go to and fro between y and w. The first factor is multiplied
    by p(0)
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
@@ -59,7 +59,7 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   PetscFunctionBegin;
   if (!transpose && p->nfactors) PetscCall(PCPolyWindowRuns_Private(op, op->w, y, &window));
   if (window) {
-    if (scaled) PetscCall(PCPolyScale_Private(op, x, op->w));
+    if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, op->w));
     else PetscCall(VecCopy(x, op->w));
     PetscCall(PCPolyEvaluateWindow_Private(op, p, op->w, y));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -69,7 +69,7 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
     w     = op->w;
     other = y;
   }
-  if (scaled) PetscCall(PCPolyScale_Private(op, x, w));
+  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
   else PetscCall(VecCopy(x, w));
   if (!p->nfactors) PetscCall(VecScale(w, p0));
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) {
@@ -256,6 +256,8 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpRest_Private(pc));
+  PetscCall(PCPolyCreateMatching_Private(pc, PETSC_TRUE));
+  if (!poly->op.matching) PetscFunctionReturn(PETSC_SUCCESS);
   p              = poly->p;
   seen           = p.degree ? poly->seen : PETSC_INFINITY;
   precision      = poly->op.copy ? poly->op.copy->precision : poly->precision;
@@ -277,7 +279,7 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 static PetscErrorCode PCSetUp_Poly(PC pc)
 {
   PC_Poly        *poly = (PC_Poly *)pc->data;
-  const PetscBool had = (PetscBool) !!poly->matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
+  const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
   const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
   PetscBool       window, kept, match;
 
@@ -288,18 +290,14 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
   PetscCall(PCPolyUpdateMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
-  kept  = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->matching))));
+  kept  = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
   match = (PetscBool)(asked || (kept && had));
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PCPolySetUpDeep_Private(pc));
   PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-  pc->ops->applyBA = window && !poly->matching ? PCApplyBA_Poly : NULL;
-  if (poly->matched && poly->op.copy) { /* nothing but transposed applications needs it */
-    PetscCall(MatDestroy(&poly->matched));
-    poly->op.A = NULL;
-  }
+  pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -317,37 +315,33 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = p(D^{-1}A) D^{-1}x, or its transpose, with A permuted and scaled if there is a matching; x may be y */
-static PetscErrorCode PCPolyApplyOperator_Private(PC pc, PetscBool transpose, Vec x, Vec y)
+/* y = p(D^{-1}A) of what an application begins with, see PCPolyScale_Private(), with one exchange between processes; x may be y */
+static PetscErrorCode PCPolyApplyDeep_Private(const PC_Poly *poly, Vec x, Vec y)
 {
-  PC_Poly    *poly = (PC_Poly *)pc->data;
-  PCPolyDeep *deep = transpose ? NULL : poly->deep;
+  PCPolyDeep *deep = poly->deep;
 
   PetscFunctionBegin;
-  if (deep) {
-    PetscCall(VecScatterBegin(deep->in, x, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(deep->in, x, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_TRUE, deep->x, deep->x));
-    PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
-  } else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, y));
+  PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, x, y));
+  PetscCall(VecScatterBegin(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_FALSE, deep->x, deep->x));
+  PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are; x may be y */
+/*
+   y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are: p(D^{-1}A) D^{-1}x, with a matching Dc p(D^{-1}A~) D^{-1} P Dr x,
+   and if transposed Dr P^T p(D^{-1}A~^T) D^{-1} Dc x; x may be y
+*/
 static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (!poly->matching) {
-    PetscCall(PCPolyApplyOperator_Private(pc, transpose, x, y));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (transpose) PetscCall(PCPolyGetMatched_Private(pc));
-  PetscCall(IDRSMatchingScaleInput(poly->matching, transpose, x, y));
-  PetscCall(PCPolyApplyOperator_Private(pc, transpose, y, y));
-  PetscCall(IDRSMatchingScaleOutput(poly->matching, transpose, y));
+  if (poly->deep && !transpose) PetscCall(PCPolyApplyDeep_Private(poly, x, y));
+  else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, y));
+  if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, transpose, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -392,7 +386,7 @@ static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 
   PetscFunctionBegin;
   *runs = PETSC_FALSE;
-  if (!poly->p.degree || poly->matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!poly->p.degree || poly->op.matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, x, runs)); /* not where x is bound to the CPU on some process */
   PetscCall(PCPolyHasVec_Private(pc, x, &has));
   if (!has) *runs = PETSC_FALSE;
@@ -405,7 +399,7 @@ static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, Pets
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyScale_Private(&poly->op, v, poly->op.w));
+  PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, v, poly->op.w));
   PetscCall(PCPolyWindowRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -481,9 +475,9 @@ static PetscErrorCode PCPolyViewScaling_Private(PC pc, PetscViewer viewer)
   const char *chosen = poly->scaling == PC_POLY_SCALING_AUTO ? ", chosen automatically" : "";
 
   PetscFunctionBegin;
-  if (poly->matching) {
+  if (poly->op.matching) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by a matching%s\n", chosen));
-    PetscCall(IDRSMatchingView(poly->matching, viewer));
+    PetscCall(IDRSMatchingView(poly->op.matching, viewer));
   } else if (poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by the diagonal%s\n", chosen));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no scaling: %s\n", poly->scaling == PC_POLY_SCALING_NONE ? "as asked" : "the matrix has no MatGetDiagonal()"));
   if (poly->scaling == PC_POLY_SCALING_AUTO && poly->nomatching) PetscCall(PetscViewerASCIIPrintf(viewer, "  no matching: %s\n", poly->nomatching));
@@ -518,7 +512,7 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     PetscCall(PCPolyViewScaling_Private(pc, viewer));
   } else if (p->remark) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
-    if (poly->matching) PetscCall(IDRSMatchingView(poly->matching, viewer));
+    if (poly->op.matching) PetscCall(IDRSMatchingView(poly->op.matching, viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -557,8 +551,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCPolyOperatorReset_Private(&poly->op));
-  PetscCall(IDRSMatchingDestroy(&poly->matching));
-  PetscCall(MatDestroy(&poly->matched));
+  PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
   PetscCall(PCPolyDeepDestroy_Private(&poly->deep));
   poly->p = (PCPolynomial){0};
@@ -624,10 +617,10 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
   `PCApplyBAorAB()`.
 
-  With a matching, the set-up frees the permuted and scaled matrix if it has a copy. The first transposed application makes it again from the
-  present values of the matrix, and keeps it.
+  With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for transposed
+  applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
 
-  The preconditioner keeps three vectors, with a matching three more, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
+  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M. Nachtigal, L. Reichel and

@@ -54,12 +54,14 @@ typedef struct {
   PetscScalar *H;
 } PCPolySpace;
 
-/* D^{-1}A, on all processes or on a part of its rows */
+/* D^{-1}A, on all processes or on a part of its rows; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
 typedef struct {
-  Mat        A;
-  Vec        inverse; /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
-  Vec        w, t;    /* work vectors: of the factors, of the product */
-  PCPolyCopy copy;    /* NULL where the products are by MatMult() */
+  Mat          A;
+  IDRSMatching matching; /* or NULL */
+  Vec          input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
+  Vec          inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
+  Vec          w, t;     /* work vectors: of the factors, of the product */
+  PCPolyCopy   copy;     /* NULL where the products are by MatMult() */
 } PCPolyOperator;
 
 /* The rows of this process with those of others that the products of an application need: one exchange for all of them */
@@ -84,20 +86,15 @@ typedef struct {
   PCPolyScaling   scaling;   /* of the matrix, as asked for */
   PetscInt        nuser;     /* roots that the user has given */
   IDRSRoot       *user;
-  /*
-     The operator D^{-1}A. A is not referenced: it is pc->pmat at the set-up, or the permuted and scaled matrix of a matching, which is
-     freed at the end of the set-up if there is a copy
-  */
-  PCPolyOperator op;
-  IDRSMatching   matching;   /* or NULL */
-  Mat            matched;    /* its matrix, or NULL */
-  PetscInt       small;      /* rows of all processes that are scaled by their largest entry */
-  PetscBool      weak;       /* auto: the diagonal is weak, so that a matching may be better */
-  Vec            staged;     /* replaces vectors of another type than op.w, or NULL */
-  const char    *nocopy;     /* why there is no copy, or NULL */
-  PCPolyDeep    *deep;       /* for applications with a single exchange, or NULL */
-  const char    *nodeep;     /* why there is none on several processes, or NULL */
-  const char    *nomatching; /* why there cannot be a matching, or NULL */
+  PCPolyOperator  op;         /* its A is not referenced: pc->pmat at the set-up, or matched */
+  Mat             matched;    /* the permuted and scaled matrix of a matching, or NULL */
+  PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
+  PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
+  Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
+  const char     *nocopy;     /* why there is no copy, or NULL */
+  PCPolyDeep     *deep;       /* for applications with a single exchange, or NULL */
+  const char     *nodeep;     /* why there is none on several processes, or NULL */
+  const char     *nomatching; /* why there cannot be a matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */
@@ -115,10 +112,11 @@ PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 /* polyoperator.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode PCPolyUpdateMatching_Private(PC);
-PETSC_INTERN PetscErrorCode PCPolyGetMatched_Private(PC);
+PETSC_INTERN PetscErrorCode PCPolyCreateMatching_Private(PC, PetscBool);
+PETSC_INTERN PetscErrorCode PCPolyDestroyMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
-PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
 

@@ -29,27 +29,43 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyGetMatched_Private - Makes the permuted and scaled matrix if there is a matching, and makes it the matrix of the operator */
-PetscErrorCode PCPolyGetMatched_Private(PC pc)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  if (!poly->matching || poly->matching->badrow >= 0 || poly->matched) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSMatchingGetMat(poly->matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));
-  poly->op.A = poly->matched;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values, else destroys it */
+/*
+   PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values, else
+   destroys it
+*/
 PetscErrorCode PCPolyUpdateMatching_Private(PC pc)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscBool kept = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (poly->matching && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->matching, pc->pmat, &kept));
-  if (!kept) PetscCall(IDRSMatchingDestroy(&poly->matching));
+  if (poly->op.matching && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->op.matching, pc->pmat, &kept));
+  if (kept) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_REUSE_MATRIX, &poly->matched));
+  else PetscCall(PCPolyDestroyMatching_Private(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyDestroyMatching_Private - Destroys the matching and its matrix */
+PetscErrorCode PCPolyDestroyMatching_Private(PC pc)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingDestroy(&poly->op.matching));
+  PetscCall(VecDestroy(&poly->op.input));
+  PetscCall(MatDestroy(&poly->matched));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyCreateMatching_Private - Computes the matching and its matrix; there is none if the computation is limited and takes too long */
+PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingCreate(pc->pmat, limited, &poly->op.matching));
+  if (!poly->op.matching) poly->nomatching = "its computation takes too long; with -pc_poly_scaling matching it is not limited";
+  else if (poly->op.matching->badrow < 0) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,13 +81,11 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
 
   PetscFunctionBegin;
-  PetscCall(MatDestroy(&poly->matched));
-  poly->op.A = pc->pmat;
   if (!poly->op.w) PetscCall(MatCreateVecs(pc->pmat, &poly->op.w, NULL));
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
-  if (!match) PetscCall(IDRSMatchingDestroy(&poly->matching));
-  else if (!poly->matching) PetscCall(IDRSMatchingCreate(pc->pmat, &poly->matching));
-  PetscCall(PCPolyGetMatched_Private(pc));
+  if (!match) PetscCall(PCPolyDestroyMatching_Private(pc));
+  else if (!poly->op.matching) PetscCall(PCPolyCreateMatching_Private(pc, PETSC_FALSE));
+  poly->op.A = poly->matched ? poly->matched : pc->pmat;
   PetscCall(PCPolyGetDiagonal_Private(pc, &known));
   poly->small = 0;
   poly->weak  = PETSC_FALSE;
@@ -84,6 +98,10 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PetscCall(VecReciprocal(poly->op.inverse));
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  if (poly->matched) {
+    if (!poly->op.input) PetscCall(VecDuplicate(poly->op.w, &poly->op.input));
+    PetscCall(VecPointwiseMult(poly->op.input, poly->op.inverse, poly->op.matching->permuted));
+  }
   if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
     PetscCall(IDRSVecPointwiseMult(poly->op.w, poly->op.inverse, poly->op.w));
     PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));
@@ -94,7 +112,7 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyOperatorReset_Private - Frees all but A */
+/* PCPolyOperatorReset_Private - Frees all but A and the matching */
 PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *op)
 {
   PetscFunctionBegin;
@@ -105,11 +123,18 @@ PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *op)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyScale_Private - y = D^{-1}x; y may be x */
-PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, Vec x, Vec y)
+/*
+   PCPolyScale_Private - The vector that an application begins with: y = D^{-1}x, with a matching D^{-1} P Dr x, or D^{-1} Dc x
+   if transposed; y may be x
+*/
+PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (op->inverse) PetscCall(IDRSVecPointwiseMult(y, op->inverse, x));
+  if (op->input && !transpose) PetscCall(IDRSMatchingPermute(op->matching, PETSC_FALSE, op->input, x, y));
+  else if (op->input) {
+    PetscCall(IDRSMatchingScaleInput(op->matching, PETSC_TRUE, x, y));
+    PetscCall(IDRSVecPointwiseMult(y, op->inverse, y));
+  } else if (op->inverse) PetscCall(IDRSVecPointwiseMult(y, op->inverse, x));
   else PetscCall(VecCopy(x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -164,7 +164,7 @@ static PetscErrorCode PCPolyGetScaling_Poly(PC pc, PCPolyScaling *scaling, PCPol
 
   PetscFunctionBegin;
   if (scaling) *scaling = poly->scaling;
-  if (used) *used = poly->matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
+  if (used) *used = poly->op.matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -579,7 +579,8 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
   the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up computes the polynomials for
   both scalings, which takes up to three times as long. It keeps the polynomial that reduces the random start vector more. This choice does
   not always need fewer matvecs. The choice is kept for new values in the same pattern, until the permutation does not suit them. `-ksp_view` shows the choice, and
-  `-info` the two residuals. The matching of a large matrix with random values may take minutes; then use `PC_POLY_SCALING_DIAGONAL`.
+  `-info` the two residuals. If the computation of the matching takes long, as it may with random values, it is given up after about 5 seconds,
+  in large matrices half a microsecond for each entry more, and the diagonal is taken. With `PC_POLY_SCALING_MATCHING` it is not limited.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
 @*/

@@ -1,0 +1,306 @@
+/*
+   Matchings of matrices whose values are in the memory of the GPU: permutations of vectors, scalings for new values, and the values of
+   A~ = P Dr A Dc. The matching itself is computed by the processor
+*/
+#include "../../vec/cuda/idrscudaimpl.cuh"
+#include "../../sys/device/stream.h"
+#include "../cuda/csr.h"
+#include "matching.h"
+
+/* The largest scaled entry, as the bits of a double, and whether a sweep has changed a scaling */
+typedef struct {
+  unsigned long long largest;
+  unsigned int       changed;
+} MatchingSweep;
+
+/* Blocks for a row each thread, or for several rows */
+static unsigned int MatchingBlocks(PetscInt n)
+{
+  return (unsigned int)PetscMin((n + IDRS_THREADS - 1) / IDRS_THREADS, 65535);
+}
+
+/* Infinity for NaN */
+static __device__ __forceinline__ unsigned long long MatchingBits(double value)
+{
+  return (unsigned long long)__double_as_longlong(value >= 0.0 ? value : (double)INFINITY);
+}
+
+/* By a warp: the largest of all lanes goes to memory */
+static __device__ __forceinline__ void MatchingLargest(unsigned long long mine, unsigned long long *largest)
+{
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
+  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
+}
+
+/* IDRSMatchingRuns_CUDA - Returns PETSC_TRUE if the values of the matrix and the scalings are in the memory of the GPU */
+PetscErrorCode IDRSMatchingRuns_CUDA(IDRSMatching matching, Mat A, PetscBool *runs)
+{
+  PetscBool cusparse, bound;
+
+  PetscFunctionBegin;
+  *runs = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (cusparse && !bound) PetscCall(IDRSOnDevice(matching->right, runs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The permutation in the memory of the GPU: columns of the rows, and rows of the columns behind them */
+static PetscErrorCode MatchingGetPlaces(IDRSMatching matching, cudaStream_t stream, const PetscInt **column, const PetscInt **row)
+{
+  const size_t       bytes = (size_t)matching->n * sizeof(PetscInt);
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!matching->ondevice) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * (size_t)matching->n, &matching->ondevice));
+    PetscCallCUDA(cudaMemcpyAsync(matching->ondevice, matching->column, bytes, cudaMemcpyHostToDevice, stream));
+    PetscCallCUDA(cudaMemcpyAsync(matching->ondevice + matching->n, matching->row, bytes, cudaMemcpyHostToDevice, stream));
+  }
+  *column = matching->ondevice;
+  *row    = matching->ondevice + matching->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingDestroy_CUDA - Frees what is in the memory of the GPU */
+PetscErrorCode IDRSMatchingDestroy_CUDA(IDRSMatching matching)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!matching->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, matching->ondevice));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y_i = d_i x_places(i) */
+static __global__ void __launch_bounds__(IDRS_THREADS) MatchingPermuteKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
+{
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) y[i] = d[i] * x[places[i]];
+}
+
+/* IDRSMatchingPermute_CUDA - IDRSMatchingPermute() of vectors on the GPU; y is not x */
+PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
+{
+  const PetscInt    *column, *row;
+  const PetscScalar *darray, *xarray;
+  PetscScalar       *yarray;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
+  PetscCall(IDRSGetArrayRead_CUDA(x, &xarray));
+  PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (matching->n) MatchingPermuteKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, transpose ? column : row, darray, xarray, yarray);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops((PetscLogDouble)matching->n));
+  PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
+  PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
+  PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static __global__ void __launch_bounds__(IDRS_THREADS) MatchingGetScalingsKernel(size_t n, const PetscScalar *scalings, double *values)
+{
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) values[i] = (double)PetscRealPart(scalings[i]);
+}
+
+/*
+   A sweep of IDRSMatchingRescaleRows(): scalings of the rows, and of the columns from those before the sweep, unless it is the last one.
+   By a thread, for a row at a time. Bits of positive numbers have the order of the numbers
+*/
+static __global__ void __launch_bounds__(IDRS_THREADS) MatchingSweepKernel(IDRSCSR A, const PetscInt *column, bool last, const double *before, double *right, double *left, MatchingSweep *sweep)
+{
+  unsigned long long mine = 0;
+
+  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
+    double pivot = 0.0;
+
+    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
+      if (A.j[p] == column[row]) pivot = (double)PetscAbsScalar(A.a[p]) * before[column[row]];
+    }
+    if (!(pivot > 0.0)) mine = MatchingBits(INFINITY); /* also in a row without entries */
+    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
+      const double a = (double)PetscAbsScalar(A.a[p]), relative = a * before[A.j[p]] / pivot;
+
+      mine = max(mine, MatchingBits(relative));
+      if (!(relative > MATCHING_ONE) || last) continue;
+      atomicMin((unsigned long long *)right + A.j[p], (unsigned long long)__double_as_longlong(pivot / a));
+      sweep->changed = 1;
+    }
+    left[row] = 1.0 / pivot;
+  }
+  __syncwarp();
+  MatchingLargest(mine, &sweep->largest);
+}
+
+/* Infinite entries and NaN outside the diagonal block count as infinite */
+static __global__ void __launch_bounds__(IDRS_THREADS) MatchingFiniteKernel(IDRSCSR A, MatchingSweep *sweep)
+{
+  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
+    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
+      if (!((double)PetscAbsScalar(A.a[p]) <= (double)PETSC_MAX_REAL)) sweep->largest = MatchingBits(INFINITY);
+    }
+  }
+}
+
+/*
+   IDRSMatchingRescale_CUDA - Computes scalings for new values, as IDRSMatchingRescaleRows() does
+
+   Output Parameters:
++ left    - the scalings of the rows, in the memory of the GPU; IDRSMatchingTakeScalings_CUDA() frees them
+. right   - the scalings of the columns
+- largest - the largest modulus of a scaled entry; infinite if a row has a zero in its column, an infinite entry or NaN
+*/
+PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **left, double **right, double *largest)
+{
+  const size_t       bytes = (size_t)matching->n * sizeof(double);
+  const PetscInt    *column, *row;
+  const PetscScalar *old;
+  double            *before;
+  MatchingSweep     *ondevice, sweep = {0, 1};
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+  IDRSCSR            csr;
+  Mat                block, outer;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, left));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, right));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, &before));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &ondevice));
+  PetscCall(IDRSGetArrayRead_CUDA(matching->right, &old));
+  if (matching->n) MatchingGetScalingsKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(VecRestoreArrayReadAndMemType(matching->right, &old));
+  PetscCall(IDRSGetBlocks(A, &block, &outer));
+  PetscCall(IDRSGetCSR(block, &csr));
+  *largest = 0.0;
+  for (int k = 0; matching->n && sweep.changed && *largest < (double)INFINITY; k++) {
+    PetscCallCUDA(cudaMemcpyAsync(before, *right, bytes, cudaMemcpyDeviceToDevice, stream));
+    PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
+    MatchingSweepKernel<<<MatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before, *right, *left, ondevice);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    static_assert(sizeof(*largest) == sizeof(sweep.largest), "the bits of a double");
+    memcpy(largest, &sweep.largest, sizeof(*largest));
+  }
+  if (outer) {
+    PetscCall(IDRSGetCSR(outer, &csr));
+    PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
+    if (csr.n) MatchingFiniteKernel<<<MatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, ondevice);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    if (sweep.largest) *largest = (double)INFINITY;
+  }
+  PetscCall(PetscDeviceFree(dctx, ondevice));
+  PetscCall(PetscDeviceFree(dctx, before));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static __global__ void __launch_bounds__(IDRS_THREADS) MatchingSetScalingsKernel(size_t n, const double *values, const PetscInt *places, PetscScalar *scalings)
+{
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) scalings[i] = MatchingLimit(values[places ? places[i] : i]);
+}
+
+/* scaling_i = values_i, or values_places(i) */
+static PetscErrorCode MatchingSetScaling(const double values[], const PetscInt places[], cudaStream_t stream, Vec scaling)
+{
+  PetscScalar *array;
+  PetscInt     n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(scaling, &n));
+  PetscCall(IDRSGetArray_CUDA(scaling, VecGetArrayWriteAndMemType, &array));
+  if (n) MatchingSetScalingsKernel<<<MatchingBlocks(n), IDRS_THREADS, 0, stream>>>((size_t)n, values, places, array);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(VecRestoreArrayWriteAndMemType(scaling, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingTakeScalings_CUDA - Takes the scalings of IDRSMatchingRescale_CUDA() if "keep", and frees them */
+PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching matching, PetscBool keep, double **left, double **right)
+{
+  const PetscInt    *column, *row;
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  if (keep) {
+    PetscCall(MatchingSetScaling(*left, NULL, stream, matching->left));
+    PetscCall(MatchingSetScaling(*right, NULL, stream, matching->right));
+    if (matching->moved) PetscCall(MatchingSetScaling(*left, row, stream, matching->permuted));
+  }
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, *left));
+  PetscCall(PetscDeviceFree(dctx, *right));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The values of A~ from those of A. By a thread, for a row at a time. The product with the scaling of the row comes first, because it
+   is at most 1 / Dc[j]
+*/
+static __global__ void __launch_bounds__(IDRS_THREADS) MatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i, PetscScalar *a)
+{
+  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
+    const PetscScalar scaling = Dr[row];
+    IDRSMatIndex      q       = i[column[row]];
+
+    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) a[q++] = A.a[p] * scaling * Dc[A.j[p]];
+  }
+}
+
+/* IDRSMatchingFill_CUDA - Computes the values of a block of A~, which has its pattern, from those of the block of A; right has the scalings of its columns */
+PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right, Mat to)
+{
+  const PetscInt    *column, *row;
+  const PetscScalar *Dr, *Dc;
+  PetscScalar       *a, *copy = NULL;
+  PetscMemType       type;
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+  IDRSCSR            A, permuted;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSGetCSR(from, &A));
+  PetscCall(IDRSGetCSR(to, &permuted));
+  PetscCall(IDRSGetArrayRead_CUDA(matching->left, &Dr));
+  PetscCall(VecGetArrayReadAndMemType(right, &Dc, &type));
+  if (!PetscMemTypeDevice(type)) { /* the ghosts are in the memory of the host */
+    PetscInt n;
+
+    PetscCall(VecGetLocalSize(right, &n));
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)n, &copy));
+    PetscCallCUDA(cudaMemcpyAsync(copy, Dc, (size_t)n * sizeof(*copy), cudaMemcpyHostToDevice, stream));
+  }
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(to, &a));
+  if (A.n) MatchingFillKernel<<<MatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, column, Dr, copy ? copy : Dc, permuted.i, a);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(to, &a));
+  PetscCall(IDRSStreamJoin_CUDA()); /* products of the matrix may run on another stream */
+  PetscCall(VecRestoreArrayReadAndMemType(right, &Dc));
+  PetscCall(VecRestoreArrayReadAndMemType(matching->left, &Dr));
+  if (copy) {
+    PetscCallCUDA(cudaStreamSynchronize(stream)); /* before the ghosts are freed */
+    PetscCall(PetscDeviceFree(dctx, copy));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -315,13 +315,13 @@ static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
   PetscCall(PetscMalloc4(m->rows->i[n], &m->cost, n, &m->heap, n, &m->state, n, &m->scanned));
   PetscCall(PetscMalloc3(n, &m->from, n, &m->fromentry, n, &m->distance));
   for (PetscInt i = 0; i < n; i++) {
-    const double most = log(m->largest[i]);
+    const double largest = log(m->largest[i]);
 
     m->state[i] = MATCHING_UNSEEN;
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
       const double a = MatchingModulus(m, p);
 
-      m->cost[p] = a > 0.0 ? most - log(a) : PETSC_INFINITY;
+      m->cost[p] = a > 0.0 ? largest - log(a) : PETSC_INFINITY;
     }
   }
   for (PetscInt i = 0; i < n && m->entries <= most; i++) {

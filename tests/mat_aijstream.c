@@ -1201,7 +1201,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    nsize: {{1 2 3}}
+    nsize: {{1 3}}
     args: -log_sync 0
 
 TEST*/

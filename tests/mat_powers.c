@@ -501,6 +501,6 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    nsize: {{1 2 3}}
+    nsize: {{1 3}}
 
 TEST*/

@@ -6,7 +6,9 @@ static char help[] = "Maximum product matchings: certificates, references in lon
 
 /* The library hides its private functions, so this program compiles its own copies. MatGetMatching() is the one of the library */
 #define MatGetMatching MatGetMatchingCopy
+#include <petscidrs/private/idrscompat.h>
 #include "../src/mat/matching/matching.h"
+#undef PETSCIDRS_HAVE_CUDA /* what the GPU computes is tested with the preconditioners of the library */
 #undef MATCHING_ENTRIES
 #undef MATCHING_PASSES
 #define MATCHING_ENTRIES entries_allowed

@@ -232,8 +232,8 @@ static PetscErrorCode MeasureSetUp(PC pc, Vec b, PetscReal *seconds)
 }
 
 /*
-   MeasurePC - Times the set-up of the preconditioner, the second of two; one for new values, the second of
-   two; and PCApply() alone
+   MeasurePC - Times the set-up of the preconditioner, the set-up for new values, and PCApply(). Each set-up runs twice; the second
+   one counts
 */
 static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
 {

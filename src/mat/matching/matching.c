@@ -297,7 +297,7 @@ static PetscErrorCode IDRSMatchingPermute_Host(IDRSMatching matching, PetscBool 
 }
 
 /*
-   IDRSMatchingPermute - Permutes the entries of a vector, and multiplies them by those of another one
+   IDRSMatchingPermute - Permutes the entries of x, and multiplies entry i of the result by d_i
 
    Input Parameters:
 + matching  - the matching

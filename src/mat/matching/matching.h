@@ -15,8 +15,8 @@
 #define MATCHING_KEEP 2.0
 
 /*
-   If a matching is not asked for, its searches look at so many entries at most, and in large matrices besides at so many times all
-   entries: 5 seconds on one core, and half a microsecond for each entry
+   A limited computation gives up if its searches look at more than MATCHING_ENTRIES + MATCHING_PASSES nz entries, where the matrix has
+   nz. On one core that takes 5 seconds, and half a microsecond for each entry of the matrix
 */
 #define MATCHING_ENTRIES 5e7
 #define MATCHING_PASSES  5.0
@@ -34,8 +34,8 @@ typedef struct _n_IDRSMatching {
   PetscInt  rank;     /* sum of the structural ranks of the diagonal blocks */
   PetscInt  moved;    /* rows of all processes that are not in their place */
   PetscInt  badrow;   /* first row with an infinite entry or NaN, or -1; if there is one, there is no matching */
-  PetscInt *column;   /* row i of the diagonal block of A is row column[i] of that of A~ */
-  PetscInt *row;      /* row i of the diagonal block of A~ is row row[i] of that of A */
+  PetscInt *column;   /* P moves local row i to local row column[i] */
+  PetscInt *row;      /* the inverse: P moves local row row[i] to local row i */
   PetscInt *ondevice; /* a copy of column and row in the memory of the GPU, or NULL */
   Vec       left;     /* diagonal of Dr */
   Vec       right;    /* diagonal of Dc */

@@ -46,8 +46,8 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = p(D^{-1}A) x, or with "scaled" p(D^{-1}A) of what an application begins with, see PCPolyScale_Private(), or with A^T; x may be y. The factors of single roots go to and fro between y and w. The first factor is multiplied
-   by p(0)
+   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. x may be y. The factors of single roots
+   alternate between y and w. The first factor is multiplied by p(0)
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
 {
@@ -315,7 +315,7 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = p(D^{-1}A) of what an application begins with, see PCPolyScale_Private(), with one exchange between processes; x may be y */
+/* y = p(D^{-1}A) z with one exchange between processes, where PCPolyScale_Private() makes z from x; x may be y */
 static PetscErrorCode PCPolyApplyDeep_Private(const PC_Poly *poly, Vec x, Vec y)
 {
   PCPolyDeep *deep = poly->deep;

@@ -3,6 +3,7 @@
    A~ = P Dr A Dc. The matching itself is computed by the processor
 */
 #include "../../vec/cuda/idrscudaimpl.cuh"
+#include "../../sys/device/largest.cuh"
 #include "../../sys/device/stream.h"
 #include "../cuda/csr.h"
 #include "matching.h"
@@ -23,14 +24,6 @@ static unsigned int MatchingBlocks(PetscInt n)
 static __device__ __forceinline__ unsigned long long MatchingBits(double value)
 {
   return (unsigned long long)__double_as_longlong(value >= 0.0 ? value : (double)INFINITY);
-}
-
-/* By a warp: the largest of all lanes goes to memory */
-static __device__ __forceinline__ void MatchingLargest(unsigned long long mine, unsigned long long *largest)
-{
-#pragma unroll
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
-  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
 }
 
 /* IDRSMatchingRuns_CUDA - Returns PETSC_TRUE if the values of the matrix and the scalings are in the memory of the GPU */
@@ -138,7 +131,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) MatchingSweepKernel(IDRSC
     left[row] = 1.0 / pivot;
   }
   __syncwarp();
-  MatchingLargest(mine, &sweep->largest);
+  IDRSKeepLargest(mine, &sweep->largest);
 }
 
 /* Infinite entries and NaN outside the diagonal block count as infinite */
@@ -252,8 +245,8 @@ PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching matching, PetscBool ke
 }
 
 /*
-   The values of A~ from those of A. By a thread, for a row at a time. The product with the scaling of the row comes first, because it
-   is at most 1 / Dc[j]
+   a~ = Dr a Dc, in the row of A~ that the row of A becomes. By a thread, for a row at a time. Dr a is at most 1 / Dc, so it does not
+   overflow
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) MatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i, PetscScalar *a)
 {
@@ -265,7 +258,17 @@ static __global__ void __launch_bounds__(IDRS_THREADS) MatchingFillKernel(IDRSCS
   }
 }
 
-/* IDRSMatchingFill_CUDA - Computes the values of a block of A~, which has its pattern, from those of the block of A; right has the scalings of its columns */
+/*
+   IDRSMatchingFill_CUDA - Computes the values of a block of A~, whose pattern is known
+
+   Input Parameters:
++ matching - the matching of A
+. from     - the same block of A
+- right    - the scalings of the columns of this block
+
+   Output Parameter:
+. to - the block of A~
+*/
 PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right, Mat to)
 {
   const PetscInt    *column, *row;

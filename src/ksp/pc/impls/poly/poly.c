@@ -46,13 +46,13 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. x may be y. The factors of single roots
-   alternate between y and w. The first factor is multiplied by p(0)
+   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. If d is not NULL, y is multiplied by d, entry
+   by entry. x may be y. The factors of single roots alternate between y and w. The first factor is multiplied by p(0)
 */
-static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled, Vec x, Vec y)
+static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled, Vec x, Vec d, Vec y)
 {
   PetscScalar p0      = p->p0;
-  PetscInt    singles = 0;
+  PetscInt    singles = 0, next;
   Vec         w = y, other = op->w;
   PetscBool   window = PETSC_FALSE;
 
@@ -62,6 +62,7 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
     if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, op->w));
     else PetscCall(VecCopy(x, op->w));
     PetscCall(PCPolyEvaluateWindow_Private(op, p, op->w, y));
+    if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
@@ -71,18 +72,24 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   }
   if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
   else PetscCall(VecCopy(x, w));
-  if (!p->nfactors) PetscCall(VecScale(w, p0));
-  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) {
+  if (!p->nfactors) {
+    PetscCall(VecScale(w, p0));
+    if (d) PetscCall(IDRSVecPointwiseMult(w, d, w));
+  }
+  for (PetscInt i = 0; i < p->nfactors; i = next) {
     const IDRSRoot  nu      = p->factors[i];
     const PetscReal modulus = IDRSRootModulus(nu);
+    Vec             output;
 
+    next   = i + IDRSRootGroup(nu);
+    output = next < p->nfactors ? NULL : d;
     if (IDRSRootGroup(nu) == 2) {
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, other));
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -1.0 / modulus, other, w));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, NULL, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -1.0 / modulus, other, output, w));
     } else {
       Vec swap = w;
 
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / IDRSRootScalar(nu), w, other));
+      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / IDRSRootScalar(nu), w, output, other));
       w     = other;
       other = swap;
     }
@@ -100,7 +107,7 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
   PetscFunctionBegin;
   PetscCall(VecDuplicate(v, &y));
   PetscCall(VecDuplicate(v, &r));
-  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, y));
+  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
   PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, 1.0, v, -1.0, y, r));
   PetscCall(VecNorm(v, NORM_2, &norm));
   PetscCall(VecNorm(r, NORM_2, residual));
@@ -324,7 +331,7 @@ static PetscErrorCode PCPolyApplyDeep_Private(const PC_Poly *poly, Vec x, Vec y)
   PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, x, y));
   PetscCall(VecScatterBegin(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecScatterEnd(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_FALSE, deep->x, deep->x));
+  PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_FALSE, deep->x, NULL, deep->x));
   PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -339,9 +346,13 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (poly->deep && !transpose) PetscCall(PCPolyApplyDeep_Private(poly, x, y));
-  else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, y));
-  if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, transpose, y));
+  if (poly->deep && !transpose) {
+    PetscCall(PCPolyApplyDeep_Private(poly, x, y));
+    if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_FALSE, y));
+  } else if (transpose) {
+    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_TRUE, PETSC_TRUE, x, NULL, y));
+    if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
+  } else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_TRUE, x, poly->op.input ? poly->op.matching->right : NULL, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -97,10 +97,10 @@ const char *PCPolyCopyTooLarge_Private(PetscLogDouble places, PetscLogDouble ent
   return places > PCPOLY_PADDING * entries + PCPOLY_SPARE_PLACES ? uneven : NULL;
 }
 
-/* PCPolyCopyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z; y may be u, and must not be z */
-PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+/* PCPolyCopyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), entry by entry, where d is NULL for ones; y may be u, and must not be z */
+PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall(copy->ops->multiplyadd(copy, alpha, u, beta, z, y));
+  PetscCall(copy->ops->multiplyadd(copy, alpha, u, beta, z, d, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

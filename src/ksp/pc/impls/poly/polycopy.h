@@ -16,7 +16,7 @@ typedef struct {
   PCPolyPrecision narrowest; /* precision of values that it has */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
   PetscErrorCode (*connect)(PCPolyCopy, Mat, PetscBool *); /* on several processes, all of which have a copy; collective */
-  PetscErrorCode (*multiplyadd)(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
+  PetscErrorCode (*multiplyadd)(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
   PetscErrorCode (*destroy)(PCPolyCopy);
 } PCPolyCopyOps;
 

@@ -1,7 +1,7 @@
 /*
    The copy of D^{-1}A in the memory of the GPU, with the vector operations of a factor in the same kernel:
 
-     y = alpha u + beta D^{-1}A z
+     y = d (alpha u + beta D^{-1}A z)
 
    It is in the format of src/mat/cuda/sliced.cuh, with two rows a lane; values in half precision take 2 bytes, in single precision 4, each twice as many for complex
    numbers. Vectors stay in the precision of PetscScalar: so p(A) is linear, and its matrix is perturbed, which costs hardly any iterations; if vectors were
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
       mine = max(mine, PCPolySizeBits(entry));
     }
   }
-  PCPolyLargest(mine, largest);
+  IDRSKeepLargest(mine, largest);
 }
 
 /* From the largest of all values */
@@ -186,11 +186,11 @@ template <typename Form>
 using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
 
 /*
-   y = alpha u + beta D^{-1}A z, where beta is scaled for the entries of the copy. Reads A, u and z once, but for the entries of z that no cache holds until their
+   y = d (alpha u + beta D^{-1}A z), where beta is scaled for the entries of the copy, and d is NULL for ones. Reads A, u, z and d once, but for the entries of z that no cache holds until their
    next use; writes y. pairs: the two rows of a lane are taken in one access
 */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1) PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha, const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1) PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha, const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, const PetscScalar *d, PetscScalar *y)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
@@ -225,7 +225,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
     ring.Next(A);
     if (ring.first) {
 #pragma unroll
-      for (int q = 0; q < 2; q++) ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
+      for (int q = 0; q < 2; q++) {
+        ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
+        if (d && row[q] < A.n) ui.v[q] *= d[row[q]];
+      }
       if (pairs) IDRSStore<2>(y, row[0], A.n, ui);
       else {
 #pragma unroll
@@ -239,33 +242,33 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
     const PetscInt    i       = A.longindices[k];
     const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);
 
-    if (threadIdx.x % IDRS_WARP == 0) y[i] = alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries;
+    if (threadIdx.x % IDRS_WARP == 0) y[i] = (d ? d[i] : (PetscScalar)1.0) * (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
   }
 }
 
 /* Adds what is on other processes */
-static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z, PetscScalar *y)
+static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z, const PetscScalar *d, PetscScalar *y)
 {
   const IDRSOffDiagonal off = packed->off;
   const PetscScalar    *ghosts;
 
   PetscFunctionBegin;
-  if (halo) PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta, IDRSHaloGetGhosts(off->halo), y));
+  if (halo) PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta, IDRSHaloGetGhosts(off->halo), d, y));
   else {
     PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, beta, ghosts, y));
+    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, beta, ghosts, d, y));
     PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
 {
   const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
   const IDRSSlicedCopy *sliced = &packed->sliced;
   const bool            halo   = packed->halo && IDRSHaloIsValid(packed->off->halo); /* it ends with the connection of the processes */
-  const PetscScalar    *zarray, *uarray;
+  const PetscScalar    *zarray, *uarray, *darray = NULL;
   PetscScalar          *yarray;
   cudaStream_t          stream;
   IDRSBoundary          boundary;
@@ -274,6 +277,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSOffDiagonalBegin(packed->off, z, halo, &boundary));
   PetscCall(IDRSGetArrayRead_CUDA(z, &zarray));
+  if (d) PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
   if (y == u) {
     PetscCall(IDRSGetArray_CUDA(y, VecGetArrayAndMemType, &yarray));
     uarray = yarray;
@@ -290,20 +294,21 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
 
       PetscFunctionBegin;
       (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, boundary.sends, alpha, uarray, beta,
-                                                   beta / packed->scale, zarray, yarray);
+                                                   beta / packed->scale, zarray, darray, yarray);
       PetscCallCUDA(cudaGetLastError());
       PetscFunctionReturn(PETSC_SUCCESS);
     }));
   }
   PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
-  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, beta, z, yarray));
+  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, beta, z, darray, yarray));
   PetscCall(PetscLogGpuTimeEnd());
   if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
   else {
     PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
     PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
   }
-  PetscCall(PetscLogGpuFlops((packed->unit ? 6.0 : 5.0) * sliced->A.n + 4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
+  if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
+  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * sliced->A.n + 4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -118,7 +118,7 @@ PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
 
 /* polywindow.c */
 PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
@@ -134,7 +134,7 @@ PETSC_INTERN PetscErrorCode PCPolyDeepDestroy_Private(PCPolyDeep **);
 /* polycopy.c */
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
-PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
 
 /* polyroots.c */
 PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const IDRSRoot[], PetscReal, PetscInt, PetscScalar[]);

@@ -166,14 +166,20 @@ PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one */
-PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+/*
+   PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one, times d, entry by entry, if
+   it is not NULL
+*/
+PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
 {
   PetscFunctionBegin;
   if (op->copy && !transpose) {
     PetscCall(PetscLogEventBegin(MAT_Mult, z, y, 0, 0)); /* a product of the matrix, for -log_view */
-    PetscCall(PCPolyCopyMultiplyAdd_Private(op->copy, alpha, u, beta, z, y));
+    PetscCall(PCPolyCopyMultiplyAdd_Private(op->copy, alpha, u, beta, z, d, y));
     PetscCall(PetscLogEventEnd(MAT_Mult, z, y, 0, 0));
-  } else PetscCall(PCPolyMultiplyAdd_Private(op, transpose, alpha, u, beta, z, y));
+  } else {
+    PetscCall(PCPolyMultiplyAdd_Private(op, transpose, alpha, u, beta, z, y));
+    if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

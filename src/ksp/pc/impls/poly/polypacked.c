@@ -1,7 +1,7 @@
 /*
    The copy of D^{-1}A in the memory of the host, with the vector operations of a factor in the same loop over the rows:
 
-     y = alpha u + beta D^{-1}A z
+     y = d (alpha u + beta D^{-1}A z)
 
    - Rows are sorted by their length within windows, and taken in slices of PCPOLY_SLICE rows. A slice is a number of slots; a slot has one entry of each row,
      as 16 bits each for the columns, from a base of the slot on, and a value in single precision, or in that of PetscScalar.
@@ -204,15 +204,16 @@ static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse,
 #define PCPolyNumber PetscScalar
 #include "polyrows.h"
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
 {
   const PCPolyPacked *packed = (const PCPolyPacked *)copy->data;
-  const PetscScalar  *zarray, *uarray, *ghosts;
+  const PetscScalar  *zarray, *uarray, *ghosts, *darray = NULL;
   PetscScalar        *yarray;
 
   PetscFunctionBegin;
   if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecGetArrayRead(z, &zarray));
+  if (d) PetscCall(VecGetArrayRead(d, &darray));
   if (y == u) {
     PetscCall(VecGetArray(y, &yarray));
     uarray = yarray;
@@ -220,14 +221,14 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar al
     PetscCall(VecGetArrayWrite(y, &yarray));
     PetscCall(VecGetArrayRead(u, &uarray));
   }
-  if (packed->single) PCPolyInnerSingle(packed, alpha, uarray, beta, zarray, yarray);
-  else PCPolyInnerScalar(packed, alpha, uarray, beta, zarray, yarray);
+  if (packed->single) PCPolyInnerSingle(packed, alpha, uarray, beta, zarray, darray, yarray);
+  else PCPolyInnerScalar(packed, alpha, uarray, beta, zarray, darray, yarray);
   PetscCall(VecRestoreArrayRead(z, &zarray));
   if (packed->scatter) {
     PetscCall(VecScatterEnd(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayRead(packed->ghosts, &ghosts));
-    if (packed->single) PCPolyOuterSingle(packed, beta, ghosts, yarray);
-    else PCPolyOuterScalar(packed, beta, ghosts, yarray);
+    if (packed->single) PCPolyOuterSingle(packed, beta, ghosts, darray, yarray);
+    else PCPolyOuterScalar(packed, beta, ghosts, darray, yarray);
     PetscCall(VecRestoreArrayRead(packed->ghosts, &ghosts));
   }
   if (y == u) PetscCall(VecRestoreArray(y, &yarray));
@@ -235,7 +236,8 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar al
     PetscCall(VecRestoreArrayRead(u, &uarray));
     PetscCall(VecRestoreArrayWrite(y, &yarray));
   }
-  PetscCall(PetscLogFlops((packed->unit ? 6.0 : 5.0) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
+  if (d) PetscCall(VecRestoreArrayRead(d, &darray));
+  PetscCall(PetscLogFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,8 +2,8 @@
    The loops over the rows of a copy of D^{-1}A whose values are of type PCPolyNumber: included once for each type, with names for the functions
 */
 
-/* y = alpha u + beta (z + sums), or alpha u + beta sums where the diagonal is stored */
-static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[], PetscScalar y[])
+/* y = d (alpha u + beta (z + sums)), or d (alpha u + beta sums) where the diagonal is stored; d is NULL for ones */
+static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[], const PetscScalar d[], PetscScalar y[])
 {
   const PCPolyNumber *values = (const PCPolyNumber *)copy->values;
 
@@ -23,12 +23,13 @@ static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const Petsc
       const PetscInt row = order[lane];
 
       y[row] = alpha * u[row] + beta * (copy->unit ? z[row] + sum[lane] : sum[lane]);
+      if (d) y[row] *= d[row];
     }
   }
 }
 
-/* y += beta times the entries outside the diagonal block */
-static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscScalar ghosts[], PetscScalar y[])
+/* y += d beta times the entries outside the diagonal block */
+static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscScalar ghosts[], const PetscScalar d[], PetscScalar y[])
 {
   const PCPolyNumber *a = (const PCPolyNumber *)copy->outervalues;
 
@@ -36,6 +37,6 @@ static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscS
     PetscScalar sum = 0.0;
 
     for (PetscInt k = copy->outerfirst[i]; k < copy->outerfirst[i + 1]; k++) sum += (PetscScalar)a[k] * ghosts[copy->outercolumns[k]];
-    y[copy->outer[i]] += beta * sum;
+    y[copy->outer[i]] += (d ? d[copy->outer[i]] * beta : beta) * sum;
   }
 }

@@ -3,21 +3,13 @@
 */
 #pragma once
 
-#include "../../../../sys/device/target.cuh"
+#include "../../../../sys/device/largest.cuh"
 #include "polycopy.h"
 
 /* The larger of |re| and |im|, as the bits of a double: NaN counts as more than all numbers */
 static __device__ __forceinline__ unsigned long long PCPolySizeBits(PetscScalar entry)
 {
   return max((unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))), (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
-}
-
-/* By a warp: the largest of all lanes goes to memory */
-static __device__ __forceinline__ void PCPolyLargest(unsigned long long mine, unsigned long long *largest)
-{
-#pragma unroll
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
-  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
 }
 
 static inline void PCPolyChooseScale(PCPolyPrecision precision, double largest, PetscReal *scale, PetscBool *finite)

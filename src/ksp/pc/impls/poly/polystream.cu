@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamFillKe
       else mine = max(mine, PCPolySizeBits(entry));
     }
   }
-  if (!values) PCPolyLargest(mine, largest);
+  if (!values) IDRSKeepLargest(mine, largest);
 }
 
 /* Of each chunk that passes: its copy, or the largest value */
@@ -230,19 +230,19 @@ static PetscErrorCode PCPolyCopyDestroy_Stream(PCPolyCopy newcopy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = alpha u + beta D^{-1}A z for the rows of a chunk, where beta is scaled for the entries of the copy */
+/* y = d (alpha u + beta D^{-1}A z) for the rows of a chunk, where beta is scaled for the entries of the copy, and d is NULL for ones */
 template <typename Code, typename Value>
-static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel(IDRSStreamRows<Code, Value> A, uint32_t tile, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel(IDRSStreamRows<Code, Value> A, uint32_t tile, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d, PetscScalar *y)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
   const PetscScalar                             sum = IDRSStreamSum<false>(A, z, tile, memory);
 
-  if (r < A.rows) y[A.row + r] = alpha * u[A.row + r] + scaled * sum;
+  if (r < A.rows) y[A.row + r] = (d ? d[A.row + r] : (PetscScalar)1.0) * (alpha * u[A.row + r] + scaled * sum);
 }
 
 template <typename Code, typename Value>
-static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, PetscScalar *y)
+static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d, PetscScalar *y)
 {
   const IDRSStreamChunk            *chunk  = &copy->chunks[c];
   const char                       *memory = copy->memory + copy->places[c];
@@ -252,15 +252,15 @@ static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, c
 
   PetscFunctionBegin;
   PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
-  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, y);
+  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, d, y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
 {
   const PCPolyStream *copy = (const PCPolyStream *)newcopy->data;
-  const PetscScalar  *zarray, *uarray;
+  const PetscScalar  *zarray, *uarray, *darray = NULL;
   PetscScalar        *yarray;
   IDRSStreamLevel     level;
   cudaStream_t        stream;
@@ -270,6 +270,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
   PetscCall(IDRSStream_CUDA(&stream));
   if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecGetArrayReadAndMemType(z, &zarray, NULL));
+  if (d) PetscCall(VecGetArrayReadAndMemType(d, &darray, NULL));
   if (y == u) {
     PetscCall(VecGetArrayAndMemType(y, &yarray, NULL));
     uarray = yarray;
@@ -290,9 +291,9 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
     PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) {
       typedef decltype(value) Value;
 
-      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, alpha, uarray, scaled, level, yarray);
-      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, alpha, uarray, scaled, level, yarray);
-      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, alpha, uarray, scaled, level, yarray);
+      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
+      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
+      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
     }));
     entries += (PetscLogDouble)copy->chunks[c].entries;
     rows += (PetscLogDouble)copy->chunks[c].rows;
@@ -305,9 +306,10 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
 
     PetscCall(VecScatterEnd(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayReadAndMemType(copy->ghosts, &ghosts, NULL));
-    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, beta, ghosts, yarray));
+    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, beta, ghosts, darray, yarray));
     PetscCall(VecRestoreArrayReadAndMemType(copy->ghosts, &ghosts));
   }
+  if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
   if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
   else {
     PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));

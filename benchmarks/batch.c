@@ -1,4 +1,5 @@
-static char help[] = "Times the solution of many small systems: 3-D convection-diffusion on cubes, each with another wind, all diagonal blocks of one matrix.\n\
+static char help[] = "Times the solution of many small systems: 3-D convection-diffusion on cubes, each with another wind, all\n\
+diagonal blocks of one matrix.\n\
   -edges 4,6,10    points of a cube in each direction\n\
   -systems 1024    how many\n\
   -repeat 9        runs, of which the median is taken\n\
@@ -111,7 +112,8 @@ static PetscErrorCode TimeSolve(const char name[], PCType type, Mat A, PetscInt 
   }
   PetscCall(Median(repeat, times, &median));
   PetscCall(LargestResidual(A, systems, b, x, &largest));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   largest ||b - Ax|| / ||b|| %8.1e\n", name, (double)median, (double)largest));
+  PetscCall(
+    PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   largest ||b - Ax|| / ||b|| %8.1e\n", name, (double)median, (double)largest));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(PetscFree(times));
@@ -192,7 +194,8 @@ static PetscErrorCode TimeDense(Mat A, PetscInt systems, Vec b, PetscInt repeat)
     PetscCallCUDA(cudaDeviceSynchronize());
     PetscCall(PetscTime(&begin));
     CallBLAS(BatchedLU(handle, (int)n, (Entry **)matrices, (int)n, pivots, infos, (int)systems));
-    CallBLAS(BatchedSolve(handle, CUBLAS_OP_N, (int)n, 1, (const Entry *const *)matrices, (int)n, pivots, (Entry **)columns, (int)n, &info, (int)systems));
+    CallBLAS(BatchedSolve(handle, CUBLAS_OP_N, (int)n, 1, (const Entry *const *)matrices, (int)n, pivots, (Entry **)columns, (int)n,
+                          &info, (int)systems));
     PetscCallCUDA(cudaDeviceSynchronize());
     PetscCall(PetscTime(&end));
     if (i >= 0) times[i] = 1e3 * (end - begin);
@@ -203,7 +206,8 @@ static PetscErrorCode TimeDense(Mat A, PetscInt systems, Vec b, PetscInt repeat)
   PetscCall(VecRestoreArrayWrite(x, &xarray));
   PetscCall(Median(repeat, times, &median));
   PetscCall(LargestResidual(A, systems, b, x, &largest));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   largest ||b - Ax|| / ||b|| %8.1e\n", "dense LU of cuBLAS", (double)median, (double)largest));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   largest ||b - Ax|| / ||b|| %8.1e\n", "dense LU of cuBLAS",
+                        (double)median, (double)largest));
   CallBLAS(cublasDestroy(handle));
   PetscCallCUDA(cudaFree(given));
   PetscCallCUDA(cudaFree(factors));
@@ -270,7 +274,10 @@ static PetscErrorCode LaunchCreateSystem(Mat A, Vec b, IS rows, Launch *launch)
   PetscFunctionReturn(0);
 }
 
-/* Milliseconds from before the first launch until the last one has been called, and until all have ended; all of them are under way at the same time */
+/*
+   Milliseconds from before the first launch until the last one has been called, and until all have ended; all of them are under way
+   at the same time
+*/
 static PetscErrorCode TimeLaunches(PetscInt n, const Launch launches[], PetscInt repeat, PetscReal *called, PetscReal *ended)
 {
   PetscReal       *calls, *ends;
@@ -337,8 +344,10 @@ static PetscErrorCode TimeStreams(Mat A, PetscInt systems, Vec b, PetscInt repea
     PetscCall(LaunchDestroy(&launches[k]));
     PetscCall(ISDestroy(&rows[k]));
   }
-  PetscCheck(largest == 0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The solutions of one launch and of launches on streams differ by %g", (double)largest);
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   the last one called after %.4g ms; one launch takes %.3f of it\n", "a stream for each system", (double)ended, (double)called, (double)(alone / ended)));
+  PetscCheck(largest == 0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The solutions of one launch and of launches on streams differ by %g",
+             (double)largest);
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   the last one called after %.4g ms; one launch takes %.3f of it\n",
+                        "a stream for each system", (double)ended, (double)called, (double)(alone / ended)));
   PetscCall(LaunchDestroy(&together));
   PetscCall(PetscFree2(launches, rows));
   PetscFunctionReturn(0);
@@ -358,7 +367,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-slow", &slow, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-streams", &streams, NULL));
-  PetscCheck(systems > 0 && repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-systems %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", systems, repeat);
+  PetscCheck(systems > 0 && repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-systems %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", systems, repeat);
   for (PetscInt e = 0; e < count; e++) {
     const PetscInt n = edges[e] * edges[e] * edges[e];
     Mat            A;
@@ -369,7 +379,8 @@ int main(int argc, char **argv)
     PetscCall(BatchCreate(edges[e], systems, &A, &b));
     PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQCUDA, &gpu));
     PetscCheck(gpu || !streams, PETSC_COMM_WORLD, PETSC_ERR_ARG_INCOMP, "-streams needs systems on a GPU: -mat_type aijcusparse");
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " systems of %" PetscInt_FMT " rows, %s\n", systems, n, gpu ? "on the GPU" : "in the memory of the host"));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " systems of %" PetscInt_FMT " rows, %s\n", systems, n,
+                          gpu ? "on the GPU" : "in the memory of the host"));
     PetscCall(TimeSolve("bjidrs", "bjidrs", A, systems, b, repeat));
 #if PetscDefined(HAVE_CUDA) && !PetscDefined(USE_REAL_SINGLE)
     if (gpu && n <= 343) PetscCall(TimeDense(A, systems, b, repeat));

@@ -1,4 +1,5 @@
-static char help[] = "Times products with several columns, Y = A X, that read A once: microseconds a column, beside MatMult() of each column and MatMatMult() with a dense matrix.\n\
+static char help[] = "Times products with several columns, Y = A X, that read A once: microseconds a column, beside MatMult() of\n\
+each column and MatMatMult() with a dense matrix.\n\
   -n n           3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
   -irregular n   instead about n rows of 3 to 60 entries, 22 in the mean, at random places within 8192 columns of the diagonal\n\
   -bs bs         whose rows and columns come in blocks of this size (default 1)\n\
@@ -6,7 +7,8 @@ static char help[] = "Times products with several columns, Y = A X, that read A 
   -product auto  what computes them: auto, mat, csr or sliced\n\
   -transpose 0   Y = A^T X\n\
   -matmatmult 1  time MatMatMult(), too\n\
-  -block n       instead the operations of block IDR(s) with n rows, blocks of so many columns and s shadow vectors a column: microseconds, and GB/s of the vectors that they read and write\n\
+  -block n       instead the operations of block IDR(s) with n rows, blocks of so many columns and s shadow vectors a column:\n\
+                 microseconds, and GB/s of the vectors that they read and write\n\
   -s 4           these shadow vectors\n\
   -repeat 9      runs, of which the median is taken\n\n";
 
@@ -141,7 +143,8 @@ static PetscErrorCode Measure(Benchmark *bench, PetscBool gpu, PetscBool matmatm
     PetscCall(MatDestroy(&bench->product));
     PetscCall(MatDestroy(&bench->B));
   }
-  PetscCall(PetscPrintf(comm, "%7" PetscInt_FMT " %10.2f %10.2f %8.3f", bench->k, (double)alone, (double)columns, (double)(columns / alone)));
+  PetscCall(PetscPrintf(comm, "%7" PetscInt_FMT " %10.2f %10.2f %8.3f", bench->k, (double)alone, (double)columns,
+                        (double)(columns / alone)));
   if (matmatmult) PetscCall(PetscPrintf(comm, " %10.2f %8.3f", (double)dense, (double)(dense / alone)));
   PetscCall(PetscPrintf(comm, "   %8.1e\n", (double)difference));
   PetscFunctionReturn(0);
@@ -189,7 +192,9 @@ static PetscErrorCode TimeOperation(Operation *operation, const char what[], Pet
     times[i] = (PetscReal)(end - begin) / (PetscReal)count;
   }
   PetscCall(PetscSortReal(repeat, times));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-24s %7" PetscInt_FMT " %8" PetscInt_FMT " %12.2f %10.0f\n", what, m, operation->vectors, (double)(1e6 * times[repeat / 2]), 1e-9 * (double)operation->vectors * (double)n * (double)sizeof(PetscScalar) / (double)times[repeat / 2]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-24s %7" PetscInt_FMT " %8" PetscInt_FMT " %12.2f %10.0f\n", what, m,
+                        operation->vectors, (double)(1e6 * times[repeat / 2]),
+                        1e-9 * (double)operation->vectors * (double)n * (double)sizeof(PetscScalar) / (double)times[repeat / 2]));
   PetscCall(PetscFree(times));
   PetscFunctionReturn(0);
 }
@@ -203,10 +208,13 @@ typedef struct {
 
 static IDRSBlockAxpy Sum(const Columns *columns, PetscInt nx, const IDRSBlockVec *x, const IDRSBlockVec *y, PetscBool add)
 {
-  return (IDRSBlockAxpy){.nx = nx * columns->m, .ny = columns->m, .x = x, .y = y, .C = columns->C, .ld = (2 * columns->s + 1) * columns->m, .add = add};
+  return (IDRSBlockAxpy){
+    .nx = nx * columns->m, .ny = columns->m, .x = x, .y = y, .C = columns->C, .ld = (2 * columns->s + 1) * columns->m, .add = add};
 }
 
-/* All combines of a cycle without a preconditioner. Vectors of a call are counted once each, and once more where they are written */
+/*
+   All combines of a cycle without a preconditioner. Vectors of a call are counted once each, and once more where they are written
+*/
 static void SetCycle(const Columns *columns, Operation *operation)
 {
   const PetscInt m = columns->m, s = columns->s;
@@ -231,8 +239,10 @@ static void SetCycle(const Columns *columns, Operation *operation)
   operation->vectors += (2 * s + 3 + s + 2) * m;
 }
 
-/* The operations of a cycle: the longest and the shortest direction, the longest update of a panel, that of Z, all together as the solver makes them, and projections of a step and of the omega step.
-   A copy is a combine of one column from another */
+/*
+   The operations of a cycle: the longest and the shortest direction, the longest update of a panel, that of Z, all together as the
+   solver makes them, and projections of a step and of the omega step. A copy is a combine of one column from another
+*/
 static PetscErrorCode MeasureBlock(Vec like, PetscInt m, PetscInt s, PetscInt repeat)
 {
   const PetscInt nx = (2 * s + 1) * m, all = (2 * s + 3) * m;
@@ -308,7 +318,8 @@ static PetscErrorCode MeasureBlocks(PetscInt n, PetscInt s, PetscInt count, cons
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatSetUp(A));
   PetscCall(MatCreateVecs(A, &like, NULL));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, s = %" PetscInt_FMT "\n%-24s %7s %8s %12s %10s\n", n, s, "operation", "columns", "vectors", "us", "GB/s"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, s = %" PetscInt_FMT "\n%-24s %7s %8s %12s %10s\n", n, s,
+                        "operation", "columns", "vectors", "us", "GB/s"));
   for (PetscInt i = 0; i < count; i++) PetscCall(MeasureBlock(like, columns[i], s, repeat));
   PetscCall(VecDestroy(&like));
   PetscCall(MatDestroy(&A));
@@ -339,14 +350,17 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-product", KSPIDRSProducts, &kind, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-block", &block, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-s", &s, NULL));
-  PetscCheck(s > 0 && s <= MAX_S && block >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-block %" PetscInt_FMT " must be positive, and -s %" PetscInt_FMT " 1 to %d", block, s, MAX_S);
+  PetscCheck(s > 0 && s <= MAX_S && block >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-block %" PetscInt_FMT " must be positive, and -s %" PetscInt_FMT " 1 to %d", block, s, MAX_S);
   if (block) {
     PetscCall(MeasureBlocks(block, s, count, columns, bench.repeat));
     PetscCall(PetscFinalize());
     return 0;
   }
-  PetscCheck(n > 0 && irregular >= 0 && bs > 0 && bench.repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT ", -irregular %" PetscInt_FMT ", -bs %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", n, irregular, bs,
-             bench.repeat);
+  PetscCheck(n > 0 && irregular >= 0 && bs > 0 && bench.repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-n %" PetscInt_FMT ", -irregular %" PetscInt_FMT ", -bs %" PetscInt_FMT " and -repeat %" PetscInt_FMT
+             " must be positive",
+             n, irregular, bs, bench.repeat);
   if (irregular) PetscCall(Irregular(PETSC_COMM_WORLD, irregular, bs, &bench.A));
   else PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, n, n, 0.5, &bench.A));
   PetscCall(MatCreateVecs(bench.A, &x, &y));
@@ -361,14 +375,20 @@ int main(int argc, char **argv)
   used = bench.columns->transposed ? bench.columns->transposed : bench.columns;
   PetscCall(MatGetSize(bench.A, &N, NULL));
   PetscCall(MatGetInfo(bench.A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row%s, %s: %s%s", N, info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "", gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat", used->byrows ? " through a block by rows" : ""));
-  if (used->blocksize > 1) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->blocksize));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row%s, %s: %s%s", N,
+                        info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "",
+                        gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat",
+                        used->byrows ? " through a block by rows" : ""));
+  if (used->blocksize > 1)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->blocksize));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   if (used->bycolumn) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a MatMult() each: %s\n", used->bycolumn));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n", matmatmult ? " MatMatMult    ratio" : ""));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n",
+                        matmatmult ? " MatMatMult    ratio" : ""));
   for (PetscInt i = 0; i < count; i++) {
     bench.k = columns[i];
-    PetscCheck(bench.k > 0 && bench.k <= IDRS_MAX_WIDTH, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT " must be 1 to %d", bench.k, IDRS_MAX_WIDTH);
+    PetscCheck(bench.k > 0 && bench.k <= IDRS_MAX_WIDTH, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+               "-columns %" PetscInt_FMT " must be 1 to %d", bench.k, IDRS_MAX_WIDTH);
     PetscCall(Measure(&bench, gpu, matmatmult));
   }
   PetscCall(IDRSProductDestroy(&bench.columns));

@@ -6,7 +6,10 @@
 #include <petscvec.h>
 #include <petscdevice.h>
 
-/* DeviceWait - Ends when all is done that has been asked for, if such vectors are on a device. On a machine without a GPU a PETSc with CUDA has no context to ask */
+/*
+   DeviceWait - Ends when all is done that has been asked for, if such vectors are on a device. On a machine without a GPU a PETSc
+   with CUDA has no context to ask
+*/
 static PetscErrorCode DeviceWait(Vec like)
 {
   PetscDeviceContext dctx;

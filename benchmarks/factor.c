@@ -1,4 +1,5 @@
-static char help[] = "Times factorisations and applications of PCILU and PCLU by MATSOLVERPETSCIDRS and by PETSc's own package for the type of the matrix, on 3-D convection-diffusion.\n\
+static char help[] = "Times factorisations and applications of PCILU and PCLU by MATSOLVERPETSCIDRS and by PETSc's own package\n\
+for the type of the matrix, on 3-D convection-diffusion.\n\
   -edge 64               points of the cube in each direction\n\
   -unknowns 1            unknowns of each point, which are coupled with each other\n\
   -columns 1,2,4,8,16    right-hand sides of an application\n\
@@ -117,7 +118,8 @@ static PetscErrorCode DenseCreate(Mat A, PetscInt columns, Mat *B)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode TimePackage(Mat A, const char package[], PetscInt ncolumns, const PetscInt columns[], PetscInt repeat, PetscInt inner, PetscReal *reference)
+static PetscErrorCode TimePackage(Mat A, const char package[], PetscInt ncolumns, const PetscInt columns[], PetscInt repeat,
+                                  PetscInt inner, PetscReal *reference)
 {
   PetscLogDouble begin, end;
   PetscReal      time;
@@ -142,7 +144,8 @@ static PetscErrorCode TimePackage(Mat A, const char package[], PetscInt ncolumns
   PetscCall(PetscPrintf(PETSC_COMM_SELF, ", with new values %10.0f us\n", (double)time));
   PetscCall(Time(ApplyVector, pc, NULL, NULL, b, x, repeat, inner, &time));
   if (*reference == 0.0) *reference = time;
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s PCApply %8.1f us, %5.2f of PETSc's\n", package ? package : "PETSc", (double)time, (double)(time / *reference)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s PCApply %8.1f us, %5.2f of PETSc's\n", package ? package : "PETSc", (double)time,
+                        (double)(time / *reference)));
   PetscCall(Time(ApplyTransposed, pc, NULL, NULL, b, x, repeat, inner, &time));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s PCApplyTranspose %8.1f us\n", package ? package : "PETSc", (double)time));
   for (PetscInt i = 0; i < ncolumns; i++) {
@@ -151,7 +154,8 @@ static PetscErrorCode TimePackage(Mat A, const char package[], PetscInt ncolumns
     PetscCall(DenseCreate(A, columns[i], &B));
     PetscCall(DenseCreate(A, columns[i], &X));
     PetscCall(Time(ApplyMatrix, pc, B, X, b, x, repeat, package ? inner : 1, &time));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s PCMatApply, %2" PetscInt_FMT " columns, %8.1f us, %5.2f of PETSc's PCApply\n", package ? package : "PETSc", columns[i], (double)time, (double)(time / *reference)));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-10s PCMatApply, %2" PetscInt_FMT " columns, %8.1f us, %5.2f of PETSc's PCApply\n",
+                          package ? package : "PETSc", columns[i], (double)time, (double)(time / *reference)));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
   }
@@ -177,10 +181,14 @@ int main(int argc, char **argv)
   if (!set) count = 5;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-inner", &inner, NULL));
-  PetscCheck(edge > 0 && unknowns > 0 && repeat > 0 && inner > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-edge %" PetscInt_FMT ", -unknowns %" PetscInt_FMT ", -repeat %" PetscInt_FMT " and -inner %" PetscInt_FMT " must be positive", edge, unknowns, repeat, inner);
+  PetscCheck(edge > 0 && unknowns > 0 && repeat > 0 && inner > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-edge %" PetscInt_FMT ", -unknowns %" PetscInt_FMT ", -repeat %" PetscInt_FMT " and -inner %" PetscInt_FMT
+             " must be positive",
+             edge, unknowns, repeat, inner);
   PetscCall(GridCreate(edge, unknowns, &A));
   PetscCall(MatGetType(A, &type));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " points with %" PetscInt_FMT " unknowns each, matrix of type %s\n", edge * edge * edge, unknowns, type));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " points with %" PetscInt_FMT " unknowns each, matrix of type %s\n",
+                        edge * edge * edge, unknowns, type));
   PetscCall(TimePackage(A, NULL, count, columns, repeat, inner, &reference));
   PetscCall(TimePackage(A, "petscidrs", count, columns, repeat, inner, &reference));
   PetscCall(MatDestroy(&A));

@@ -1,5 +1,6 @@
-static char help[] = "A matrix larger than the GPU's memory, in the memory of the host: the tensor product of three band matrices, one for each direction of a grid of n^3\n\
-points, whose products with tensor products of vectors are known. Type aijstream; its arrays are made in place, by slabs of planes.\n\
+static char help[] = "A matrix larger than the GPU's memory, in the memory of the host: the tensor product of three band\n\
+matrices, one for each direction of a grid of n^3 points, whose products with tensor products of vectors are known. Type\n\
+aijstream; its arrays are made in place, by slabs of planes.\n\
   -n 40           points in each direction\n\
   -width 2        (2 width + 1)^3 points of the stencil\n\
   -repeat 3       products that are timed, after the first one\n\
@@ -61,7 +62,8 @@ static PetscErrorCode BandsFactor(const Bands *bands, PetscInt direction, PetscI
   for (PetscInt p = 0; p < power; p++) {
     for (PetscInt i = 0; i < n; i++) {
       next[i] = 0.0;
-      for (PetscInt d = PetscMax(-width, -i); d <= PetscMin(width, n - 1 - i); d++) next[i] += bands->entries[direction][i * (2 * width + 1) + d + width] * factor[i + d];
+      for (PetscInt d = PetscMax(-width, -i); d <= PetscMin(width, n - 1 - i); d++)
+        next[i] += bands->entries[direction][i * (2 * width + 1) + d + width] * factor[i + d];
     }
     PetscCall(PetscArraycpy(factor, next, n));
   }
@@ -70,7 +72,8 @@ static PetscErrorCode BandsFactor(const Bands *bands, PetscInt direction, PetscI
 }
 
 /* The rows of this process, with columns that are its own, which count from its first one, or with those of other processes */
-static PetscErrorCode RowsCreate(const Bands *bands, PetscInt plane, PetscInt planes, PetscBool own, PetscInt **i, PetscInt **j, PetscScalar **a)
+static PetscErrorCode RowsCreate(const Bands *bands, PetscInt plane, PetscInt planes, PetscBool own, PetscInt **i, PetscInt **j,
+                                 PetscScalar **a)
 {
   const PetscInt n = bands->n, width = bands->width, begin = own ? n * n * plane : 0;
   PetscCount     count = 0;
@@ -89,7 +92,8 @@ static PetscErrorCode RowsCreate(const Bands *bands, PetscInt plane, PetscInt pl
             if ((z + dz >= plane && z + dz < plane + planes) != (own == PETSC_TRUE)) continue;
             for (PetscInt dy = PetscMax(-width, -y); dy <= PetscMin(width, n - 1 - y); dy++) {
               const PetscReal eyz = ez * bands->entries[1][y * (2 * width + 1) + dy + width];
-              const PetscInt  row = n * (y + dy + n * (z + dz)) - begin, first = PetscMax(-width, -x), last = PetscMin(width, n - 1 - x);
+              const PetscInt  row = n * (y + dy + n * (z + dz)) - begin, first = PetscMax(-width, -x),
+                             last = PetscMin(width, n - 1 - x);
 
               for (PetscInt dx = first; fill && dx <= last; dx++) {
                 (*j)[count + dx - first] = row + x + dx;
@@ -98,7 +102,9 @@ static PetscErrorCode RowsCreate(const Bands *bands, PetscInt plane, PetscInt pl
               count += last - first + 1;
             }
           }
-          PetscCheck(count <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_SUP, "More than %" PetscInt_FMT " nonzeros on a process: take more processes, or PETSc with 64-bit integers", (PetscInt)PETSC_MAX_INT);
+          PetscCheck(count <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_SUP,
+                     "More than %" PetscInt_FMT " nonzeros on a process: take more processes, or PETSc with 64-bit integers",
+                     (PetscInt)PETSC_MAX_INT);
           (*i)[n * n * (z - plane) + n * y + x + 1] = (PetscInt)count;
         }
       }
@@ -109,7 +115,10 @@ static PetscErrorCode RowsCreate(const Bands *bands, PetscInt plane, PetscInt pl
   PetscFunctionReturn(0);
 }
 
-/* A^power x, for the rows of this process: x itself for power 0. Writes it, or compares it, with the largest relative difference; NaN stays */
+/*
+   A^power x, for the rows of this process: x itself for power 0. Writes it, or compares it, with the largest relative difference;
+   NaN stays
+*/
 static PetscErrorCode Product(const Bands *bands, PetscInt power, PetscBool write, Vec v, PetscReal *difference)
 {
   const PetscInt n = bands->n;
@@ -157,7 +166,10 @@ static PetscErrorCode Since(PetscLogDouble *begin, PetscReal *seconds)
   PetscFunctionReturn(0);
 }
 
-/* A product, or A^degree x, and the result compared with what it is: each entry is a sum of positive numbers, so that its relative error is bounded by the roundings */
+/*
+   A product, or A^degree x, and the result compared with what it is: each entry is a sum of positive numbers, so that its relative
+   error is bounded by the roundings
+*/
 static PetscErrorCode Time(const Bands *bands, Mat A, Vec x, Vec y, PetscInt degree, PetscInt repeat)
 {
   const PetscInt points = (2 * bands->width + 1) * (2 * bands->width + 1) * (2 * bands->width + 1);
@@ -177,9 +189,11 @@ static PetscErrorCode Time(const Bands *bands, Mat A, Vec x, Vec y, PetscInt deg
     PetscCall(Since(&begin, &times[run]));
   }
   PetscCall(Product(bands, PetscMax(degree, 1), PETSC_FALSE, y, &difference));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %" PetscInt_FMT ": the first %.3f s, then", degree ? "MatPowersSum(), degree" : "MatMult(), power", PetscMax(degree, 1), (double)times[0]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s %" PetscInt_FMT ": the first %.3f s, then",
+                        degree ? "MatPowersSum(), degree" : "MatMult(), power", PetscMax(degree, 1), (double)times[0]));
   for (PetscInt run = 1; run <= repeat; run++) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %.3f", (double)times[run]));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, " s; largest relative error %.2e, bound %.2e: %s\n", (double)difference, (double)bound, difference <= bound ? "as expected" : "WRONG"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, " s; largest relative error %.2e, bound %.2e: %s\n", (double)difference, (double)bound,
+                        difference <= bound ? "as expected" : "WRONG"));
   PetscCall(PetscFree(times));
   PetscFunctionReturn(0);
 }
@@ -224,23 +238,35 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-degree", &degree, NULL));
   PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-memories", memory, &memories, &set));
   if (!set) memories = 1;
-  PetscCheck(n >= 1 && n <= 1290 && width >= 0 && width <= MOST_WIDTH && repeat >= 0 && degree >= 0 && degree <= 64, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT " -width %" PetscInt_FMT " -repeat %" PetscInt_FMT " -degree %" PetscInt_FMT ": must be 1 to 1290, 0 to %d, 0 or more, 0 to 64", n, width, repeat, degree, MOST_WIDTH);
+  PetscCheck(n >= 1 && n <= 1290 && width >= 0 && width <= MOST_WIDTH && repeat >= 0 && degree >= 0 && degree <= 64,
+             PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-n %" PetscInt_FMT " -width %" PetscInt_FMT " -repeat %" PetscInt_FMT " -degree %" PetscInt_FMT
+             ": must be 1 to 1290, 0 to %d, 0 or more, 0 to 64",
+             n, width, repeat, degree, MOST_WIDTH);
   PetscCall(PetscSplitOwnership(PETSC_COMM_WORLD, &planes, &n));
   PetscCallMPI(MPI_Exscan(&planes, &plane, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
   PetscCall(PetscTime(&begin));
   PetscCall(BandsCreate(n, width, &bands));
-  for (PetscInt outside = 0; outside < 2; outside++) PetscCall(RowsCreate(&bands, plane, planes, outside ? PETSC_FALSE : PETSC_TRUE, &i[outside], &j[outside], &a[outside]));
-  PetscCall(MatCreateMPIAIJWithSplitArrays(PETSC_COMM_WORLD, n * n * planes, n * n * planes, n * n * n, n * n * n, i[0], j[0], a[0], i[1], j[1], a[1], &A));
+  for (PetscInt outside = 0; outside < 2; outside++)
+    PetscCall(RowsCreate(&bands, plane, planes, outside ? PETSC_FALSE : PETSC_TRUE, &i[outside], &j[outside], &a[outside]));
+  PetscCall(MatCreateMPIAIJWithSplitArrays(PETSC_COMM_WORLD, n * n * planes, n * n * planes, n * n * n, n * n * n, i[0], j[0], a[0],
+                                           i[1], j[1], a[1], &A));
   PetscCall(MatConvert(A, MATAIJSTREAM, MAT_INPLACE_MATRIX, &A));
   counts[0] = (PetscLogDouble)i[0][n * n * planes];
   counts[1] = (PetscLogDouble)i[1][n * n * planes];
   IDRSCallAllreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(Since(&begin, &seconds));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT "^3 rows, %g nonzeros in the blocks on the diagonal and %g outside, %.2f GB with 12 bytes each; made in %.1f s\n", n, (double)counts[0], (double)counts[1], (double)(12e-9 * (counts[0] + counts[1])), (double)seconds));
+  PetscCall(
+    PetscPrintf(PETSC_COMM_WORLD,
+                "%" PetscInt_FMT
+                "^3 rows, %g nonzeros in the blocks on the diagonal and %g outside, %.2f GB with 12 bytes each; made in %.1f s\n",
+                n, (double)counts[0], (double)counts[1], (double)(12e-9 * (counts[0] + counts[1])), (double)seconds));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(Product(&bands, 0, PETSC_TRUE, x, NULL));
 #if PetscDefined(HAVE_CUDA)
-  if (cudaMemGetInfo(&available, &total) == cudaSuccess) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "GPU: %.2f GB of memory, %.2f of them free\n", 1e-9 * (double)total, 1e-9 * (double)available));
+  if (cudaMemGetInfo(&available, &total) == cudaSuccess)
+    PetscCall(
+      PetscPrintf(PETSC_COMM_WORLD, "GPU: %.2f GB of memory, %.2f of them free\n", 1e-9 * (double)total, 1e-9 * (double)available));
 #endif
   for (PetscInt m = 0; m < memories; m++) {
     char value[32];

@@ -43,7 +43,10 @@ static inline PetscErrorCode ConvectionDiffusion(MPI_Comm comm, PetscInt n, Pets
   PetscFunctionReturn(0);
 }
 
-/* -Laplace u + 400 wind . grad u in two dimensions, where the wind goes round in the square, with first differences against the wind; scaled by h^2 */
+/*
+   -Laplace u + 400 wind . grad u in two dimensions, where the wind goes round in the square, with first differences against the
+   wind; scaled by h^2
+*/
 static inline PetscErrorCode Recirculation(MPI_Comm comm, PetscInt n, Mat *newmat)
 {
   const PetscReal h = 1.0 / (PetscReal)(n + 1);
@@ -102,8 +105,9 @@ static inline PetscErrorCode Irregular(MPI_Comm comm, PetscInt N, PetscInt bs, M
   PetscCall(MatMPIAIJSetPreallocation(A, most * bs, NULL, most * bs, NULL));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt row = begin / bs; row < end / bs; row++) {
-    const uint32_t first = Scatter(2 * (uint64_t)row) % (uint32_t)(most - least), second = Scatter(2 * (uint64_t)row + 1) % (uint32_t)(most - least);
-    const PetscInt count = least + (PetscInt)PetscMin(first, second);
+    const uint32_t first  = Scatter(2 * (uint64_t)row) % (uint32_t)(most - least),
+                   second = Scatter(2 * (uint64_t)row + 1) % (uint32_t)(most - least);
+    const PetscInt count  = least + (PetscInt)PetscMin(first, second);
 
     for (PetscInt j = 0; j < count; j++) {
       const PetscInt near = PetscAbsInt(row - band + (PetscInt)(Scatter(64 * (uint64_t)row + (uint64_t)j) % (uint32_t)(2 * band)));

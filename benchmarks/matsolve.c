@@ -1,11 +1,13 @@
-static char help[] = "Times KSPMatSolve() of idrs with several right-hand sides: microseconds per matvec and right-hand side, beside KSPSolve() for one after another, with\n\
-MatMult() and with the product that idrs takes by itself, beside KSPMatSolve() with block recurrences, and beside KSPMatSolve() of PETSc's idr.\n\
+static char help[] = "Times KSPMatSolve() of idrs with several right-hand sides: microseconds per matvec and right-hand side,\n\
+beside KSPSolve() for one after another, with MatMult() and with the product that idrs takes by itself, beside KSPMatSolve() with\n\
+block recurrences, and beside KSPMatSolve() of PETSc's idr.\n\
   -n n1,n2,..  3-D convection-diffusion, 7 points, on n x n x n grids (default 24,64)\n\
   -layers l    or n x n x l n grids, so that l processes have n x n x n each (default 1)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -columns k   right-hand sides, which are solved for at the same time (default 8)\n\
   -matvecs m   matvecs for each in a timed run (default 90)\n\
-  -rtol tol    solve until the norms have fallen by this factor instead, with verification, or -matvecs have been made ten times; the time is divided by the iterations\n\
+  -rtol tol    solve until the norms have fallen by this factor instead, with verification, or -matvecs have been made ten times;\n\
+               the time is divided by the iterations\n\
   -repeat r    timed runs; the median is shown (default 5)\n\
   -ways w1,w2,..  only these of together, mat, alone, block, idr, in the order of the columns of the table (default all)\n\
   -recirculation n  instead the time to a solution, with a recurrence each and with block recurrences, of 2-D recirculating convection on an n x n grid, with ILU(0)\n\n";
@@ -83,10 +85,11 @@ static PetscErrorCode Solve(KSP ksp, Mat B, Mat X, PetscBool together)
 }
 
 /*
-   Seconds per iteration, each of which is a matvec, and right-hand side: with a fixed number of iterations, and no test, where rtol = 0, though the norm is computed. What verification takes
-   besides is in the time. Median of the runs
+   Seconds per iteration, each of which is a matvec, and right-hand side: with a fixed number of iterations, and no test, where rtol
+   = 0, though the norm is computed. What verification takes besides is in the time. Median of the runs
 */
-static PetscErrorCode Time(Mat A, Mat B, Mat X, size_t way, PetscInt s, PetscReal rtol, PetscInt matvecs, PetscInt repeat, PetscReal *seconds)
+static PetscErrorCode Time(Mat A, Mat B, Mat X, size_t way, PetscInt s, PetscReal rtol, PetscInt matvecs, PetscInt repeat,
+                           PetscReal *seconds)
 {
   KSP            ksp;
   PC             pc;
@@ -125,7 +128,8 @@ static PetscErrorCode Time(Mat A, Mat B, Mat X, size_t way, PetscInt s, PetscRea
     PetscCall(KSPGetTotalIterations(ksp, &its));
     its -= before;
   }
-  PetscCheck(rtol > 0 || its == matvecs * columns, PetscObjectComm((PetscObject)A), PETSC_ERR_PLIB, "%s has made %" PetscInt_FMT " iterations for all, not %" PetscInt_FMT, ways[way].type, its, matvecs * columns);
+  PetscCheck(rtol > 0 || its == matvecs * columns, PetscObjectComm((PetscObject)A), PETSC_ERR_PLIB,
+             "%s has made %" PetscInt_FMT " iterations for all, not %" PetscInt_FMT, ways[way].type, its, matvecs * columns);
   PetscCall(PetscSortReal(repeat, all));
   *seconds = all[repeat / 2] / (PetscReal)its;
   PetscCall(KSPDestroy(&ksp));
@@ -151,7 +155,8 @@ static PetscErrorCode Block(Mat A, PetscInt columns, Mat *B)
 }
 
 /* Seconds of KSPMatSolve() to its tolerance, the fastest of the runs, and matvecs a right-hand side */
-static PetscErrorCode TimeSolution(Mat A, Mat B, Mat X, PetscInt s, PetscBool block, PetscInt repeat, PetscReal *seconds, PetscReal *matvecs)
+static PetscErrorCode TimeSolution(Mat A, Mat B, Mat X, PetscInt s, PetscBool block, PetscInt repeat, PetscReal *seconds,
+                                   PetscReal *matvecs)
 {
   PetscErrorCode (*counts)(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
   PetscLogDouble     start, end;
@@ -205,13 +210,19 @@ static PetscErrorCode CompareSolutions(PetscInt n, PetscInt columns, PetscInt ns
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
   PetscCall(MatSetRandom(B, random));
   PetscCall(PetscRandomDestroy(&random));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "recirculating convection, %" PetscInt_FMT " x %" PetscInt_FMT ", ILU(0), %" PetscInt_FMT " right-hand sides to 1e-8: ms, and matvecs a right-hand side\n", n, n, columns));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "recirculating convection, %" PetscInt_FMT " x %" PetscInt_FMT ", ILU(0), %" PetscInt_FMT
+                        " right-hand sides to 1e-8: ms, and matvecs a right-hand side\n",
+                        n, n, columns));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%3s %10s %8s %10s %8s %8s\n", "s", "each", "matvecs", "block", "matvecs", "ratio"));
   for (PetscInt j = 0; j < nspaces; j++) {
     PetscReal seconds[2], matvecs[2];
 
-    for (PetscInt block = 0; block < 2; block++) PetscCall(TimeSolution(A, B, X, spaces[j], (PetscBool)block, repeat, &seconds[block], &matvecs[block]));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%3" PetscInt_FMT " %10.2f %8.1f %10.2f %8.1f %8.3f\n", spaces[j], (double)(1e3 * seconds[0]), (double)matvecs[0], (double)(1e3 * seconds[1]), (double)matvecs[1], (double)(seconds[1] / seconds[0])));
+    for (PetscInt block = 0; block < 2; block++)
+      PetscCall(TimeSolution(A, B, X, spaces[j], (PetscBool)block, repeat, &seconds[block], &matvecs[block]));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%3" PetscInt_FMT " %10.2f %8.1f %10.2f %8.1f %8.3f\n", spaces[j],
+                          (double)(1e3 * seconds[0]), (double)matvecs[0], (double)(1e3 * seconds[1]), (double)matvecs[1],
+                          (double)(seconds[1] / seconds[0])));
   }
   PetscCall(MatDestroy(&X));
   PetscCall(MatDestroy(&B));
@@ -221,7 +232,8 @@ static PetscErrorCode CompareSolutions(PetscInt n, PetscInt columns, PetscInt ns
 
 int main(int argc, char **argv)
 {
-  PetscInt  sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, layers = 1, matvecs = 90, repeat = 5, recirculation = 0;
+  PetscInt sizes[MAX_LIST] = {24, 64}, spaces[MAX_LIST] = {1, 4, 8}, nsizes = MAX_LIST, nspaces = MAX_LIST, columns = 8, layers = 1,
+           matvecs = 90, repeat = 5, recirculation = 0;
   PetscReal rtol = 0.0;
   PetscBool set, asked[WAYS];
 
@@ -237,7 +249,11 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-rtol", &rtol, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-recirculation", &recirculation, NULL));
-  PetscCheck(columns > 1 && layers > 0 && matvecs > 0 && repeat > 0 && repeat <= MAX_REPEAT, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT ", -layers %" PetscInt_FMT ", -matvecs %" PetscInt_FMT ", -repeat %" PetscInt_FMT ": at least 2 right-hand sides, a layer, a matvec, and 1 to %d runs", columns, layers, matvecs, repeat, MAX_REPEAT);
+  PetscCheck(columns > 1 && layers > 0 && matvecs > 0 && repeat > 0 && repeat <= MAX_REPEAT, PETSC_COMM_WORLD,
+             PETSC_ERR_ARG_OUTOFRANGE,
+             "-columns %" PetscInt_FMT ", -layers %" PetscInt_FMT ", -matvecs %" PetscInt_FMT ", -repeat %" PetscInt_FMT
+             ": at least 2 right-hand sides, a layer, a matvec, and 1 to %d runs",
+             columns, layers, matvecs, repeat, MAX_REPEAT);
   PetscCall(KSPInitializePackage());
   if (recirculation) {
     PetscCall(CompareSolutions(recirculation, columns, nspaces, spaces, repeat));
@@ -246,7 +262,8 @@ int main(int argc, char **argv)
   }
   PetscCall(GetWays(asked));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " right-hand sides, us per matvec and right-hand side\n", columns));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10s %3s %12s %12s %8s %12s %8s %12s %8s %12s %8s\n", "rows", "s", "KSPMatSolve", "KSPSolve mat", "ratio", "KSPSolve", "ratio", "block", "ratio", "idr", "ratio"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%10s %3s %12s %12s %8s %12s %8s %12s %8s %12s %8s\n", "rows", "s", "KSPMatSolve",
+                        "KSPSolve mat", "ratio", "KSPSolve", "ratio", "block", "ratio", "idr", "ratio"));
   for (PetscInt i = 0; i < nsizes; i++) {
     Mat         A, B, X;
     PetscInt    rows;

@@ -52,7 +52,8 @@ static PetscErrorCode MatCreateProblem(MPI_Comm comm, const char name[], Mat *A)
       for (PetscInt side = -1; side <= 1; side += 2) {
         const PetscInt other = place[d] + side;
 
-        if (other >= 0 && other < n) PetscCall(MatSetValue(*A, row, row + side * step[d], scale * (-1.0 + side * problem->peclet), INSERT_VALUES));
+        if (other >= 0 && other < n)
+          PetscCall(MatSetValue(*A, row, row + side * step[d], scale * (-1.0 + side * problem->peclet), INSERT_VALUES));
 #if PetscDefined(USE_COMPLEX)
         else diagonal += PETSC_i * problem->absorb;
 #else

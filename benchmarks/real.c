@@ -1,12 +1,15 @@
-static char help[] = "Solves real systems, NAME.mat[.gz] with NAME.rhs[.gz] in a directory of PETSc's binary files, by several methods and preconditioners\n\
-from the right. For each system and preconditioner it prints the matvecs of each method, '-' if it does not converge, '!' behind a number if the true\n\
-residual is above the tolerance. Then, for each preconditioner and method: how many systems are solved and wrong, and matvecs and milliseconds for those solved.\n\
+static char help[] = "Solves real systems, NAME.mat[.gz] with NAME.rhs[.gz] in a directory of PETSc's binary files, by several\n\
+methods and preconditioners from the right. For each system and preconditioner it prints the matvecs of each method, '-' if it\n\
+does not converge, '!' behind a number if the true residual is above the tolerance. Then, for each preconditioner and method: how\n\
+many systems are solved and wrong, and matvecs and milliseconds for those solved.\n\
   -directory dir       directory of the files\n\
   -names a,b,c         names of systems\n\
   -solvers a,b:4,c     methods, idrs and idr with an optional s (default idrs:1,idrs:4,idrs:8,idrs:16,bcgs,gmres)\n\
-  -pcs a,b:8,c         preconditioners (default none,jacobi,ilu,poly:16): poly:8:matching has a degree and a scaling, matching:ilu the preconditioner\n\
+  -pcs a,b:8,c         preconditioners (default none,jacobi,ilu,poly:16): poly:8:matching has a degree and a scaling,\n\
+                       matching:ilu the preconditioner\n\
                        of the permuted matrix; factors have a shift of type nonzero\n\
-  -wrong factor        a run is wrong if it converges and its true residual is above this factor times the tolerance (default 1.1)\n\
+  -wrong factor        a run is wrong if it converges and its true residual is above this factor times the tolerance (default\n\
+                       1.1)\n\
   -verbose             print a line for every run: reason, iterations, true residual, milliseconds of set-up and solve\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000). On a GPU: -mat_type aijcusparse -vec_type cuda.\n\n";
 
@@ -115,7 +118,8 @@ static PetscErrorCode Run(Mat A, Vec b, const char solver[], const char pcname[]
 }
 
 /* All methods with one preconditioner on one system: a line of the first table */
-static PetscErrorCode RunAll(Mat A, Vec b, const char name[], const char pcname[], int count, char *solvers[], PetscReal factor, PetscBool verbose, Tally tallies[])
+static PetscErrorCode RunAll(Mat A, Vec b, const char name[], const char pcname[], int count, char *solvers[], PetscReal factor,
+                             PetscBool verbose, Tally tallies[])
 {
   MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   PetscReal rtol = 1e-8;
@@ -140,7 +144,10 @@ static PetscErrorCode RunAll(Mat A, Vec b, const char name[], const char pcname[
     }
     if (out.reason > 0) PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT "%s", out.matvecs, wrong ? "!" : ""));
     if (verbose)
-      PetscCall(PetscPrintf(comm, "%-18s %-16s %-10s %7s  %-24s its %6" PetscInt_FMT "  |b-Ax|/|b| %9.2e  set-up %9.3f ms  solve %9.3f ms\n", name, pcname, solvers[i], text, KSPConvergedReasons[out.reason], out.its, (double)out.residual,
+      PetscCall(PetscPrintf(comm,
+                            "%-18s %-16s %-10s %7s  %-24s its %6" PetscInt_FMT
+                            "  |b-Ax|/|b| %9.2e  set-up %9.3f ms  solve %9.3f ms\n",
+                            name, pcname, solvers[i], text, KSPConvergedReasons[out.reason], out.its, (double)out.residual,
                             (double)(1e3 * out.setup), (double)(1e3 * out.seconds)));
     else PetscCall(PetscPrintf(comm, " %9s", text));
   }
@@ -149,7 +156,8 @@ static PetscErrorCode RunAll(Mat A, Vec b, const char name[], const char pcname[
 }
 
 /* The file of a system with this ending, plain or compressed */
-static PetscErrorCode FileOf(const char directory[], const char name[], const char ending[], char file[], size_t length, PetscBool *there)
+static PetscErrorCode FileOf(const char directory[], const char name[], const char ending[], char file[], size_t length,
+                             PetscBool *there)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(file, length, "%s/%s.%s.gz", directory, name, ending));
@@ -211,17 +219,23 @@ int main(int argc, char **argv)
     Vec       b;
 
     PetscCall(SystemLoad(directory, names[k], &A, &b, &loaded));
-    for (int j = 0; loaded && j < npcs; j++) PetscCall(RunAll(A, b, names[k], pcs[j], nsolvers, solvers, factor, verbose, tallies + j * nsolvers));
+    for (int j = 0; loaded && j < npcs; j++)
+      PetscCall(RunAll(A, b, names[k], pcs[j], nsolvers, solvers, factor, verbose, tallies + j * nsolvers));
     if (!loaded) continue;
     PetscCall(MatDestroy(&A));
     PetscCall(VecDestroy(&b));
   }
-  if (usable) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n%-16s %-10s %6s %6s %6s %10s %12s %12s\n", "", "", "runs", "solved", "wrong", "matvecs", "set-up ms", "solve ms"));
+  if (usable)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n%-16s %-10s %6s %6s %6s %10s %12s %12s\n", "", "", "runs", "solved", "wrong",
+                          "matvecs", "set-up ms", "solve ms"));
   for (int j = 0; usable && j < npcs; j++) {
     for (int i = 0; i < nsolvers; i++) {
       const Tally *tally = &tallies[j * nsolvers + i];
 
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-10s %6" PetscInt_FMT " %6" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %12.2f %12.2f\n", pcs[j], solvers[i], tally->runs, tally->solved, tally->wrong, tally->matvecs,
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                            "%-16s %-10s %6" PetscInt_FMT " %6" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT
+                            " %12.2f %12.2f\n",
+                            pcs[j], solvers[i], tally->runs, tally->solved, tally->wrong, tally->matvecs,
                             (double)(1e3 * tally->setup), (double)(1e3 * tally->seconds)));
     }
   }

@@ -1,15 +1,21 @@
-static char help[] = "How often a reported convergence is true: solves systems with real matrices, several preconditioners and several right-hand sides,\n\
-and counts the runs that reported convergence, and among them those whose true residual is above the tolerance.\n\
+static char help[] = "How often a reported convergence is true: solves systems with real matrices, several preconditioners and\n\
+several right-hand sides, and counts the runs that reported convergence, and among them those whose true residual is above the\n\
+tolerance.\n\
   -matrices directory  directory of the Matrix Market files, name.mtx.gz\n\
-  -names a,b,c         names of matrices (default: ten of tutorials/matrices); wedge4 is assembled from three files; reaction, helmholtz, convection\n\
+  -names a,b,c         names of matrices (default: ten of tutorials/matrices); wedge4 is assembled from three files; reaction,\n\
+                       helmholtz, convection\n\
                        and rows are generated\n\
-  -solvers a,b:4,c     methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
-  -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several processes); one that cannot be\n\
+  -solvers a,b:4,c     methods, each with an optional s (default\n\
+                       idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
+  -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several\n\
+                       processes); one that cannot be\n\
                        set up for a matrix is told of, and left out\n\
   -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
-  -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of seven kinds: random solutions, points, sines, nearly equal ones, equal ones,\n\
+  -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of seven kinds: random solutions, points,\n\
+                       sines, nearly equal ones, equal ones,\n\
                        some of them zero, some of them with their solution as initial guess; each column counts as a run\n\
-  -compare             print, for random right-hand sides instead, the median over the seeds of the matvecs a right-hand side, with a recurrence each and with -ksp_idrs_block\n\
+  -compare             print, for random right-hand sides instead, the median over the seeds of the matvecs a right-hand side,\n\
+                       with a recurrence each and with -ksp_idrs_block\n\
   -wrong factor        a run is wrong if its true residual is above this factor times the tolerance (default 1.1)\n\
   -verbose             print a line for every run that did not converge or is wrong\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000).\n\n";
@@ -47,7 +53,8 @@ static PetscErrorCode RightHandSide(Mat A, PetscInt which, Vec b)
     PetscCall(MatMult(A, ones, b));
     PetscCall(VecDestroy(&ones));
   } else {
-    for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, which == 1 ? (i == N / 2 ? 1.0 : 0.0) : PetscSinReal(1.0 + 1.7 * (PetscReal)i), INSERT_VALUES));
+    for (PetscInt i = begin; i < end; i++)
+      PetscCall(VecSetValue(b, i, which == 1 ? (i == N / 2 ? 1.0 : 0.0) : PetscSinReal(1.0 + 1.7 * (PetscReal)i), INSERT_VALUES));
     PetscCall(VecAssemblyBegin(b));
     PetscCall(VecAssemblyEnd(b));
   }
@@ -89,14 +96,18 @@ static PetscErrorCode Run(KSP ksp, Mat A, Vec b, PetscReal factor, const char wh
   if (reason < 0 && reason != KSP_DIVERGED_ITS) tally->broken++;
   if (verbose && !(reason > 0 && rnorm <= factor * rtol * bnorm)) {
     PetscCall(Progress(PETSC_COMM_WORLD, NULL));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s: %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what, KSPConvergedReasons[reason], its, (double)(rnorm / bnorm)));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s: %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what,
+                          KSPConvergedReasons[reason], its, (double)(rnorm / bnorm)));
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(0);
 }
 
-/* Columns of a block: what Run() takes, nearly equal ones, equal ones, some of them zero, and random solutions, some of which are the initial guess */
+/*
+   Columns of a block: what Run() takes, nearly equal ones, equal ones, some of them zero, and random solutions, some of which are
+   the initial guess
+*/
 static const char *const blocks[] = {"solutions", "points", "sines", "nearly equal", "equal", "some zero", "some exact"};
 #define BLOCKS 7
 #define EXACT  6
@@ -110,7 +121,8 @@ static PetscErrorCode BlockColumn(Mat A, PetscInt which, PetscInt j, PetscInt co
   PetscCall(VecGetOwnershipRange(b, &begin, &end));
   PetscCall(VecGetSize(b, &N));
   for (PetscInt i = begin; i < end; i++) {
-    PetscReal value = PetscSinReal(1.0 + (1.7 + (which == 0 || which == 2 || which == 5 || which == EXACT ? 0.11 * (PetscReal)j : 0.0)) * (PetscReal)i);
+    PetscReal value = PetscSinReal(
+      1.0 + (1.7 + (which == 0 || which == 2 || which == 5 || which == EXACT ? 0.11 * (PetscReal)j : 0.0)) * (PetscReal)i);
 
     if (which == 1) value = i == (N / columns) * j ? 1.0 : 0.0;
     if (which == 3) value += 1e-3 * PetscCosReal((PetscReal)(j + 1) * (PetscReal)i);
@@ -152,7 +164,8 @@ static PetscErrorCode ColumnWrite(Mat B, PetscInt j, Vec b)
 }
 
 /* RunBlock - Solves for so many right-hand sides at once, and counts what becomes of each */
-static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns, PetscReal factor, const char what[], PetscBool verbose, Tally *tally)
+static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns, PetscReal factor, const char what[],
+                               PetscBool verbose, Tally *tally)
 {
   const KSPConvergedReason *reasons;
   const PetscInt           *its;
@@ -202,7 +215,10 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
     if (reasons[j] < 0 && reasons[j] != KSP_DIVERGED_ITS) tally->broken++;
     if (verbose && (wrong || reasons[j] < 0)) {
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s, %s, column %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT ", |b-Ax|/|b| %.2e\n", what, blocks[which], j, columns, KSPConvergedReasons[reasons[j]], its[j], (double)(rnorm / bnorm)));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                            "  %s, %s, column %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT
+                            ", |b-Ax|/|b| %.2e\n",
+                            what, blocks[which], j, columns, KSPConvergedReasons[reasons[j]], its[j], (double)(rnorm / bnorm)));
     }
   }
   PetscCall(MatDestroy(&B));
@@ -214,7 +230,8 @@ static PetscErrorCode RunBlock(KSP ksp, Mat A, PetscInt which, PetscInt columns,
 }
 
 /* Matvecs a column of KSPMatSolve() for random columns, and how many of them are wrong, or have not converged */
-static PetscErrorCode CountMatvecs(KSP ksp, Mat A, PetscInt columns, PetscInt seed, PetscBool block, PetscReal factor, PetscInt *matvecs, PetscInt *bad)
+static PetscErrorCode CountMatvecs(KSP ksp, Mat A, PetscInt columns, PetscInt seed, PetscBool block, PetscReal factor,
+                                   PetscInt *matvecs, PetscInt *bad)
 {
   const KSPConvergedReason *reasons;
   PetscReal                 rtol, *rnorms, *bnorms;
@@ -230,7 +247,8 @@ static PetscErrorCode CountMatvecs(KSP ksp, Mat A, PetscInt columns, PetscInt se
   PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_block", block ? "true" : "false"));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)A), &random));
-  PetscCall(PetscRandomSetInterval(random, PetscDefined(USE_COMPLEX) ? PetscCMPLX(-1.0, -1.0) : -1.0, PetscDefined(USE_COMPLEX) ? PetscCMPLX(1.0, 1.0) : 1.0));
+  PetscCall(PetscRandomSetInterval(random, PetscDefined(USE_COMPLEX) ? PetscCMPLX(-1.0, -1.0) : -1.0,
+                                   PetscDefined(USE_COMPLEX) ? PetscCMPLX(1.0, 1.0) : 1.0));
   PetscCall(PetscRandomSetSeed(random, (unsigned long)(seed + 1)));
   PetscCall(PetscRandomSeed(random));
   PetscCall(MatCreateBlock(A, columns, &B));
@@ -266,16 +284,23 @@ static PetscErrorCode CompareBlocks(KSP ksp, Mat A, const char what[], PetscInt 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc2(seeds, &counts[0], seeds, &counts[1]));
   for (PetscInt seed = 0; seed < seeds; seed++) {
-    for (PetscInt block = 0; block < 2; block++) PetscCall(CountMatvecs(ksp, A, columns, seed, (PetscBool)block, factor, &counts[block][seed], &bad));
+    for (PetscInt block = 0; block < 2; block++)
+      PetscCall(CountMatvecs(ksp, A, columns, seed, (PetscBool)block, factor, &counts[block][seed], &bad));
   }
   for (PetscInt block = 0; block < 2; block++) PetscCall(PetscSortInt(seeds, counts[block]));
   PetscCall(Progress(PETSC_COMM_WORLD, NULL));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-34s %7" PetscInt_FMT " %8" PetscInt_FMT " %8" PetscInt_FMT " %8.2f %6" PetscInt_FMT "\n", what, columns, counts[0][seeds / 2], counts[1][seeds / 2], (double)counts[1][seeds / 2] / (double)counts[0][seeds / 2], bad));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "%-34s %7" PetscInt_FMT " %8" PetscInt_FMT " %8" PetscInt_FMT " %8.2f %6" PetscInt_FMT "\n", what, columns,
+                        counts[0][seeds / 2], counts[1][seeds / 2], (double)counts[1][seeds / 2] / (double)counts[0][seeds / 2],
+                        bad));
   PetscCall(PetscFree2(counts[0], counts[1]));
   PetscFunctionReturn(0);
 }
 
-/* CanSetUp - Tells whether the preconditioner can be set up, on all processes: an error of one of them in its blocks is none of the others */
+/*
+   CanSetUp - Tells whether the preconditioner can be set up, on all processes: an error of one of them in its blocks is none of the
+   others
+*/
 static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
 {
   PetscErrorCode ierr;
@@ -296,7 +321,9 @@ static PetscErrorCode CanSetUp(KSP ksp, PetscBool *can)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[], PetscInt seeds, PetscInt ncolumns, const PetscInt columns[], PetscBool compare, PetscReal factor, PetscBool verbose, Tally *tally)
+static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], const char method[], PetscInt npcs, char *pcs[],
+                             PetscInt seeds, PetscInt ncolumns, const PetscInt columns[], PetscBool compare, PetscReal factor,
+                             PetscBool verbose, Tally *tally)
 {
   Vec b;
 
@@ -344,7 +371,8 @@ static PetscErrorCode RunAll(Mat A, const char name[], const char solver[], cons
           PetscCall(PetscOptionsSetValue(NULL, "-pc_poly_seed", value));
           PetscCall(KSPSetFromOptions(ksp));
         }
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s, %s, seed %" PetscInt_FMT, solver, name, pcs[ipc], sides[side], seed));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, %s, %s, %s, seed %" PetscInt_FMT, solver, name, pcs[ipc], sides[side], seed));
         PetscCall(Run(ksp, A, b, factor, what, verbose, tally));
       }
     }
@@ -417,11 +445,16 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-compare", &compare, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-wrong", &factor, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
-  PetscCall(GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
+  PetscCall(
+    GetNames("-names", "jpwh_991,add32,orsreg_1,sherman1,watt_1,steam2,Trefethen_2000,stommel4,memplus,e05r0500", names, &count));
   PetscCall(GetNames("-solvers", "idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres", solvers, &methods));
   PetscCall(GetNames("-pcs", "none,jacobi,ilu", pcs, &npcs));
-  if (compare) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-34s %7s %8s %8s %8s %6s\n", "matvecs a right-hand side", "columns", "each", "block", "ratio", "bad"));
-  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong", "broken", "max_it", "matvecs", "seconds"));
+  if (compare)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-34s %7s %8s %8s %8s %6s\n", "matvecs a right-hand side", "columns", "each", "block",
+                          "ratio", "bad"));
+  else
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6s %10s %6s %10s %6s %10s %9s\n", "solver", "runs", "converged", "wrong",
+                          "broken", "max_it", "matvecs", "seconds"));
   for (PetscInt m = 0; m < methods; m++) {
     Tally  tally = {0};
     char **parts;
@@ -441,7 +474,8 @@ int main(int argc, char **argv)
         char text[512];
         Mat  A;
 
-        PetscCall(PetscSNPrintf(text, sizeof(text), "%s: %s, matrix %" PetscInt_FMT " of %" PetscInt_FMT, solvers[m], names[i], i + 1, count));
+        PetscCall(PetscSNPrintf(text, sizeof(text), "%s: %s, matrix %" PetscInt_FMT " of %" PetscInt_FMT, solvers[m], names[i],
+                                i + 1, count));
         PetscCall(Progress(PETSC_COMM_WORLD, text));
         PetscCall(MatCreateProblem(PETSC_COMM_WORLD, names[i], &A));
         if (!A) PetscCall(MatLoadNamed(directory, names[i], &A));
@@ -450,7 +484,10 @@ int main(int argc, char **argv)
       }
       PetscCall(Progress(PETSC_COMM_WORLD, NULL));
       if (!compare)
-        PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %9.1f\n", solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
+        PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                              "%-10s %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT " %10" PetscInt_FMT " %6" PetscInt_FMT
+                              " %10" PetscInt_FMT " %9.1f\n",
+                              solvers[m], tally.runs, tally.converged, tally.wrong, tally.broken,
                               tally.runs - tally.converged - tally.broken, tally.matvecs, (double)tally.seconds));
     }
     PetscCall(PetscStrToArrayDestroy(n, parts));

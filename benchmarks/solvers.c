@@ -1,5 +1,6 @@
-static char help[] = "Times idrs, PETSc's idr, bcgs and gmres on one system: microseconds per matvec (one multiplication of a vector by A), and time to\n\
-a true residual of 1e-8. Prints the copy speed of the machine and a table with ratios, and appends the table to a CSV file.\n\
+static char help[] = "Times idrs, PETSc's idr, bcgs and gmres on one system: microseconds per matvec (one multiplication of a\n\
+vector by A), and time to a true residual of 1e-8. Prints the copy speed of the machine and a table with ratios, and appends the\n\
+table to a CSV file.\n\
   -n n         3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
   -nz m        or n x n x m\n\
   -peclet p    its mesh Peclet number, wind (1,1,1) (default 0.5)\n\
@@ -12,7 +13,8 @@ a true residual of 1e-8. Prints the copy speed of the machine and a table with r
   -limit k     maximum number of iterations of the run to the tolerance (default 3000)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -others m,.. other methods (default bcgs,gmres)\n\
-  -pcs a,b:8   a table for each of these preconditioners, with the time of its set-up and of an application; poly with an optional degree\n\
+  -pcs a,b:8   a table for each of these preconditioners, with the time of its set-up and of an application; poly with an\n\
+               optional degree\n\
                (default: no such list; the options of PETSc choose the preconditioner)\n\
   -csv file    CSV file to append to\n\
   -label text  name of the problem in table and file\n\n";
@@ -145,8 +147,8 @@ static PetscErrorCode Measure(const Benchmark *bench, Mat A, Vec b, const char t
 }
 
 /*
-   MeasureCopy - Times VecCopy() of a vector of the type of b, 256 MB on each process, and prints the bytes read and written per second,
-   which bound what passes over long vectors can reach. tools/plot roofline reads this line
+   MeasureCopy - Times VecCopy() of a vector of the type of b, 256 MB on each process, and prints the bytes read and written per
+   second, which bound what passes over long vectors can reach. tools/plot roofline reads this line
 */
 static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
 {
@@ -180,7 +182,8 @@ static PetscErrorCode MeasureCopy(const Benchmark *bench, Vec b)
     best    = PetscMin(best, seconds);
   }
   PetscCall(Progress(comm, NULL));
-  PetscCall(PetscPrintf(comm, "copy speed of each process: %.1f GB/s read and written\n", (double)(1e-9 * 2.0 * sizeof(PetscScalar) * n / best)));
+  PetscCall(PetscPrintf(comm, "copy speed of each process: %.1f GB/s read and written\n",
+                        (double)(1e-9 * 2.0 * sizeof(PetscScalar) * n / best)));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscFunctionReturn(0);
@@ -267,16 +270,20 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
     seconds[i ? i - 1 : 0] = (PetscReal)(end - start) / count;
   }
   PetscCall(PetscSortReal(bench->repeat, seconds));
-  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "preconditioner %s: set-up %.2f ms, for new values %.2f ms, application %.1f us\n", bench->pc, (double)(1e3 * setup), (double)(1e3 * again), (double)(1e6 * seconds[bench->repeat / 2])));
+  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A),
+                        "preconditioner %s: set-up %.2f ms, for new values %.2f ms, application %.1f us\n", bench->pc,
+                        (double)(1e3 * setup), (double)(1e3 * again), (double)(1e6 * seconds[bench->repeat / 2])));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&y));
   PetscFunctionReturn(0);
 }
 
 /* Report - Prints a line of the table; the ratio is to PETSc's idr with the same s, and left out for methods without s */
-static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt rows, const char type[], PetscInt s, const Timing *t, const Timing *reference)
+static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt rows, const char type[], PetscInt s, const Timing *t,
+                             const Timing *reference)
 {
-  const char *verdict = t->reason < 0 ? KSPConvergedReasons[t->reason] : (t->residual <= 1.01e-8 ? "" : "CONVERGED, but the true residual is too large");
+  const char *verdict = t->reason < 0 ? KSPConvergedReasons[t->reason]
+                                      : (t->residual <= 1.01e-8 ? "" : "CONVERGED, but the true residual is too large");
   PetscMPIInt size;
   char        name[32], ratio[32] = "";
 
@@ -285,10 +292,15 @@ static PetscErrorCode Report(const Benchmark *bench, MPI_Comm comm, PetscInt row
   PetscCall(MethodName(type, s, name, sizeof(name)));
   if (reference) PetscCall(PetscSNPrintf(ratio, sizeof(ratio), "%.2f", (double)(t->matvec / reference->matvec)));
   if (!t->reason) PetscCall(PetscPrintf(comm, "%-10s %12.1f\n", name, (double)(1e6 * t->matvec)));
-  else PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->matvec), ratio, t->matvecs, (double)t->solve, (double)t->residual, verdict));
+  else
+    PetscCall(PetscPrintf(comm, "%-10s %12.1f %8s %10" PetscInt_FMT " %12.4f %12.1e  %s\n", name, (double)(1e6 * t->matvec), ratio,
+                          t->matvecs, (double)t->solve, (double)t->residual, verdict));
   if (bench->csv)
-    PetscCall(PetscFPrintf(comm, bench->csv, "%s%s%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n", bench->label, bench->pc ? " " : "", bench->pc ? bench->pc : "", rows, size, type, s, (double)(1e6 * t->matvec), ratio, t->its, t->matvecs,
-                           (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
+    PetscCall(
+      PetscFPrintf(comm, bench->csv,
+                   "%s%s%s,%" PetscInt_FMT ",%d,%s,%" PetscInt_FMT ",%.3f,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%.6f,%.3e,%s\n",
+                   bench->label, bench->pc ? " " : "", bench->pc ? bench->pc : "", rows, size, type, s, (double)(1e6 * t->matvec),
+                   ratio, t->its, t->matvecs, (double)t->solve, (double)t->residual, KSPConvergedReasons[t->reason]));
   PetscFunctionReturn(0);
 }
 
@@ -320,7 +332,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matvecs", &bench.matvecs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-limit", &bench.limit, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &bench.repeat, NULL));
-  PetscCheck(bench.repeat >= 1 && bench.repeat <= 64, comm, PETSC_ERR_USER_INPUT, "-repeat %" PetscInt_FMT ": must be in 1 to 64", bench.repeat);
+  PetscCheck(bench.repeat >= 1 && bench.repeat <= 64, comm, PETSC_ERR_USER_INPUT, "-repeat %" PetscInt_FMT ": must be in 1 to 64",
+             bench.repeat);
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-s", sizes, &count, &set));
   if (!set) count = 3;
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-others", others, &nothers, &set));
@@ -338,7 +351,8 @@ int main(int argc, char **argv)
     PetscCall(MatLoadMatrixMarket(comm, file, &A));
     PetscCall(PetscStrncpy(label, file, sizeof(label)));
   } else if (irregular) {
-    PetscCheck(bs >= 1 && bs <= 16 && irregular >= bs, comm, PETSC_ERR_USER_INPUT, "-irregular %" PetscInt_FMT " -bs %" PetscInt_FMT ": at least a block, of 1 to 16 rows", irregular, bs);
+    PetscCheck(bs >= 1 && bs <= 16 && irregular >= bs, comm, PETSC_ERR_USER_INPUT,
+               "-irregular %" PetscInt_FMT " -bs %" PetscInt_FMT ": at least a block, of 1 to 16 rows", irregular, bs);
     PetscCall(Irregular(comm, irregular, bs, &A));
     PetscCall(PetscSNPrintf(label, sizeof(label), "irregular, blocks of %" PetscInt_FMT, bs));
   } else {
@@ -362,12 +376,16 @@ int main(int argc, char **argv)
     PetscCall(PetscTestFile(file, 'r', &isnew));
     isnew = (PetscBool)!isnew;
     PetscCall(PetscFOpen(comm, file, "a", &bench.csv));
-    if (isnew) PetscCall(PetscFPrintf(comm, bench.csv, "problem,rows,ranks,method,s,us_a_matvec,ratio_to_idr,iterations,matvecs,seconds,true_residual,reason\n"));
+    if (isnew)
+      PetscCall(
+        PetscFPrintf(comm, bench.csv,
+                     "problem,rows,ranks,method,s,us_a_matvec,ratio_to_idr,iterations,matvecs,seconds,true_residual,reason\n"));
   }
 
   PetscCall(PetscPrintf(comm, "%s, %" PetscInt_FMT " rows\n", label, rows));
   PetscCall(MeasureCopy(&bench, b));
-  PetscCall(PetscPrintf(comm, "%-10s %12s %8s %10s %12s %12s\n", "method", "us/matvec", "of idr", "matvecs", "seconds", "true res."));
+  PetscCall(
+    PetscPrintf(comm, "%-10s %12s %8s %10s %12s %12s\n", "method", "us/matvec", "of idr", "matvecs", "seconds", "true res."));
   PetscCall(MeasureMatvec(&bench, A, b, &timing));
   PetscCall(Report(&bench, comm, rows, "MatMult", 0, &timing, NULL));
   PetscCall(KSPInitializePackage());

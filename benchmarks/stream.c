@@ -1,4 +1,5 @@
-static char help[] = "Times matrices in host memory that are streamed to a GPU: 3-D convection-diffusion with 7 or 27 points, products and matrix powers, and whole solves.\n\
+static char help[] = "Times matrices in host memory that are streamed to a GPU: 3-D convection-diffusion with 7 or 27 points,\n\
+products and matrix powers, and whole solves.\n\
   -n 200               points in each direction\n\
   -points 7            7 or 27\n\
   -peclet 0.5          mesh Peclet number, for 7 points\n\
@@ -17,7 +18,10 @@ Options with -mat_stream_ are those of the matrix.\n\n";
 
 #define MOST_DEGREES 16
 
-/* Entries of a row in their order, or only how many: diffusion, and for 7 points convection with this mesh Peclet number in all directions */
+/*
+   Entries of a row in their order, or only how many: diffusion, and for 7 points convection with this mesh Peclet number in all
+   directions
+*/
 static PetscInt Row(PetscInt row, PetscInt n, PetscInt points, PetscReal peclet, PetscInt columns[], PetscScalar values[])
 {
   const PetscInt x = row % n, y = row / n % n, z = row / n / n;
@@ -42,7 +46,8 @@ static PetscInt Row(PetscInt row, PetscInt n, PetscInt points, PetscReal peclet,
 }
 
 /* In place: the arrays are those that are streamed. They are freed after the matrix */
-static PetscErrorCode StreamedCreate(PetscInt n, PetscInt points, PetscReal peclet, PetscInt **i, PetscInt **j, PetscScalar **a, Mat *A)
+static PetscErrorCode StreamedCreate(PetscInt n, PetscInt points, PetscReal peclet, PetscInt **i, PetscInt **j, PetscScalar **a,
+                                     Mat *A)
 {
   const PetscInt N = n * n * n;
 
@@ -164,13 +169,15 @@ static PetscErrorCode Solve(Mat A, Vec b, Vec x)
   PetscCall(VecScale(b, -1.0));
   PetscCall(MatMultAdd(A, x, b, b));
   PetscCall(VecNorm(b, NORM_2, &norm));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "solve: %.3f s, %" PetscInt_FMT " iterations, |b-Ax|/|b| %.2e, %s\n", (double)(end - begin), its, (double)(norm / bnorm), KSPConvergedReasons[reason]));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "solve: %.3f s, %" PetscInt_FMT " iterations, |b-Ax|/|b| %.2e, %s\n",
+                        (double)(end - begin), its, (double)(norm / bnorm), KSPConvergedReasons[reason]));
   PetscFunctionReturn(0);
 }
 
 int main(int argc, char **argv)
 {
-  PetscInt     n = 200, points = 7, repeat = 5, count = MOST_DEGREES, memories = MOST_DEGREES + 1, degrees[MOST_DEGREES] = {8, 16, 32}, *i, *j;
+  PetscInt n = 200, points = 7, repeat = 5, count = MOST_DEGREES, memories = MOST_DEGREES + 1, degrees[MOST_DEGREES] = {8, 16, 32},
+           *i, *j;
   PetscBool    set, solve      = PETSC_FALSE;
   PetscReal    product, peclet = 0.5, memory[MOST_DEGREES + 1];
   PetscScalar *a;
@@ -192,8 +199,13 @@ int main(int argc, char **argv)
   if (!set) count = 3;
   PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-memories", memory, &memories, &set));
   if (!set) memories = 0;
-  for (PetscInt d = 0; d < count; d++) PetscCheck(degrees[d] >= 1 && degrees[d] <= 128, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-degrees %" PetscInt_FMT ": must be 1 to 128", degrees[d]);
-  PetscCheck(n >= 1 && repeat >= 1 && (points == 7 || points == 27), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-n %" PetscInt_FMT " -repeat %" PetscInt_FMT " -points %" PetscInt_FMT ": -n and -repeat must be positive, and -points 7 or 27", n, repeat, points);
+  for (PetscInt d = 0; d < count; d++)
+    PetscCheck(degrees[d] >= 1 && degrees[d] <= 128, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "-degrees %" PetscInt_FMT ": must be 1 to 128", degrees[d]);
+  PetscCheck(n >= 1 && repeat >= 1 && (points == 7 || points == 27), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-n %" PetscInt_FMT " -repeat %" PetscInt_FMT " -points %" PetscInt_FMT
+             ": -n and -repeat must be positive, and -points 7 or 27",
+             n, repeat, points);
   PetscCall(StreamedCreate(n, points, peclet, &i, &j, &a, &A));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));
@@ -204,13 +216,16 @@ int main(int argc, char **argv)
 #endif
   if (memories) PetscCall(SetMemory(A, memory[0]));
   PetscCall(Time(A, x, y, 0, repeat, &product));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "MatMult() %.2f ms, %.1f GB/s with 12 bytes a nonzero and 4 a row\n", (double)(1e3 * product), (double)(1e-9 * (12.0 * i[n * n * n] + 4.0 * n * n * n) / product)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "MatMult() %.2f ms, %.1f GB/s with 12 bytes a nonzero and 4 a row\n",
+                        (double)(1e3 * product), (double)(1e-9 * (12.0 * i[n * n * n] + 4.0 * n * n * n) / product)));
   for (PetscInt d = 0; d < count; d++) {
     PetscReal seconds;
 
     if (memories > d + 1) PetscCall(SetMemory(A, memory[d + 1]));
     PetscCall(Time(A, x, y, degrees[d], repeat, &seconds));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "MatPowersSum(), degree %" PetscInt_FMT ": %.2f ms, %.2f times faster than as many products\n", degrees[d], (double)(1e3 * seconds), (double)((PetscReal)degrees[d] * product / seconds)));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                          "MatPowersSum(), degree %" PetscInt_FMT ": %.2f ms, %.2f times faster than as many products\n",
+                          degrees[d], (double)(1e3 * seconds), (double)((PetscReal)degrees[d] * product / seconds)));
   }
   if (count) PetscCall(PetscViewerPushFormat(PETSC_VIEWER_STDOUT_SELF, PETSC_VIEWER_ASCII_INFO_DETAIL));
   if (count) PetscCall(MatView(A, PETSC_VIEWER_STDOUT_SELF));

@@ -1,4 +1,5 @@
-static char help[] = "Times block DAXPY, Y += X C, and block DOT, many tasks of few rows, by the operations of block IDR(s) and, in double precision on a GPU, by cublasDgemmStridedBatched().\n\
+static char help[] = "Times block DAXPY, Y += X C, and block DOT, many tasks of few rows, by the operations of block IDR(s) and,\n\
+in double precision on a GPU, by cublasDgemmStridedBatched().\n\
   -rows 100000     rows of a task\n\
   -tasks 30        tasks, which are one call\n\
   -columns 4,8,16  columns of X and Y\n\
@@ -60,7 +61,9 @@ static PetscErrorCode Time(Tasks *tasks, PetscErrorCode (*call)(Tasks *), const 
     times[i] = (PetscReal)(end - begin) / (PetscReal)count;
   }
   PetscCall(PetscSortReal(repeat, times));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-32s %7" PetscInt_FMT " %12.1f %10.0f\n", what, tasks->m, (double)(1e6 * times[repeat / 2]), 1e-9 * (double)vectors * (double)tasks->rows * (double)sizeof(PetscScalar) / (double)times[repeat / 2]));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-32s %7" PetscInt_FMT " %12.1f %10.0f\n", what, tasks->m,
+                        (double)(1e6 * times[repeat / 2]),
+                        1e-9 * (double)vectors * (double)tasks->rows * (double)sizeof(PetscScalar) / (double)times[repeat / 2]));
   PetscCall(PetscFree(times));
   PetscFunctionReturn(0);
 }
@@ -74,7 +77,8 @@ static PetscErrorCode TheirAxpy(Tasks *tasks)
   const int    n = (int)tasks->rows, m = (int)tasks->m;
 
   PetscFunctionBeginUser;
-  CallBLAS(cublasDgemmStridedBatched(tasks->handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, m, &one, tasks->X, n, (long long)n * m, tasks->C, m, (long long)m * m, &one, tasks->Y, n, (long long)n * m, (int)tasks->tasks));
+  CallBLAS(cublasDgemmStridedBatched(tasks->handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, m, &one, tasks->X, n, (long long)n * m,
+                                     tasks->C, m, (long long)m * m, &one, tasks->Y, n, (long long)n * m, (int)tasks->tasks));
   PetscFunctionReturn(0);
 }
 
@@ -84,14 +88,16 @@ static PetscErrorCode TheirDots(Tasks *tasks)
   const int    n = (int)tasks->rows, m = (int)tasks->m;
 
   PetscFunctionBeginUser;
-  CallBLAS(cublasDgemmStridedBatched(tasks->handle, CUBLAS_OP_T, CUBLAS_OP_N, m, m, n, &one, tasks->X, n, (long long)n * m, tasks->Y, n, (long long)n * m, &zero, tasks->C, m, (long long)m * m, (int)tasks->tasks));
+  CallBLAS(cublasDgemmStridedBatched(tasks->handle, CUBLAS_OP_T, CUBLAS_OP_N, m, m, n, &one, tasks->X, n, (long long)n * m,
+                                     tasks->Y, n, (long long)n * m, &zero, tasks->C, m, (long long)m * m, (int)tasks->tasks));
   PetscFunctionReturn(0);
 }
 
 /* The stream of PETSc has what is timed before and after it */
 static PetscErrorCode TimeTheirs(Tasks *tasks, PetscInt repeat)
 {
-  const size_t block = (size_t)(tasks->rows * tasks->m * tasks->tasks) * sizeof(PetscScalar), small = (size_t)(tasks->m * tasks->m * tasks->tasks) * sizeof(PetscScalar);
+  const size_t block = (size_t)(tasks->rows * tasks->m * tasks->tasks) * sizeof(PetscScalar),
+               small = (size_t)(tasks->m * tasks->m * tasks->tasks) * sizeof(PetscScalar);
 
   PetscFunctionBeginUser;
   CallBLAS(cublasCreate(&tasks->handle));
@@ -163,13 +169,17 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
   if (!set) count = 3;
-  PetscCheck(rows > 0 && tasks > 0 && repeat > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-rows %" PetscInt_FMT ", -tasks %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", rows, tasks, repeat);
+  PetscCheck(rows > 0 && tasks > 0 && repeat > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-rows %" PetscInt_FMT ", -tasks %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", rows, tasks,
+             repeat);
   PetscCall(VecCreate(PETSC_COMM_SELF, &like));
   PetscCall(VecSetSizes(like, rows, rows));
   PetscCall(VecSetFromOptions(like));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " tasks of %" PetscInt_FMT " rows\n%-32s %7s %12s %10s\n", tasks, rows, "operation", "columns", "us", "GB/s"));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " tasks of %" PetscInt_FMT " rows\n%-32s %7s %12s %10s\n", tasks, rows,
+                        "operation", "columns", "us", "GB/s"));
   for (PetscInt i = 0; i < count; i++) {
-    PetscCheck(columns[i] > 0 && columns[i] <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-columns %" PetscInt_FMT " must be 1 to %d", columns[i], IDRS_MAX_WIDTH);
+    PetscCheck(columns[i] > 0 && columns[i] <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "-columns %" PetscInt_FMT " must be 1 to %d", columns[i], IDRS_MAX_WIDTH);
     PetscCall(Measure(like, rows, tasks, columns[i], repeat));
   }
   PetscCall(VecDestroy(&like));

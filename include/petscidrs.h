@@ -69,7 +69,8 @@ PETSC_EXTERN const char *const KSPIDRSCommunications[];
   KSPIDRSProduct - What computes the matvecs of the iterations of `KSPIDRS`
 
   Values:
-+ `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` where they can run and are expected to be faster, else `KSP_IDRS_PRODUCT_MAT`, the default
++ `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` where they can run and are expected to be faster,
+  else `KSP_IDRS_PRODUCT_MAT`, the default
 . `KSP_IDRS_PRODUCT_MAT`    - PETSc's `MatMult()`, for every type of operator
 . `KSP_IDRS_PRODUCT_CSR`    - kernels that also compute the inner products of the projection, on the arrays of `MATSEQAIJCUSPARSE`
 - `KSP_IDRS_PRODUCT_SLICED` - the same on a copy of the matrix in a sliced format with columns of 16 bits
@@ -77,9 +78,9 @@ PETSC_EXTERN const char *const KSPIDRSCommunications[];
   Level: intermediate
 
   Note:
-  Right-hand sides that are solved at the same time take products with several columns, which read the operator once. These are by the same product; with
-  `KSP_IDRS_PRODUCT_AUTO` also on the arrays of `MATAIJ` on the host, and of `MATAIJCUSPARSE` where one column by itself takes `MatMult()`. With
-  `KSP_IDRS_PRODUCT_MAT` each column takes a `MatMult()`.
+  Right-hand sides that are solved at the same time take products with several columns, which read the operator once. These are by
+  the same product; with `KSP_IDRS_PRODUCT_AUTO` also on the arrays of `MATAIJ` on the host, and of `MATAIJCUSPARSE` where one
+  column by itself takes `MatMult()`. With `KSP_IDRS_PRODUCT_MAT` each column takes a `MatMult()`.
 
 .seealso: `KSPIDRS`, `KSPIDRSSetProduct()`, `KSPIDRSGetProduct()`
 E*/
@@ -115,7 +116,8 @@ PETSC_EXTERN const char *const KSPIDRSRuns[];
 
   Values:
 + `PC_POLY_ROOTS_GMRES`     - harmonic Ritz values of a Krylov space, the roots of the residual polynomial of GMRES, the default
-. `PC_POLY_ROOTS_CHEBYSHEV` - the Chebyshev polynomial of the interval that the real parts of the Ritz values span, for operators with a real and positive spectrum
+. `PC_POLY_ROOTS_CHEBYSHEV` - the Chebyshev polynomial of the interval that the real parts of the Ritz values span, for operators
+  with a real and positive spectrum
 . `PC_POLY_ROOTS_NEUMANN`   - a number of ones, the truncated Neumann series of the operator that is scaled by its diagonal
 - `PC_POLY_ROOTS_USER`      - those given with `PCPolySetRoots()`
 
@@ -179,7 +181,8 @@ PETSC_EXTERN const char *const PCPolyHalos[];
   PCPolyScaling - How `PCPOLY` scales and permutes the matrix
 
   Values:
-+ `PC_POLY_SCALING_AUTO`     - by the diagonal, or if the diagonal is weak by a matching, whichever polynomial reduces a random vector more; the default
++ `PC_POLY_SCALING_AUTO`     - by the diagonal, or if the diagonal is weak by a matching, whichever polynomial reduces a random
+  vector more; the default
 . `PC_POLY_SCALING_NONE`     - not at all
 . `PC_POLY_SCALING_DIAGONAL` - rows by the inverse of the diagonal entry
 - `PC_POLY_SCALING_MATCHING` - permutes the rows, and scales rows and columns, by a maximum product matching
@@ -223,7 +226,8 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth(KSP, PetscInt);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetWidth(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetBlock(KSP, PetscBool);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetBlock(KSP, PetscBool *);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
+                                                    const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);
@@ -247,15 +251,21 @@ PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);
 PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[]);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetLocalBlocks(PC, PetscInt *, const PetscInt *[]);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
-PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]);
+PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
+                                               const PetscReal *[]);
 
 PETSC_EXTERN PetscErrorCode PCMatchingGetPC(PC, PC *);
 
 PETSC_EXTERN PetscErrorCode MatGetMatching(Mat, IS *, Vec *, Vec *, PetscInt *);
 
-PETSC_EXTERN PetscErrorCode MatPowersMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec[]);
-PETSC_EXTERN PetscErrorCode MatPowersSum(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec, Vec);
-PETSC_EXTERN PetscErrorCode MatPowersSumMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[], const PetscScalar[], Vec, Vec, Vec);
+PETSC_EXTERN PetscErrorCode MatPowersMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[],
+                                          Vec[]);
+PETSC_EXTERN PetscErrorCode MatPowersSum(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[],
+                                         const PetscScalar[], Vec, Vec);
+PETSC_EXTERN PetscErrorCode MatPowersSumMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[],
+                                             const PetscScalar[], Vec, Vec, Vec);
 PETSC_EXTERN PetscErrorCode MatPowersSetMonomial(PetscInt, PetscScalar[], PetscScalar[], PetscScalar[]);
-PETSC_EXTERN PetscErrorCode MatPowersSetNewton(PetscInt, PetscInt, const PetscReal[], const PetscReal[], PetscScalar[], PetscScalar[], PetscScalar[]);
-PETSC_EXTERN PetscErrorCode MatPowersSetChebyshev(PetscInt, PetscReal, PetscReal, PetscReal, PetscScalar[], PetscScalar[], PetscScalar[]);
+PETSC_EXTERN PetscErrorCode MatPowersSetNewton(PetscInt, PetscInt, const PetscReal[], const PetscReal[], PetscScalar[],
+                                               PetscScalar[], PetscScalar[]);
+PETSC_EXTERN PetscErrorCode MatPowersSetChebyshev(PetscInt, PetscReal, PetscReal, PetscReal, PetscScalar[], PetscScalar[],
+                                                  PetscScalar[]);

@@ -43,7 +43,10 @@ static void Forget(const void *address)
   }
 }
 
-/* PETSc with debugging keeps a stack of the functions that have begun: PetscError() takes this one off, as PetscFunctionReturn() does */
+/*
+   PETSc with debugging keeps a stack of the functions that have begun: PetscError() takes this one off, as PetscFunctionReturn()
+   does
+*/
 static PetscErrorCode Fail(int line, const char function[], const char file[])
 {
   PetscFunctionBeginUser;

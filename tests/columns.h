@@ -75,8 +75,9 @@ static inline PetscErrorCode BlockSet(Mat A, BlockKind kind, Mat B)
 }
 
 /*
-   Every column that is said to have converged has, in the norm of the solver, by itself. The norm of one that has not is that of its recurrence, which larger residuals before it have left rounding
-   errors in: as many of them are allowed in single precision as in double precision
+   Every column that is said to have converged has, in the norm of the solver, by itself. The norm of one that has not is that of
+   its recurrence, which larger residuals before it have left rounding errors in: as many of them are allowed in single precision as
+   in double precision
 */
 static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
 {
@@ -102,12 +103,20 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
     PetscCall(SolverNorm(ksp, b, x, &norm));
     PetscCall(SolverNorm(ksp, b, NULL, &reference));
     PetscCall(ComplainIf(all && !(reasons[j] > 0), "%s, column %" PetscInt_FMT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
-    PetscCall(ComplainIf(reasons[j] > 0 && !(norm <= 1.01 * rtol * reference), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g of %g", what, j, (double)norm, (double)reference));
-    PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <= PetscMax(1e-11, (reasons[j] > 0 ? 100 : 4.5e4) * PETSC_MACHINE_EPSILON) * reference + PetscMax(PETSC_SQRT_MACHINE_EPSILON, (reasons[j] > 0 ? 0 : 1e6) * PETSC_MACHINE_EPSILON) * norm), "%s, column %" PetscInt_FMT ": the norm of b - A x is %g, reported %g", what, j, (double)norm, (double)norms[j]));
+    PetscCall(ComplainIf(reasons[j] > 0 && !(norm <= 1.01 * rtol * reference),
+                         "%s, column %" PetscInt_FMT ": the norm of b - A x is %g of %g", what, j, (double)norm,
+                         (double)reference));
+    PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <=
+                           PetscMax(1e-11, (reasons[j] > 0 ? 100 : 4.5e4) * PETSC_MACHINE_EPSILON) * reference +
+                             PetscMax(PETSC_SQRT_MACHINE_EPSILON, (reasons[j] > 0 ? 0 : 1e6) * PETSC_MACHINE_EPSILON) * norm),
+                         "%s, column %" PetscInt_FMT ": the norm of b - A x is %g, reported %g", what, j, (double)norm,
+                         (double)norms[j]));
     if (!j || reasons[j] < worst) worst = reasons[j];
     largest = PetscMax(largest, its[j]);
   }
-  PetscCall(ComplainIf(columns && (reason != worst || most != largest), "%s: %s after %" PetscInt_FMT ", the worst is %s, the largest number %" PetscInt_FMT, what, KSPConvergedReasons[reason], most, KSPConvergedReasons[worst], largest));
+  PetscCall(ComplainIf(columns && (reason != worst || most != largest),
+                       "%s: %s after %" PetscInt_FMT ", the worst is %s, the largest number %" PetscInt_FMT, what,
+                       KSPConvergedReasons[reason], most, KSPConvergedReasons[worst], largest));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,11 +129,15 @@ static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expe
 
   PetscFunctionBeginUser;
   PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != expected, "%" PetscInt_FMT " lines of the view have the text \"%s\", not %" PetscInt_FMT, lines, text, expected));
+  PetscCall(ComplainIf(lines != expected, "%" PetscInt_FMT " lines of the view have the text \"%s\", not %" PetscInt_FMT, lines,
+                       text, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All kinds of right-hand sides, numbers of columns, these preconditioners, sides and widths, with block recurrences or not: every column is solved */
+/*
+   All kinds of right-hand sides, numbers of columns, these preconditioners, sides and widths, with block recurrences or not: every
+   column is solved
+*/
 static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes, const char *const pctypes[])
 {
   const PetscInt counts[] = {1, 2, 3, 4, 8, 16, 17}, widths[] = {16, 5};
@@ -148,7 +161,9 @@ static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes,
         PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
         PetscCall(KSPIDRSSetWidth(ksp, width));
         PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is], pctypes[ipc], counts[ic], width, BlockKinds[kind]));
+        PetscCall(PetscSNPrintf(what, sizeof(what),
+                                "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is],
+                                pctypes[ipc], counts[ic], width, BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
         PetscCall(MatDestroy(&B));
         PetscCall(MatDestroy(&X));

@@ -1,4 +1,5 @@
-static char help[] = "Block IDR(s) against the block recurrence written out for dense matrices, with LAPACK and a stored shadow space: norms of all columns over the first cycles.\n\n";
+static char help[] = "Block IDR(s) against the block recurrence written out for dense matrices, with LAPACK and a stored shadow "
+                     "space: norms of all columns over the first cycles.\n\n";
 
 #include "systems.h"
 #include "hash.h"
@@ -9,7 +10,8 @@ static char help[] = "Block IDR(s) against the block recurrence written out for 
 #define SEED (UINT64_C(1) << 62) /* of the first block recurrence of a solver with seed 0 */
 
 /* C = A B, A rows x inner, or A^H B */
-static void Multiply(PetscBool adjoint, PetscInt rows, PetscInt inner, PetscInt columns, const PetscScalar *A, PetscInt lda, const PetscScalar *B, PetscInt ldb, PetscScalar *C, PetscInt ldc)
+static void Multiply(PetscBool adjoint, PetscInt rows, PetscInt inner, PetscInt columns, const PetscScalar *A, PetscInt lda,
+                     const PetscScalar *B, PetscInt ldb, PetscScalar *C, PetscInt ldc)
 {
   for (PetscInt j = 0; j < columns; j++) {
     for (PetscInt i = 0; i < rows; i++) {
@@ -22,7 +24,8 @@ static void Multiply(PetscBool adjoint, PetscInt rows, PetscInt inner, PetscInt 
 }
 
 /* Y += factor X C, n x columns */
-static void Add(PetscInt inner, PetscInt columns, PetscScalar factor, const PetscScalar *X, const PetscScalar *C, PetscInt ldc, PetscScalar *Y)
+static void Add(PetscInt inner, PetscInt columns, PetscScalar factor, const PetscScalar *X, const PetscScalar *C, PetscInt ldc,
+                PetscScalar *Y)
 {
   for (PetscInt j = 0; j < columns; j++) {
     for (PetscInt l = 0; l < inner; l++) {
@@ -82,7 +85,8 @@ static void Factor(PetscInt m, PetscScalar *B, PetscScalar *S)
 }
 
 typedef struct {
-  PetscScalar A[N * N], P[N * MAXS * MAXM], G[N * MAXS * MAXM], U[N * MAXS * MAXM], M[MAXS * MAXM * MAXS * MAXM], f[MAXS * MAXM * MAXM], c[MAXS * MAXM * MAXM], d[MAXS * MAXM * MAXM], R[N * MAXM], V[N * MAXM], T[N * MAXM], S[MAXM * MAXM];
+  PetscScalar A[N * N], P[N * MAXS * MAXM], G[N * MAXS * MAXM], U[N * MAXS * MAXM], M[MAXS * MAXM * MAXS * MAXM],
+    f[MAXS * MAXM * MAXM], c[MAXS * MAXM * MAXM], d[MAXS * MAXM * MAXM], R[N * MAXM], V[N * MAXM], T[N * MAXM], S[MAXM * MAXM];
 } Dense;
 
 /* Norms of the columns of R S */
@@ -101,7 +105,10 @@ static void Norms(PetscInt m, const Dense *dense, PetscReal norms[])
   }
 }
 
-/* A step of the textbook: U_k = omega V + U c, biorthogonalized column block after column block; no T, which changes nothing on paper */
+/*
+   A step of the textbook: U_k = omega V + U c, biorthogonalized column block after column block; no T, which changes nothing on
+   paper
+*/
 static PetscErrorCode DenseStep(PetscInt s, PetscInt m, PetscInt k, PetscScalar omega, Dense *dense)
 {
   const PetscInt q = s * m, rest = q - k * m;
@@ -151,7 +158,8 @@ static void DenseOmega(PetscInt s, PetscInt m, PetscScalar *omega, Dense *dense)
 /* The norms of the solver, and of the textbook, which begins with G = U = 0, M = I and omega = 1 */
 static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
 {
-  const PetscInt  q = s * m, cycles = PetscDefined(USE_REAL_SINGLE) && q > 16 ? 1 : 2; /* rounding errors grow by 1e5 in a step of the second cycle with 32 shadow vectors */
+  /* rounding errors grow by 1e5 in a step of the second cycle with 32 shadow vectors */
+  const PetscInt  q = s * m, cycles = PetscDefined(USE_REAL_SINGLE) && q > 16 ? 1 : 2;
   const PetscInt *its;
   PetscReal      *history, norms[MAXM];
   PetscScalar     omega = 1.0;
@@ -168,7 +176,8 @@ static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
   PetscCall(PetscNew(&dense));
   for (PetscInt j = 0; j < m; j++) {
     for (PetscInt i = 0; i < N; i++) {
-      dense->R[i + j * N] = PetscSinReal((PetscReal)(1.0 + 1.7 * i * (1 + j) + 0.3 * i * i)) + (PetscDefined(USE_COMPLEX) ? PETSC_i * PetscCosReal((PetscReal)(i * (2 + j))) : 0.0);
+      dense->R[i + j * N] = PetscSinReal((PetscReal)(1.0 + 1.7 * i * (1 + j) + 0.3 * i * i)) +
+                            (PetscDefined(USE_COMPLEX) ? PETSC_i * PetscCosReal((PetscReal)(i * (2 + j))) : 0.0);
       PetscCall(MatSetValue(B, i, j, dense->R[i + j * N], INSERT_VALUES));
     }
   }
@@ -181,7 +190,9 @@ static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
   PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
   for (PetscInt j = 0; j < m; j++) at[j] = j ? at[j - 1] + its[j - 1] + 1 : 0;
-  PetscCall(ComplainIf(at[m - 1] + its[m - 1] + 1 != length, "s = %" PetscInt_FMT ", m = %" PetscInt_FMT ": %" PetscInt_FMT " norms instead of %" PetscInt_FMT, s, m, length, at[m - 1] + its[m - 1] + 1));
+  PetscCall(ComplainIf(at[m - 1] + its[m - 1] + 1 != length,
+                       "s = %" PetscInt_FMT ", m = %" PetscInt_FMT ": %" PetscInt_FMT " norms instead of %" PetscInt_FMT, s, m,
+                       length, at[m - 1] + its[m - 1] + 1));
   for (PetscInt i = 0; i < N; i++) {
     for (PetscInt j = 0; j < N; j++) PetscCall(MatGetValues(A, 1, &i, 1, &j, &dense->A[i + j * N]));
     for (PetscInt j = 0; j < q; j++) dense->P[i + j * N] = (PetscReal)Shadow(SEED, (uint64_t)i, j) / 65536;
@@ -194,7 +205,10 @@ static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
     else DenseOmega(s, m, &omega, dense);
     Norms(m, dense, norms);
     for (PetscInt j = 0; j < m && i <= its[j]; j++)
-      PetscCall(ComplainIf(!(PetscAbsReal(history[at[j] + i] - norms[j]) <= 1e3 * PETSC_SQRT_MACHINE_EPSILON * history[at[j]]), "s = %" PetscInt_FMT ", m = %" PetscInt_FMT ", column %" PetscInt_FMT ", iteration %" PetscInt_FMT ": %g, by the textbook %g", s, m, j, i, (double)history[at[j] + i], (double)norms[j]));
+      PetscCall(ComplainIf(!(PetscAbsReal(history[at[j] + i] - norms[j]) <= 1e3 * PETSC_SQRT_MACHINE_EPSILON * history[at[j]]),
+                           "s = %" PetscInt_FMT ", m = %" PetscInt_FMT ", column %" PetscInt_FMT ", iteration %" PetscInt_FMT
+                           ": %g, by the textbook %g",
+                           s, m, j, i, (double)history[at[j] + i], (double)norms[j]));
   }
   PetscCall(PetscFree(history));
   PetscCall(PetscFree(dense));

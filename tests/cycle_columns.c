@@ -1,5 +1,6 @@
-static char help[] = "Matvecs a right-hand side that KSPIDRS needs with block recurrences, on real matrices: the median over the seeds is within 10 % of the counts that an\n\
-independent study of the same method found, and where blocks do not help not much above that with a recurrence each. Every column has the residual it claims.\n\
+static char help[] = "Matvecs a right-hand side that KSPIDRS needs with block recurrences, on real matrices: the median over the\n\
+seeds is within 10 % of the counts that an independent study of the same method found, and where blocks do not help not much\n\
+above that with a recurrence each. Every column has the residual it claims.\n\
   -matrices <directory> - where they are\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -14,9 +15,10 @@ static const PetscInt widths[WIDTHS] = {8, 16};
 
 typedef struct {
   const char *matrix, *pc;
-  PetscInt    seeds, expected[WIDTHS]; /* with so many columns, in the study, which has taken complex scalars for complex matrices only; 0: of a recurrence each */
-  PetscBool   imaginary;               /* the matrix is not real */
-  PetscReal   most;                    /* of what is expected */
+  /* with so many columns, in the study, which has taken complex scalars for complex matrices only; 0: of a recurrence each */
+  PetscInt  seeds, expected[WIDTHS];
+  PetscBool imaginary; /* the matrix is not real */
+  PetscReal most;      /* of what is expected */
 } Problem;
 
 static const Problem problems[] = {
@@ -65,7 +67,8 @@ static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
   PetscCall(VecGetOwnershipRange(b, &begin, &end));
   PetscCall(MatGetSize(B, NULL, &columns));
   for (PetscInt j = 0; j < columns; j++) {
-    for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, (PetscReal)Shadow((uint64_t)(1000 + seed), (uint64_t)i, j) / 65536, INSERT_VALUES));
+    for (PetscInt i = begin; i < end; i++)
+      PetscCall(VecSetValue(b, i, (PetscReal)Shadow((uint64_t)(1000 + seed), (uint64_t)i, j) / 65536, INSERT_VALUES));
     PetscCall(VecAssemblyBegin(b));
     PetscCall(VecAssemblyEnd(b));
     PetscCall(ColumnSet(B, j, b));
@@ -121,14 +124,19 @@ int main(int argc, char **argv)
       PetscReal expected = (PetscReal)problem->expected[j], bound, block;
 
       if (problem->expected[j]) {
-        /* beside those of the recurrence: the verification, and what a device makes in vain at the end of each recurrence that it takes, as its host launches a matvec before it reads the norms */
+        /*
+           beside those of the recurrence: the verification, and what a device makes in vain at the end of each recurrence that it
+           takes, as its host launches a matvec before it reads the norms
+        */
         bound = problem->most * expected + 1 + (device ? 3 : 0);
       } else {
         PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_FALSE, &expected));
-        bound = PetscMax(problem->most * expected, expected + 2 * (SHADOW + 1)); /* all columns of a block end in one step, and each by itself where it may */
+        /* all columns of a block end in one step, and each by itself where it may */
+        bound = PetscMax(problem->most * expected, expected + 2 * (SHADOW + 1));
       }
       PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_TRUE, &block));
-      PetscCall(ComplainIf(!(block <= bound), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix, problem->pc, widths[j], (double)block, (double)expected));
+      PetscCall(ComplainIf(!(block <= bound), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix,
+                           problem->pc, widths[j], (double)block, (double)expected));
     }
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));

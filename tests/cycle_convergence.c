@@ -1,4 +1,5 @@
-static char help[] = "Products with the operator that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over the seeds is within 5 %\n\
+static char help[] = "Products with the operator that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over\n\
+the seeds is within 5 %\n\
 of the counts that an independent study of the same method found, and every run that converges has the residual it claims.\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -87,13 +88,17 @@ int main(int argc, char **argv)
     PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
     PetscCall(KSPSetFromOptions(ksp));
     for (PetscInt k = 0; k < 3; k++) {
-      const PetscInt  s = 4 << k, expected = problem->expected[k];
-      const PetscReal bound = PetscMax(1.05 * expected, expected + (s + 1) / 2); /* rounding moves the end of a short solve within its cycle of s + 1 products */
+      const PetscInt s = 4 << k, expected = problem->expected[k];
+      /* rounding moves the end of a short solve within its cycle of s + 1 products */
+      const PetscReal bound = PetscMax(1.05 * expected, expected + (s + 1) / 2);
       PetscInt        median, wrong, failed;
 
       PetscCall(KSPIDRSSetShadowSize(ksp, s));
       PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
-      PetscCall(ComplainIf(!(median <= bound) || wrong || failed, "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT " runs with a wrong residual, %" PetscInt_FMT " not converged", problem->matrix, s, median, expected, wrong, failed));
+      PetscCall(ComplainIf(!(median <= bound) || wrong || failed,
+                           "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT
+                           " runs with a wrong residual, %" PetscInt_FMT " not converged",
+                           problem->matrix, s, median, expected, wrong, failed));
     }
     PetscCall(Verdict(problem->matrix));
     PetscCall(KSPDestroy(&ksp));

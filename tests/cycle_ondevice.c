@@ -1,4 +1,5 @@
-static char help[] = "The host ahead of a device that does the algebra itself: a device made of the host back end, whose numbers the host cannot see, and that\n\
+static char help[] = "The host ahead of a device that does the algebra itself: a device made of the host back end, whose numbers\n\
+the host cannot see, and that\n\
 does nothing once it has stopped. Solves agree with those in lockstep, at every way to end, with stops where none are needed, and after errors.\n\n";
 
 #include "../src/ksp/impls/idrs/idrsimpl.h"
@@ -150,7 +151,8 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
     IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
     work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
     PetscCall((*host->project)(IDRSAlone(work), &steps[i]));
-    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])), MPIU_SCALAR, MPIU_SUM, work->comm);
+    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])),
+                      MPIU_SCALAR, MPIU_SUM, work->comm);
     device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);
     if (device->stopped) device->stops++;
     IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
@@ -172,7 +174,8 @@ static PetscErrorCode QueueCollect(IDRSWork work, const IDRSStep *step, PetscRea
 static PetscErrorCode QueueEnd(const IDRSGroup *group)
 {
   PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->storage, GetDevice(group->work[i])->storage, IDRS_STORAGE(group->work[i]->s)));
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(PetscArraycpy(group->work[i]->storage, GetDevice(group->work[i])->storage, IDRS_STORAGE(group->work[i]->s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -225,7 +228,8 @@ static PetscErrorCode BlockCombine(IDRSWork work, const IDRSBlockStep *step, IDR
 
     sum.C  = blocks.C;
     sum.ld = sum.nx;
-    for (PetscInt i = 0; i < sum.nx * sum.ny; i++) blocks.C[i] = IDRSBlockScalarsGet(&blocks.scalars, &sum.rows[i % sum.nx], i / sum.nx);
+    for (PetscInt i = 0; i < sum.nx * sum.ny; i++)
+      blocks.C[i] = IDRSBlockScalarsGet(&blocks.scalars, &sum.rows[i % sum.nx], i / sum.nx);
     PetscCall((*host->blockcombine)(work, 1, &sum));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -328,7 +332,8 @@ typedef struct {
 static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
 static Outcome         lockstep, ahead;
 
-static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt stopevery, PetscInt failat, Operator *op, Mat shell, Vec b, Vec x, Outcome *out)
+static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt stopevery, PetscInt failat, Operator *op, Mat shell,
+                            Vec b, Vec x, Outcome *out)
 {
   const PetscReal *norms;
   PetscErrorCode   ierr;
@@ -399,24 +404,37 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   PetscReal last = ahead.norms[ahead.length - 1];
 
   PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(text, sizeof(text),
+                          "%s, s %" PetscInt_FMT ", max_it %" PetscInt_FMT ", update %g, rtol %g, pc %" PetscInt_FMT
+                          ", norm %" PetscInt_FMT,
+                          what, set->s, set->max_it, (double)updates[set->update], (double)rtols[set->rtol], set->pc, set->norm));
   PetscCall(
-    PetscSNPrintf(text, sizeof(text), "%s, s %" PetscInt_FMT ", max_it %" PetscInt_FMT ", update %g, rtol %g, pc %" PetscInt_FMT ", norm %" PetscInt_FMT, what, set->s, set->max_it, (double)updates[set->update], (double)rtols[set->rtol], set->pc, set->norm));
-  PetscCall(ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5), "%s: %s after %" PetscInt_FMT ", in lockstep %s after %" PetscInt_FMT, text, KSPConvergedReasons[ahead.reason],
-                       ahead.its, KSPConvergedReasons[lockstep.reason], lockstep.its));
-  PetscCall(ComplainIf(ahead.length != ahead.its + 1 || lockstep.length != lockstep.its + 1, "%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", text, ahead.length, ahead.its));
+    ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5),
+               "%s: %s after %" PetscInt_FMT ", in lockstep %s after %" PetscInt_FMT, text, KSPConvergedReasons[ahead.reason],
+               ahead.its, KSPConvergedReasons[lockstep.reason], lockstep.its));
+  PetscCall(ComplainIf(ahead.length != ahead.its + 1 || lockstep.length != lockstep.its + 1,
+                       "%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", text, ahead.length, ahead.its));
   for (PetscInt i = 0; i < PetscMin(20, PetscMin(ahead.length, lockstep.length)); i++) {
     if (!(PetscAbsReal(ahead.norms[i] - lockstep.norms[i]) <= 1e-6 * lockstep.norms[i])) {
-      PetscCall(Complain("%s: norm %" PetscInt_FMT " is %g, in lockstep %g", text, i, (double)ahead.norms[i], (double)lockstep.norms[i]));
+      PetscCall(
+        Complain("%s: norm %" PetscInt_FMT " is %g, in lockstep %g", text, i, (double)ahead.norms[i], (double)lockstep.norms[i]));
       break;
     }
   }
-  PetscCall(ComplainIf(set->norm != NORM_OFF && !(PetscAbsReal(ahead.norm - last) <= 1e-6 * last + 1e-13 * ahead.norms[0]), "%s: the norm of b - A x is %g, reported %g", text, (double)ahead.norm, (double)last));
-  PetscCall(ComplainIf(set->norm == NORM_OFF && !(PetscAbsReal(ahead.norm - lockstep.norm) <= 1e-6 * lockstep.norm), "%s: the norm of b - A x is %g, in lockstep %g", text, (double)ahead.norm, (double)lockstep.norm));
-  PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops, "%s: %" PetscInt_FMT " products and %" PetscInt_FMT " stops, in lockstep %" PetscInt_FMT, text, ahead.products, ahead.stops, lockstep.products));
+  PetscCall(ComplainIf(set->norm != NORM_OFF && !(PetscAbsReal(ahead.norm - last) <= 1e-6 * last + 1e-13 * ahead.norms[0]),
+                       "%s: the norm of b - A x is %g, reported %g", text, (double)ahead.norm, (double)last));
+  PetscCall(ComplainIf(set->norm == NORM_OFF && !(PetscAbsReal(ahead.norm - lockstep.norm) <= 1e-6 * lockstep.norm),
+                       "%s: the norm of b - A x is %g, in lockstep %g", text, (double)ahead.norm, (double)lockstep.norm));
+  PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops,
+                       "%s: %" PetscInt_FMT " products and %" PetscInt_FMT " stops, in lockstep %" PetscInt_FMT, text,
+                       ahead.products, ahead.stops, lockstep.products));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Many right-hand sides, ahead of devices of which each stops at other steps, or of one with a block recurrence, as in lockstep: every column solved, with the same iterations but for rounding */
+/*
+   Many right-hand sides, ahead of devices of which each stops at other steps, or of one with a block recurrence, as in lockstep:
+   every column solved, with the same iterations but for rounding
+*/
 static PetscErrorCode TestColumns(Mat A, PetscBool block)
 {
   PetscMPIInt       size;
@@ -449,15 +467,21 @@ static PetscErrorCode TestColumns(Mat A, PetscBool block)
         for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(stops); stop++) {
           PetscCall(Attach(ksp, stops[stop]));
           PetscCall(KSPMatSolve(ksp, B, X));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, width %" PetscInt_FMT ", stops %" PetscInt_FMT, shadow[is], pctypes[ipc], BlockKinds[i / 2], widths[i % 2], stops[stop]));
+          PetscCall(PetscSNPrintf(what, sizeof(what),
+                                  "s = %" PetscInt_FMT ", %s, %s, width %" PetscInt_FMT ", stops %" PetscInt_FMT, shadow[is],
+                                  pctypes[ipc], BlockKinds[i / 2], widths[i % 2], stops[stop]));
           PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
           if (!i && block) { /* all seven with one block recurrence */
-            PetscCall(CheckView(ksp, "block recurrences: coefficients stay on the device, the host launches a matvec of each", size == 1 ? 1 : 0));
+            PetscCall(CheckView(ksp, "block recurrences: coefficients stay on the device, the host launches a matvec of each",
+                                size == 1 ? 1 : 0));
             PetscCall(CheckView(ksp, "block recurrences: the host has the coefficients", size == 1 ? 0 : 1));
             PetscCall(CheckView(ksp, "matvecs before it reads a norm", 0));
           }
           PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-          for (PetscInt j = 0; j < 7; j++) PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, in lockstep %" PetscInt_FMT, what, j, its[j], expected[j]));
+          for (PetscInt j = 0; j < 7; j++)
+            PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5,
+                                 "%s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, in lockstep %" PetscInt_FMT, what, j,
+                                 its[j], expected[j]));
           for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) total += block && size == 1 ? blocks.stops : devices[j].stops;
         }
         PetscCall(ComplainIf(!total && (!block || size == 1), "no device has stopped"));
@@ -506,7 +530,8 @@ int main(int argc, char **argv)
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(lengths); is++) {
     for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
       for (PetscInt i = 0; i < 3 * 2 * 3 * 4; i++) {
-        const Setting set = {.s = lengths[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
+        const Setting set = {
+          .s = lengths[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
 
         if (set.norm != NORM_DEFAULT && set.norm != NORM_CHECK_LATE && set.max_it > 100) continue;
         PetscCall(Solve(&set, PETSC_TRUE, 0, 0, &op, shell, b, x, &lockstep));

@@ -1,4 +1,5 @@
-static char help[] = "Residual smoothing: against the formula applied to the iterates of a solve without it, what the solution is worth, settings.\n\
+static char help[] = "Residual smoothing: against the formula applied to the iterates of a solve without it, what the solution is\n\
+worth, settings.\n\
   -f file  Matrix Market file with the operator\n\n";
 
 #include "systems.h"
@@ -116,9 +117,11 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
         PetscCall(KSPDestroy(&ksp));
       }
       PetscCall(ComplainIf(!formula.grown, "s = %" PetscInt_FMT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
-      PetscCall(ComplainIf(watch.count < 20, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s, left ? "left" : "right", watch.count));
+      PetscCall(ComplainIf(watch.count < 20, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s,
+                           left ? "left" : "right", watch.count));
       PetscCall(ComplainIf(watch.grown, "s = %" PetscInt_FMT ", %s: the norm has grown", s, left ? "left" : "right"));
-      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" PetscInt_FMT ", %s: the norms differ by %g", s, left ? "left" : "right", (double)watch.worst));
+      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" PetscInt_FMT ", %s: the norms differ by %g", s,
+                           left ? "left" : "right", (double)watch.worst));
       /* what is handed back is the smoothed solution, too */
       PetscCall(VecAXPY(formula.xs, -1.0, x));
       {
@@ -126,7 +129,8 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
 
         PetscCall(VecNorm(formula.xs, NORM_2, &difference));
         PetscCall(VecNorm(x, NORM_2, &norm));
-        PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" PetscInt_FMT ", %s: the solution differs by %g of %g", s, left ? "left" : "right", (double)difference, (double)norm));
+        PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" PetscInt_FMT ", %s: the solution differs by %g of %g",
+                             s, left ? "left" : "right", (double)difference, (double)norm));
       }
       PetscCall(VecDestroy(&x));
       PetscCall(VecDestroy(&formula.x));
@@ -140,7 +144,10 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To the tolerance and below the attainable accuracy: the truth, and hardly more products: on a device rounding differs with smoothing, and counts scatter with it */
+/*
+   To the tolerance and below the attainable accuracy: the truth, and hardly more products: on a device rounding differs with
+   smoothing, and counts scatter with it
+*/
 static PetscErrorCode TestSolves(Mat A, Vec b)
 {
   PetscFunctionBeginUser;
@@ -167,17 +174,27 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
         PetscCall(VecDestroy(&x));
       }
       if (below) {
-        PetscCall(ComplainIf(!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm), "s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+        PetscCall(
+          ComplainIf(!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm),
+                     "s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s,
+                     KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
       } else if (reason[1] != KSP_CONVERGED_RTOL || !(rnorm[1] <= 1.01 * rtol * bnorm))
-        PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on", KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
-      else PetscCall(ComplainIf(products[1] > products[0] + products[0] / 3 + 5, "s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s, products[1], products[0]));
+        PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on",
+                           KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+      else
+        PetscCall(ComplainIf(products[1] > products[0] + products[0] / 3 + 5,
+                             "s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s,
+                             products[1], products[0]));
     }
   }
   PetscCall(Verdict("solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A diagonal that a preconditioner inverts but for the square root of the precision: one step takes the residual norm so far that a difference of squares keeps nothing of it */
+/*
+   A diagonal that a preconditioner inverts but for the square root of the precision: one step takes the residual norm so far that a
+   difference of squares keeps nothing of it
+*/
 static PetscScalar AlmostDiagonal(PetscInt i, PetscInt j, PetscInt n)
 {
   const PetscReal small = PETSC_SQRT_MACHINE_EPSILON / 16;
@@ -233,7 +250,8 @@ static PetscErrorCode TestDrop(void)
     PetscCall(KSPSolve(ksp, drop.b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(ComplainIf(its != 2, "almost diagonal, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", s, its));
-    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s, (double)drop.worst));
+    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s,
+                         (double)drop.worst));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(VecDestroy(&x));
   }
@@ -245,7 +263,10 @@ static PetscErrorCode TestDrop(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Its sums take no reductions of their own, except with Vec calls and where a norm is computed once more, as none is here; switched on and off between solves */
+/*
+   Its sums take no reductions of their own, except with Vec calls and where a norm is computed once more, as none is here; switched
+   on and off between solves
+*/
 static PetscErrorCode TestSettings(Mat A, Vec b)
 {
   KSP         ksp;
@@ -268,11 +289,14 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
     PetscCall(ComplainIf(smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE), "smoothing is not what has been set"));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm,
+                         (double)bnorm));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     PetscCall(KSPIDRSGetImplementation(ksp, &kind));
-    PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates, "solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions, its));
+    PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates,
+                         "solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions,
+                         its));
   }
   PetscCall(KSPSetType(ksp, KSPGMRES)); /* setters are ignored by other types */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));

@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS against IDR(s) as published: M. B. van Gijzen and P. Sonneveld, Algorithm 913, ACM TOMS 38 (2011), on arrays\n\
+static char help[] = "KSPIDRS against IDR(s) as published: M. B. van Gijzen and P. Sonneveld, Algorithm 913, ACM TOMS 38 (2011),\n\
+on arrays\n\
 and with the shadow space stored; against LAPACK; and against PETSc's own KSPIDR where it exists.\n\n";
 
 #include "harness.h"
@@ -78,7 +79,8 @@ static PetscBool Report(History *history, PetscInt n, const PetscScalar *r, Pets
 }
 
 /* r -= G c, x += U c with P^H r = 0, for so many columns */
-static void TextbookProject(PetscInt n, PetscInt s, PetscInt columns, const PetscScalar *P, const PetscScalar *M, const PetscScalar *G, const PetscScalar *U, PetscScalar *r, PetscScalar *x)
+static void TextbookProject(PetscInt n, PetscInt s, PetscInt columns, const PetscScalar *P, const PetscScalar *M,
+                            const PetscScalar *G, const PetscScalar *U, PetscScalar *r, PetscScalar *x)
 {
   for (PetscInt k = 0; k < columns; k++) {
     const PetscScalar beta = Dot(n, P + k * n, r) / M[k + k * s];
@@ -89,7 +91,8 @@ static void TextbookProject(PetscInt n, PetscInt s, PetscInt columns, const Pets
 }
 
 /* Makes column k orthogonal to p_0 ... p_{k-1}; returns what is left of the terms of M_kk */
-static PetscReal TextbookOrthogonalize(PetscInt n, PetscInt s, PetscInt k, const PetscScalar *P, PetscScalar *M, PetscScalar *G, PetscScalar *U)
+static PetscReal TextbookOrthogonalize(PetscInt n, PetscInt s, PetscInt k, const PetscScalar *P, PetscScalar *M, PetscScalar *G,
+                                       PetscScalar *U)
 {
   PetscScalar *g = G + k * n, *u = U + k * n;
   PetscReal    terms = PetscAbsScalar(Dot(n, P + k * n, g));
@@ -106,11 +109,14 @@ static PetscReal TextbookOrthogonalize(PetscInt n, PetscInt s, PetscInt k, const
 }
 
 /*
-   The start of Sonneveld and van Gijzen (2008): s minimal residual steps, whose directions and their products become the first columns of U and G, and an r
-   with P^H r = 0. A direction is r; where the angle of r and A r is wide, it is what r would have become with the enlarged omega, and
-   where the columns come near to each other, r as the steps after the start would have it. Returns whether the tolerance has not been met.
+   The start of Sonneveld and van Gijzen (2008): s minimal residual steps, whose directions and their products become the first
+   columns of U and G, and an r with P^H r = 0. A direction is r; where the angle of r and A r is wide, it is what r would have
+   become with the enlarged omega, and where the columns come near to each other, r as the steps after the start would have it.
+   Returns whether the tolerance has not been met.
 */
-static PetscErrorCode TextbookStart(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa, PetscReal tolerance, PetscScalar *M, PetscScalar *G, PetscScalar *U, PetscScalar *r, PetscScalar *x, History *history, PetscBool *goeson)
+static PetscErrorCode TextbookStart(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa,
+                                    PetscReal tolerance, PetscScalar *M, PetscScalar *G, PetscScalar *U, PetscScalar *r,
+                                    PetscScalar *x, History *history, PetscBool *goeson)
 {
   PetscScalar *v;
 
@@ -143,10 +149,11 @@ static PetscErrorCode TextbookStart(PetscInt n, const PetscScalar *A, PetscInt s
 }
 
 /*
-   Algorithm 913 for A x = r, x = 0 at first, without a preconditioner, after that start. Every inner product is made when it is needed, with
-   the stored P; f = P^H r afresh in every cycle.
+   Algorithm 913 for A x = r, x = 0 at first, without a preconditioner, after that start. Every inner product is made when it is
+   needed, with the stored P; f = P^H r afresh in every cycle.
 */
-static PetscErrorCode Textbook(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa, PetscReal tolerance, PetscScalar *r, PetscScalar *x, History *history)
+static PetscErrorCode Textbook(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa,
+                               PetscReal tolerance, PetscScalar *r, PetscScalar *x, History *history)
 {
   PetscScalar *G, *U, *M, *f, *c, *v, *t, omega = 1.0;
   PetscBool    goeson;
@@ -304,7 +311,8 @@ static PetscErrorCode SolveTextbook(const System *system, Method method, const P
   Multiply(n, system->A, system->x0, r);
   for (PetscInt i = 0; i < n; i++) r[i] = system->b[rhs][i] - (method.guess ? r[i] : (PetscScalar)0.0);
   for (PetscInt j = 0; j < n; j++) {
-    for (PetscInt i = 0; i < n; i++) A[i + j * n] = system->A[i + j * n] / (method.jacobi ? system->B[method.side == PC_RIGHT ? j : i] : (PetscScalar)1.0);
+    for (PetscInt i = 0; i < n; i++)
+      A[i + j * n] = system->A[i + j * n] / (method.jacobi ? system->B[method.side == PC_RIGHT ? j : i] : (PetscScalar)1.0);
   }
   for (PetscInt i = 0; method.jacobi && method.side == PC_LEFT && i < n; i++) r[i] /= system->B[i];
   PetscCall(Textbook(n, A, method.s, P, method.cosine, 1e-11, r, x, history));
@@ -353,19 +361,27 @@ static PetscErrorCode Solve(const System *system, KSP ksp, PetscInt rhs, History
    difference of 1e-8, a hundredth or less of what is tolerated, or until the last norm. They always reach into the second cycle,
    where all columns of the panels and an omega of the method's own are in use.
 */
-static PetscErrorCode CompareHistories(Check *check, const System *system, Method method, PetscInt from, PetscReal tolerance, const History *expected, const History *nearby, const History *found)
+static PetscErrorCode CompareHistories(Check *check, const System *system, Method method, PetscInt from, PetscReal tolerance,
+                                       const History *expected, const History *nearby, const History *found)
 {
   const PetscInt last = PetscMin(5 * (method.s + 1), PetscMin(expected->its, nearby->its));
   PetscInt       i, wrong = -1;
 
   PetscFunctionBegin;
   for (i = 0; i <= last && wrong < 0 && PetscAbsReal(nearby->norms[i] - expected->norms[i]) <= 1e-8 * expected->norms[i]; i++) {
-    if (i >= from && (i > found->its || !(PetscAbsReal(found->norms[i] - expected->norms[i]) <= tolerance * expected->norms[i]))) wrong = i;
+    if (i >= from && (i > found->its || !(PetscAbsReal(found->norms[i] - expected->norms[i]) <= tolerance * expected->norms[i])))
+      wrong = i;
   }
-  PetscCall(Expect(check, (PetscBool)(wrong < 0), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d guess %d: norm %" PetscInt_FMT " is %g, not %g", system->n, method.s, method.seed, (double)method.cosine,
-                   (int)method.jacobi, (int)method.side, (int)method.guess, wrong, wrong < 0 ? 0.0 : (double)found->norms[wrong], wrong < 0 ? 0.0 : (double)expected->norms[wrong]));
-  PetscCall(Expect(check, (PetscBool)(wrong >= 0 || i > method.s + 3), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d guess %d: only %" PetscInt_FMT " norms to compare", system->n, method.s, method.seed,
-                   (double)method.cosine, (int)method.jacobi, (int)method.side, (int)method.guess, i));
+  PetscCall(Expect(check, (PetscBool)(wrong < 0),
+                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT
+                   " cosine %g jacobi %d side %d guess %d: norm %" PetscInt_FMT " is %g, not %g",
+                   system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, (int)method.guess,
+                   wrong, wrong < 0 ? 0.0 : (double)found->norms[wrong], wrong < 0 ? 0.0 : (double)expected->norms[wrong]));
+  PetscCall(Expect(check, (PetscBool)(wrong >= 0 || i > method.s + 3),
+                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT
+                   " cosine %g jacobi %d side %d guess %d: only %" PetscInt_FMT " norms to compare",
+                   system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, (int)method.guess,
+                   i));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -385,14 +401,21 @@ static PetscErrorCode CompareSolutions(Check *check, const System *system, Metho
     error += PetscRealPart(PetscConj(difference) * difference);
   }
   PetscCall(VecRestoreArrayRead(system->solution, &x));
-  PetscCall(Expect(check, (PetscBool)(reason > 0), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d: %s", system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, KSPConvergedReasons[reason]));
-  PetscCall(Expect(check, (PetscBool)(error <= 1e-16 * norm), "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d: error of the solution %g", system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi,
-                   (int)method.side, (double)PetscSqrtReal(error / norm)));
+  PetscCall(Expect(check, (PetscBool)(reason > 0),
+                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d: %s", system->n,
+                   method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side,
+                   KSPConvergedReasons[reason]));
+  PetscCall(Expect(check, (PetscBool)(error <= 1e-16 * norm),
+                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT
+                   " cosine %g jacobi %d side %d: error of the solution %g",
+                   system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side,
+                   (double)PetscSqrtReal(error / norm)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One method on one system: KSPIDRS with its hashed space, or with the explicit vectors, and the textbook */
-static PetscErrorCode Test(const System *system, Method method, Check *histories, Check *solutions, PetscInt *enlarged, PetscInt *minimised)
+static PetscErrorCode Test(const System *system, Method method, Check *histories, Check *solutions, PetscInt *enlarged,
+                           PetscInt *minimised)
 {
   const PetscInt n = system->n;
   PetscScalar   *P;
@@ -403,7 +426,9 @@ static PetscErrorCode Test(const System *system, Method method, Check *histories
   PetscFunctionBegin;
   PetscCall(PetscMalloc4(n * method.s, &P, 1, &expected, 1, &nearby, 1, &found));
   for (PetscInt j = 0; j < method.s; j++) {
-    for (PetscInt i = 0; i < n; i++) P[i + j * n] = method.seed < 0 ? Number(1000 + j, i) : (PetscScalar)((PetscReal)Shadow((uint64_t)method.seed, (uint64_t)i, j) / 65536);
+    for (PetscInt i = 0; i < n; i++)
+      P[i + j * n] = method.seed < 0 ? Number(1000 + j, i)
+                                     : (PetscScalar)((PetscReal)Shadow((uint64_t)method.seed, (uint64_t)i, j) / 65536);
   }
   PetscCall(SolveTextbook(system, method, P, 0, expected));
   PetscCall(SolveTextbook(system, method, P, 1, nearby));
@@ -546,7 +571,8 @@ int main(int argc, char **argv)
       PetscCall(SystemDestroy(&system));
     }
   }
-  PetscCall(Expect(&angles, (PetscBool)(enlarged > 100 && minimised > 100), "omega was enlarged %" PetscInt_FMT " times, and %" PetscInt_FMT " times not", enlarged, minimised));
+  PetscCall(Expect(&angles, (PetscBool)(enlarged > 100 && minimised > 100),
+                   "omega was enlarged %" PetscInt_FMT " times, and %" PetscInt_FMT " times not", enlarged, minimised));
   PetscCall(CheckVerdict(&histories));
   PetscCall(CheckVerdict(&solutions));
   PetscCall(CheckVerdict(&angles));

@@ -1,4 +1,5 @@
-static char help[] = "Memory that runs out in MATSOLVERPETSCIDRS and PCBJIDRS: each allocation of their set-up and solves fails once, the first, the second and so on. Each failure is an error,\n\
+static char help[] = "Memory that runs out in MATSOLVERPETSCIDRS and PCBJIDRS: each allocation of their set-up and solves fails\n\
+once, the first, the second and so on. Each failure is an error,\n\
 what was allocated is freed, and the same object can be used again. A phase that has failed leaves no factors that solves would take for good ones.\n\n";
 
 #include "allocators.h"
@@ -12,7 +13,10 @@ static PetscBool Ours(const char file[])
   return !strncmp(name, "factor", 6) || !strncmp(name, "bjidrs", 6) ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* What is tried: a factor, or, with MAT_FACTOR_NONE, PCBJIDRS with so many shadow vectors, for blocks of one point where there are several unknowns at each */
+/*
+   What is tried: a factor, or, with MAT_FACTOR_NONE, PCBJIDRS with so many shadow vectors, for blocks of one point where there are
+   several unknowns at each
+*/
 typedef struct {
   MatFactorType   type;
   MatOrderingType ordering;
@@ -40,7 +44,8 @@ static PetscErrorCode SceneCreate(const Kind *kind, Scene *scene)
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, n * bs, n * bs, 3 * bs, NULL, &scene->A));
   PetscCall(MatSetBlockSize(scene->A, bs));
   for (PetscInt i = 0; i < n * bs; i++) {
-    for (PetscInt j = PetscMax(0, (i / bs - 1) * bs); j < PetscMin(n, i / bs + 2) * bs; j++) PetscCall(MatSetValue(scene->A, i, j, i == j ? 6.0 : PetscSinReal((PetscReal)(3 * i + 5 * j)), INSERT_VALUES));
+    for (PetscInt j = PetscMax(0, (i / bs - 1) * bs); j < PetscMin(n, i / bs + 2) * bs; j++)
+      PetscCall(MatSetValue(scene->A, i, j, i == j ? 6.0 : PetscSinReal((PetscReal)(3 * i + 5 * j)), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(scene->A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(scene->A, MAT_FINAL_ASSEMBLY));
@@ -146,7 +151,9 @@ static PetscErrorCode CheckMemory(const char what[])
 {
   PetscFunctionBeginUser;
   PetscCheck(inuse <= MAX_BLOCKS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d allocations at a time", MAX_BLOCKS);
-  for (PetscInt i = 0; i < inuse; i++) PetscCall(ComplainIf(!failed || Ours(failedfile) || Ours(blocks[i].file), "%s: memory of %s() is not freed", what, blocks[i].function));
+  for (PetscInt i = 0; i < inuse; i++)
+    PetscCall(
+      ComplainIf(!failed || Ours(failedfile) || Ours(blocks[i].file), "%s: memory of %s() is not freed", what, blocks[i].function));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -169,8 +176,11 @@ static PetscErrorCode FailOnce(Scene *scene, PetscInt n, PetscBool again, PetscB
   left = 0;
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " unknowns, allocation %" PetscInt_FMT " in %s()%s", scene->kind->type ? MatFactorTypes[scene->kind->type] : PCBJIDRS, scene->kind->ordering, scene->kind->bs, n, failed ? failed : "nowhere", again ? ", again" : ""));
-  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " unknowns, allocation %" PetscInt_FMT " in %s()%s",
+                          scene->kind->type ? MatFactorTypes[scene->kind->type] : PCBJIDRS, scene->kind->ordering, scene->kind->bs,
+                          n, failed ? failed : "nowhere", again ? ", again" : ""));
+  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS,
+                       "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(Unlock(scene->b));
   for (PetscInt l = 0; l < SOLVES; l++) PetscCall(Unlock(scene->x[l]));
   if (object && again) {
@@ -226,12 +236,16 @@ static PetscErrorCode TestAllocations(void)
     PetscCall(ReplaceAllocators(PETSC_FALSE));
     PetscCall(SceneDestroy(&scene));
   }
-  PetscCall(ComplainIf(ours < 100, "only %" PetscInt_FMT " allocations of the library have failed, of %" PetscInt_FMT, ours, total));
+  PetscCall(
+    ComplainIf(ours < 100, "only %" PetscInt_FMT " allocations of the library have failed, of %" PetscInt_FMT, ours, total));
   PetscCall(Verdict("allocations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix without an entry on the diagonal, after one with it: no phase that follows takes the old factors, or the half made ones, for those of a matrix */
+/*
+   A matrix without an entry on the diagonal, after one with it: no phase that follows takes the old factors, or the half made ones,
+   for those of a matrix
+*/
 static PetscErrorCode TestFailedPhases(void)
 {
   const Kind  kind = {MAT_FACTOR_ILU, MATORDERINGNATURAL, 1, 0};
@@ -263,7 +277,9 @@ static PetscErrorCode TestFailedPhases(void)
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("fault_factor.view", "total: nonzeros=", 1, &nonzeros, &lines));
-  PetscCall(ComplainIf(lines != 1 || nonzeros != 0.0, "%g entries of a factor after a failed symbolic phase, in %" PetscInt_FMT " lines", (double)nonzeros, lines));
+  PetscCall(ComplainIf(lines != 1 || nonzeros != 0.0,
+                       "%g entries of a factor after a failed symbolic phase, in %" PetscInt_FMT " lines", (double)nonzeros,
+                       lines));
   PetscCall(UseFactor(&scene, F));
   for (PetscInt l = 0; l < SOLVES; l++) {
     PetscCall(VecEqual(scene.x[l], scene.right[l], &equal));

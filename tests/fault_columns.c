@@ -1,4 +1,5 @@
-static char help[] = "KSPMatSolve() with KSPIDRS and bad input, errors in the midst of a solve, and matrices that change between solves.\n\n";
+static char
+  help[] = "KSPMatSolve() with KSPIDRS and bad input, errors in the midst of a solve, and matrices that change between solves.\n\n";
 
 #include "columns.h"
 #include <petsc/private/vecimpl.h>
@@ -86,7 +87,8 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(Listen());
   ierr = KSPMatSolve(ksp, wrong, X);
   PetscCall(Heard());
-  PetscCall(ComplainIf(!ierr || !(strstr(message, "preallocat") || strstr(message, "assembled")), "a block that is not set up: error code %d, \"%s\"", (int)ierr, message));
+  PetscCall(ComplainIf(!ierr || !(strstr(message, "preallocat") || strstr(message, "assembled")),
+                       "a block that is not set up: error code %d, \"%s\"", (int)ierr, message));
   PetscCall(MatDestroy(&wrong));
   PetscCall(MatDenseGetColumnVec(X, 0, &column)); /* it cannot be had by others then */
   for (PetscInt width = 1; width <= 16; width += 15) {
@@ -114,7 +116,8 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(ComplainIf(ierr != PETSC_ERR_NOT_CONVERGED, "no error where it does not converge: %d", (int)ierr));
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, &reasons, NULL, NULL));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCall(ComplainIf(n != COLUMNS || reason != KSP_DIVERGED_ITS || reasons[0] != KSP_DIVERGED_ITS, "%s, and %" PetscInt_FMT " results", KSPConvergedReasons[reason], n));
+  PetscCall(ComplainIf(n != COLUMNS || reason != KSP_DIVERGED_ITS || reasons[0] != KSP_DIVERGED_ITS,
+                       "%s, and %" PetscInt_FMT " results", KSPConvergedReasons[reason], n));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&X));
@@ -199,7 +202,8 @@ static PetscErrorCode TestErrors(Mat A)
       PetscCall(Listen());
       ierr = KSPMatSolve(ksp, B, X);
       PetscCall(Heard());
-      PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" PetscInt_FMT " failed%s: error %d", preconditioner ? "preconditioner" : "product", failure, block ? ", block" : "", (int)ierr));
+      PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" PetscInt_FMT " failed%s: error %d",
+                           preconditioner ? "preconditioner" : "product", failure, block ? ", block" : "", (int)ierr));
       PetscCall(KSPReset(ksp));
       PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
       PetscCall(KSPMatSolve(ksp, B, X));
@@ -214,7 +218,10 @@ static PetscErrorCode TestErrors(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies of vectors, of which one fails: the last of these, or 0 for none. Vectors that are made like one that copies in this way do so, too */
+/*
+   Copies of vectors, of which one fails: the last of these, or 0 for none. Vectors that are made like one that copies in this way
+   do so, too
+*/
 static PetscInt copies = 0;
 static PetscErrorCode (*copy)(Vec, Vec);
 
@@ -272,7 +279,10 @@ static PetscErrorCode ParallelVecCreate(Mat A, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver whose vectors copy in this way. On one process, too, they are parallel ones, as that of its first solution: columns are not like them, and solutions are copied then */
+/*
+   A solver whose vectors copy in this way. On one process, too, they are parallel ones, as that of its first solution: columns are
+   not like them, and solutions are copied then
+*/
 static PetscErrorCode CopySolverCreate(Mat A, const CopyKind *kind, KSP *ksp)
 {
   Vec b, x;
@@ -306,7 +316,8 @@ static PetscErrorCode FailCopy(Mat A, Mat B, const CopyKind *kind, PetscInt n, P
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "copy %" PetscInt_FMT "%s%s", n, kind->block ? ", block" : "", kind->preconditioner ? ", preconditioner" : ""));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "copy %" PetscInt_FMT "%s%s", n, kind->block ? ", block" : "",
+                          kind->preconditioner ? ", preconditioner" : ""));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(CopySolverCreate(A, kind, &ksp));
   PetscCall(Listen());
@@ -335,8 +346,9 @@ static PetscErrorCode TestCopies(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   for (PetscInt i = 0; i < 4; i++) {
-    const CopyKind kind     = {i & 1 ? PETSC_TRUE : PETSC_FALSE, i & 2 ? PETSC_TRUE : PETSC_FALSE};
-    const PetscInt least    = size == 1 || kind.preconditioner ? COLUMNS : 1; /* solutions at least; columns that are like the vectors are not copied */
+    const CopyKind kind = {i & 1 ? PETSC_TRUE : PETSC_FALSE, i & 2 ? PETSC_TRUE : PETSC_FALSE};
+    /* solutions at least; columns that are like the vectors are not copied */
+    const PetscInt least    = size == 1 || kind.preconditioner ? COLUMNS : 1;
     PetscBool      happened = PETSC_TRUE;
     PetscInt       n        = 0;
 
@@ -344,7 +356,8 @@ static PetscErrorCode TestCopies(Mat A)
       n += 1 + n / 8;
       PetscCall(FailCopy(A, B, &kind, n, &happened));
     }
-    PetscCall(ComplainIf(n <= least, "block %d, preconditioner %d: only %" PetscInt_FMT " copies", kind.block, kind.preconditioner, n - 1));
+    PetscCall(
+      ComplainIf(n <= least, "block %d, preconditioner %d: only %" PetscInt_FMT " copies", kind.block, kind.preconditioner, n - 1));
   }
   PetscCall(MatDestroy(&B));
   PetscCall(Verdict("copies that fail"));
@@ -397,7 +410,10 @@ static PetscErrorCode TestInner(Mat A)
       PetscCall(ColumnGet(B, j, b));
       PetscCall(ColumnGet(X, j, x));
       PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-      PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%" PetscInt_FMT " at a time: %s for column %" PetscInt_FMT ", after the preconditioner has failed for others", width, KSPConvergedReasons[reasons[j]], j));
+      PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm),
+                           "%" PetscInt_FMT " at a time: %s for column %" PetscInt_FMT
+                           ", after the preconditioner has failed for others",
+                           width, KSPConvergedReasons[reasons[j]], j));
     }
     PetscCall(ComplainIf(failing.made < failing.failat + 3, "the inner solver has not failed"));
     PetscCall(KSPDestroy(&ksp));
@@ -410,7 +426,10 @@ static PetscErrorCode TestInner(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fails for right-hand sides that are large: those of a column whose first residual is 4e6, not those of the others, whose directions may grow from 4 to some 1000 where M is nearly singular */
+/*
+   Fails for right-hand sides that are large: those of a column whose first residual is 4e6, not those of the others, whose
+   directions may grow from 4 to some 1000 where M is nearly singular
+*/
 static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
 {
   PetscReal norm;
@@ -425,7 +444,9 @@ static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConver
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An inner solver of PCMatApply() that fails for one right-hand side, on one process, ends no other; PETSc tells of it from 3.26 on */
+/*
+   An inner solver of PCMatApply() that fails for one right-hand side, on one process, ends no other; PETSc tells of it from 3.26 on
+*/
 static PetscErrorCode TestOneFails(Mat A)
 {
   const PetscInt            large = 1;
@@ -455,13 +476,17 @@ static PetscErrorCode TestOneFails(Mat A)
     PetscReal rnorm, bnorm;
 
     if (j == large) {
-      if (PETSC_VERSION_GE(3, 26, 0)) PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_PC_FAILED, "%s for the column for which the preconditioner fails", KSPConvergedReasons[reasons[j]]));
+      if (PETSC_VERSION_GE(3, 26, 0))
+        PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_PC_FAILED, "%s for the column for which the preconditioner fails",
+                             KSPConvergedReasons[reasons[j]]));
       continue;
     }
     PetscCall(ColumnGet(B, j, b));
     PetscCall(ColumnGet(X, j, x));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%s for column %" PetscInt_FMT ", as the preconditioner fails for another one", KSPConvergedReasons[reasons[j]], j));
+    PetscCall(ComplainIf(reasons[j] <= 0 || !(rnorm <= 1.01 * rtol * bnorm),
+                         "%s for column %" PetscInt_FMT ", as the preconditioner fails for another one",
+                         KSPConvergedReasons[reasons[j]], j));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&B));
@@ -487,7 +512,10 @@ static PetscErrorCode AddEntry(Mat A, PetscInt number)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and shrinks */
+/*
+   Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and
+   shrinks
+*/
 static PetscErrorCode TestChanges(Mat A, PetscBool block)
 {
   const PetscInt counts[] = {3, 17, 2, 8};
@@ -574,7 +602,9 @@ static PetscErrorCode TestFewRows(void)
           PetscCall(SolverCreate(A, s, PCNONE, &ksp));
           PetscCall(KSPIDRSSetBlock(ksp, block));
           PetscCall(KSPMatSolve(ksp, B, X));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " columns of %" PetscInt_FMT " rows, %s, s = %" PetscInt_FMT "%s", counts[ic], rows[i], BlockKinds[kind], s, block ? ", block" : ""));
+          PetscCall(PetscSNPrintf(what, sizeof(what),
+                                  "%" PetscInt_FMT " columns of %" PetscInt_FMT " rows, %s, s = %" PetscInt_FMT "%s", counts[ic],
+                                  rows[i], BlockKinds[kind], s, block ? ", block" : ""));
           PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
           PetscCall(KSPDestroy(&ksp));
         }

@@ -1,5 +1,6 @@
-static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS allocate, launch, copy, set or wait in a solve fails once, and the solver can\n\
-be used again; or it and all calls of these after it, as when the GPU is lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\
+static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS allocate, launch, copy,\n\
+set or wait in a solve fails once, and the solver can be used again; or it and all calls of these after it, as when the GPU is\n\
+lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\
   -missing - a kernel of many steps whose blocks wait for others in vain, and nothing else\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
@@ -27,11 +28,14 @@ cudaError_t              cudaHostAlloc(void **address, size_t size, unsigned int
 }
 
 /* Memory that PETSc takes from its pool */
-PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool clear, PetscMemType type, size_t size, size_t alignment, void **address)
+PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool clear, PetscMemType type, size_t size,
+                                           size_t alignment, void **address)
 {
   PetscErrorCode (*allocate)(PetscDeviceContext, PetscBool, PetscMemType, size_t, size_t, void **);
 
-  if (Fails(CALL_ALLOCATE, __builtin_return_address(0))) return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "No memory, for this test");
+  if (Fails(CALL_ALLOCATE, __builtin_return_address(0)))
+    return PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_MEM, PETSC_ERROR_INITIAL,
+                      "No memory, for this test");
   *(void **)&allocate = dlsym(RTLD_NEXT, "PetscDeviceAllocate_Private");
   return (*allocate)(dctx, clear, type, size, alignment, address);
 }
@@ -93,10 +97,11 @@ static PetscErrorCode SolverMake(Mat A, PetscInt s, const char pctype[], KSP *ks
 }
 
 /*
-   A solve with a new solver in which the n-th of these calls fails, and one after it: with the same solver, or, where all calls after that one fail, with
-   another, once the first has been destroyed meanwhile. Tells whether there was an n-th
+   A solve with a new solver in which the n-th of these calls fails, and one after it: with the same solver, or, where all calls
+   after that one fail, with another, once the first has been destroyed meanwhile. Tells whether there was an n-th
 */
-static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[], Call call, PetscInt n, PetscBool all, PetscBool *happened)
+static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[], Call call, PetscInt n, PetscBool all,
+                           PetscBool *happened)
 {
   PetscErrorCode ierr;
   PetscReal      rnorm, bnorm;
@@ -105,7 +110,8 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT "%s", calls[call], s, pctype, n, all ? " and all others" : ""));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT "%s", calls[call], s, pctype, n,
+                          all ? " and all others" : ""));
   PetscCall(SolverMake(A, s, pctype, &ksp));
   PetscCall(Listen());
   sticky    = all;
@@ -123,7 +129,8 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
     spared = (PetscBool)(rnorm <= 1.01 * rtol * bnorm);
   }
   PetscCall(ComplainIf(*happened && !spared && (!ierr || !message[0]), "%s: error code %d, \"%s\"", what, (int)ierr, message));
-  PetscCall(ComplainIf(*happened && ierr && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(ComplainIf(*happened && ierr && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE,
+                       "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
   if (lost) {
     PetscCall(Listen());
@@ -141,7 +148,8 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-  PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr, (double)(rnorm / bnorm)));
+  PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr,
+                       (double)(rnorm / bnorm)));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -161,7 +169,10 @@ static PetscErrorCode FactorAndSolve(Mat F, Mat A, Vec b, Vec x[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The n-th of these calls fails in a factorisation and solves with it, which the same factor makes again, to the bit. Tells whether there was an n-th */
+/*
+   The n-th of these calls fails in a factorisation and solves with it, which the same factor makes again, to the bit. Tells whether
+   there was an n-th
+*/
 static PetscErrorCode FailFactor(Mat A, Vec b, Vec right[], Call call, PetscInt n, PetscBool *happened)
 {
   PetscErrorCode ierr;
@@ -181,13 +192,16 @@ static PetscErrorCode FailFactor(Mat A, Vec b, Vec right[], Call call, PetscInt 
   left      = 0;
   last      = cudaSuccess;
   PetscCall(Heard());
-  PetscCall(ComplainIf(*happened ? !message[0] || (ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE) : ierr != PETSC_SUCCESS, "%s %" PetscInt_FMT " of a factorisation: error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  PetscCall(ComplainIf(*happened ? !message[0] || (ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE)
+                                 : ierr != PETSC_SUCCESS,
+                       "%s %" PetscInt_FMT " of a factorisation: error code %d, \"%s\"", calls[call], n, (int)ierr, message));
   PetscCall(Unlock(b));
   for (PetscInt l = 0; l < 2; l++) PetscCall(Unlock(x[l]));
   PetscCall(Listen());
   ierr = FactorAndSolve(F, A, b, x);
   PetscCall(Heard());
-  PetscCall(ComplainIf(ierr, "%s %" PetscInt_FMT " of a factorisation: again, error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  PetscCall(
+    ComplainIf(ierr, "%s %" PetscInt_FMT " of a factorisation: again, error code %d, \"%s\"", calls[call], n, (int)ierr, message));
   for (PetscInt l = 0; l < 2 && !ierr; l++) {
     PetscCall(VecEqual(x[l], right[l], &equal));
     PetscCall(ComplainIf(!equal, "%s %" PetscInt_FMT " of a factorisation: again, another solution", calls[call], n));
@@ -212,7 +226,8 @@ static PetscErrorCode TestFactor(Mat A, Vec b)
     PetscInt  n        = 0;
 
     while (happened) PetscCall(FailFactor(A, b, right, call, ++n, &happened));
-    PetscCall(ComplainIf(call != CALL_MALLOC && n == 1, "%s: no call of a factorisation has failed", calls[call])); /* it takes all memory of the GPU from PETSc */
+    /* it takes all memory of the GPU from PETSc */
+    PetscCall(ComplainIf(call != CALL_MALLOC && n == 1, "%s: no call of a factorisation has failed", calls[call]));
   }
   for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&right[l]));
   PetscCall(Verdict("factorisation"));
@@ -259,7 +274,10 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A kernel of many steps whose blocks wait in vain, as part of them is not there: it ends, with an error, and the solver can be used again */
+/*
+   A kernel of many steps whose blocks wait in vain, as part of them is not there: it ends, with an error, and the solver can be
+   used again
+*/
 static PetscErrorCode TestMissing(void)
 {
   PetscErrorCode ierr;
@@ -285,7 +303,8 @@ static PetscErrorCode TestMissing(void)
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-  PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "after blocks that wait in vain: ||b - A x|| = %g ||b||", (double)(rnorm / bnorm)));
+  PetscCall(
+    ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "after blocks that wait in vain: ||b - A x|| = %g ||b||", (double)(rnorm / bnorm)));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&b));
@@ -361,7 +380,8 @@ int main(int argc, char **argv)
           PetscBool happened = PETSC_TRUE;
 
           /* each of the first ones, and some of the many that follow */
-          for (PetscInt n = 1; happened; n += 1 + n / 10, total++) PetscCall(Fail(A, b, x, numbers[is], pctypes[ipc], call, n, (PetscBool)all, &happened));
+          for (PetscInt n = 1; happened; n += 1 + n / 10, total++)
+            PetscCall(Fail(A, b, x, numbers[is], pctypes[ipc], call, n, (PetscBool)all, &happened));
         }
       }
     }

@@ -1,4 +1,5 @@
-static char help[] = "Solves that an error has interrupted, at every single call of the operator, the preconditioner, a monitor and the convergence test:\n\
+static char help[] = "Solves that an error has interrupted, at every single call of the operator, the preconditioner, a monitor\n\
+and the convergence test:\n\
 the next solve, on several processes after KSPReset(), is, to the last bit, that of a new solver.\n\n";
 
 #include <petscidrs.h>
@@ -175,7 +176,8 @@ static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outc
   PetscReal        norm;
 
   PetscFunctionBeginUser;
-  PetscCall(VecNorm(b, NORM_2, &norm)); /* PETSc scales one that it knows with the vector, which may round otherwise: all solves are to know it */
+  /* PETSc scales one that it knows with the vector, which may round otherwise: all solves are to know it */
+  PetscCall(VecNorm(b, NORM_2, &norm));
   PetscCall(VecSet(x, 0.7));
   PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
   calls   = 0;
@@ -193,14 +195,20 @@ static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the solver go through what this system is there for? A product is that of an iteration, the residual of the guess, a reliable update, a restart or a verification */
+/*
+   Does the solver go through what this system is there for? A product is that of an iteration, the residual of the guess, a
+   reliable update, a restart or a verification
+*/
 static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome *outcome)
 {
-  const PetscInt verifications = outcome->products - outcome->its - (side == PC_RIGHT ? 1 : 0) - outcome->updates - outcome->restarts;
+  const PetscInt verifications = outcome->products - outcome->its - (side == PC_RIGHT ? 1 : 0) - outcome->updates -
+                                 outcome->restarts;
 
   PetscFunctionBeginUser;
-  PetscCall(ComplainIf(outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts, "%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", PCSides[side],
-                       outcome->updates, verifications, outcome->restarts));
+  PetscCall(
+    ComplainIf(outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts,
+               "%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", PCSides[side],
+               outcome->updates, verifications, outcome->restarts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,13 +223,15 @@ static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   PetscCall(PetscStrstr(message, "KSPReset()", &found));
-  PetscCall(ComplainIf(ierr != PETSC_ERR_ORDER || !found, "%s: a solve without KSPReset(): error %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(
+    ComplainIf(ierr != PETSC_ERR_ORDER || !found, "%s: a solve without KSPReset(): error %d, \"%s\"", what, (int)ierr, message));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscInt which, Vec b, Vec x, const Outcome *expected, Vec solution)
+static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscInt which, Vec b, Vec x, const Outcome *expected,
+                                Vec solution)
 {
   PetscErrorCode ierr;
   PetscReal      difference;
@@ -259,8 +269,10 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   else {
     PetscCall(VecAXPY(x, -1.0, solution));
     PetscCall(VecNorm(x, NORM_INFINITY, &difference));
-    PetscCall(ComplainIf(!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)), "%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what, (double)difference, KSPConvergedReasons[outcome.reason],
-                         outcome.its, KSPConvergedReasons[expected->reason], expected->its));
+    PetscCall(ComplainIf(!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)),
+                         "%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what,
+                         (double)difference, KSPConvergedReasons[outcome.reason], outcome.its,
+                         KSPConvergedReasons[expected->reason], expected->its));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,9 +324,9 @@ static PetscErrorCode LastMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *
 }
 
 /*
-   An error on some of the processes, after which all of them solve again; and another solver meanwhile, to which it is nothing. PETSc's harness has events logged
-   with a barrier before each that is not inside itself, as those are that the error has left: hence -log_sync 0. PETSc with debugging makes sums of its own
-   on the others even then: left out.
+   An error on some of the processes, after which all of them solve again; and another solver meanwhile, to which it is nothing.
+   PETSc's harness has events logged with a barrier before each that is not inside itself, as those are that the error has left:
+   hence -log_sync 0. PETSc with debugging makes sums of its own on the others even then: left out.
 */
 static PetscErrorCode TestSome(void)
 {
@@ -336,7 +348,8 @@ static PetscErrorCode TestSome(void)
   PetscCall(SystemCreate(system, &A, &S, &N, &b, &x));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(SolverCreate(system, PC_RIGHT, N, &ksp[i]));
-    PetscCall(KSPSetTolerances(ksp[i], 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, fifth)); /* not to be met: a norm that is would be verified */
+    /* not to be met: a norm that is would be verified */
+    PetscCall(KSPSetTolerances(ksp[i], 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, fifth));
     PetscCall(Solve(ksp[i], 0, b, x, &expected[i], &ierr));
     PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" PetscInt_FMT, message, expected[i].its));
   }
@@ -355,8 +368,9 @@ static PetscErrorCode TestSome(void)
     PetscCall(Solve(ksp[i], 0, b, x, &outcome, &ierr));
     if (ierr) PetscCall(Complain("%s: error \"%s\"", i ? "another solver" : "again", message));
     else
-      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)), "%s: %s after %" PetscInt_FMT " with norm %g, %g expected", i ? "another solver" : "again", KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm,
-                           (double)expected[i].rnorm));
+      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)),
+                           "%s: %s after %" PetscInt_FMT " with norm %g, %g expected", i ? "another solver" : "again",
+                           KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm, (double)expected[i].rnorm));
     PetscCall(KSPDestroy(&ksp[i]));
   }
   PetscCall(VecDestroy(&b));

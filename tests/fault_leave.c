@@ -1,4 +1,5 @@
-static char help[] = "A process that leaves a solve with an error, with one right-hand side or several, between GPUs that NCCL connects: the others end with an error within the time that is set, or they\n\
+static char help[] = "A process that leaves a solve with an error, with one right-hand side or several, between GPUs that NCCL\n\
+connects: the others end with an error within the time that is set, or they\n\
 leave with one of their own in other products. Afterwards all of them solve again.\n\n";
 
 #include "columns.h"
@@ -49,7 +50,10 @@ static PetscErrorCode Solve(const System *system, KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last process leaves in this product, and the others, if they do, in the next one; then a solve by the same solver, and by a new one */
+/*
+   The last process leaves in this product, and the others, if they do, in the next one; then a solve by the same solver, and by a
+   new one
+*/
 static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, Leaves who)
 {
   const Mat      S = system->S;
@@ -64,7 +68,8 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT ", %s%s", s, product, leaves[who], system->B ? ", several right-hand sides" : ""));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT ", %s%s", s, product, leaves[who],
+                          system->B ? ", several right-hand sides" : ""));
   PetscCall(SolverCreate(S, s, PCNONE, &ksp));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
   leaving  = rank == size - 1 || who != LEAVE_LAST ? PETSC_TRUE : PETSC_FALSE;
@@ -78,7 +83,9 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   begin = MPI_Wtime() - begin;
   PetscCall(PetscStrstr(message, expected, &found));
   right = ierr == code && found && begin < TIMEOUT + SLACK && (leaving || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
-  if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin, (int)ierr, message));
+  if (!right)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %s: process %d after %g seconds: error %d, \"%s\"\n", what, rank, (double)begin,
+                          (int)ierr, message));
   PetscCall(Everywhere(right, &everywhere));
   PetscCall(ComplainIf(!everywhere, "%s", what));
   PetscCall(Unlock(system->b));
@@ -152,7 +159,9 @@ int main(int argc, char **argv)
       }
     }
     PetscCall(Verdict("a process that leaves"));
-  } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a process that leaves: left out, the processes have no GPU each that NCCL connects\n"));
+  } else
+    PetscCall(
+      PetscPrintf(PETSC_COMM_WORLD, "a process that leaves: left out, the processes have no GPU each that NCCL connects\n"));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&S));
   PetscCall(MatDestroy(&B));

@@ -1,4 +1,5 @@
-static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of KSPIDRS fails once, the first, the second and so on.\n\
+static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of\n\
+KSPIDRS fails once, the first, the second and so on.\n\
 Each failure is an error, what was allocated is freed, and the solver can be used again. The same of PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
 
 #include "allocators.h"
@@ -69,14 +70,16 @@ static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
   PetscCall(VecAssemblyEnd(scene->b));
   PetscCall(VecDuplicateVecs(scene->b, use->s, &scene->P));
   for (PetscInt j = 0; j < use->s; j++) {
-    for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(scene->P[j], i, PetscCosReal((PetscReal)(i * i + 3 * j + i * j)), INSERT_VALUES));
+    for (PetscInt i = 0; i < n; i++)
+      PetscCall(VecSetValue(scene->P[j], i, PetscCosReal((PetscReal)(i * i + 3 * j + i * j)), INSERT_VALUES));
     PetscCall(VecAssemblyBegin(scene->P[j]));
     PetscCall(VecAssemblyEnd(scene->P[j]));
   }
   PetscCall(BlockCreate(scene->A, 3, &scene->B));
   PetscCall(BlockSet(scene->A, BLOCK_RANDOM, scene->B));
   PetscCall(MatDuplicate(scene->B, MAT_DO_NOT_COPY_VALUES, &scene->X));
-  PetscCall(MatDenseGetColumnVec(scene->B, 0, &column)); /* PETSc makes the vector then, and takes one that is half made for made, too */
+  /* PETSc makes the vector then, and takes one that is half made for made, too */
+  PetscCall(MatDenseGetColumnVec(scene->B, 0, &column));
   PetscCall(MatDenseRestoreColumnVec(scene->B, 0, &column));
   PetscCall(MatDenseGetColumnVec(scene->X, 0, &column));
   PetscCall(MatDenseRestoreColumnVec(scene->X, 0, &column));
@@ -169,7 +172,10 @@ static PetscErrorCode SolveColumns(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With block recurrences, which have a shadow space of their own, and for 16 shadow vectors would have more of them than there are unknowns */
+/*
+   With block recurrences, which have a shadow space of their own, and for 16 shadow vectors would have more of them than there are
+   unknowns
+*/
 static PetscErrorCode SolveBlock(Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -192,9 +198,10 @@ static PetscErrorCode View(Scene *scene)
 static const struct {
   const char *name;
   PetscErrorCode (*act)(Scene *);
-  PetscBool skip;        /* by those that come later: KSPSolve() sets up itself */
-  PetscInt  lost;        /* allocations that make the objects that PETSc is making at a time: a vector, two where the residual is asked for */
-  PetscInt  allocations; /* at least so many of them fail here in all; a view makes none */
+  PetscBool skip; /* by those that come later: KSPSolve() sets up itself */
+  /* allocations that make the objects that PETSc is making at a time: a vector, two where the residual is asked for */
+  PetscInt lost;
+  PetscInt allocations; /* at least so many of them fail here in all; a view makes none */
 } acts[] = {
   {"KSPSetType()",              SetType,        PETSC_FALSE, 8,  100 },
   {"setters",                   SetAll,         PETSC_FALSE, 8,  12  },
@@ -216,8 +223,9 @@ typedef enum {
 static const char *const afters[] = {"destroyed", "again", "again after KSPReset()"};
 
 /*
-   Memory that nobody has freed. PETSc loses what it was making itself when there was no more: an object, for which it makes a few allocations more with debugging,
-   or an array of VecDuplicateVecs() with its vectors. Ours must be freed always, and objects that others have made for us.
+   Memory that nobody has freed. PETSc loses what it was making itself when there was no more: an object, for which it makes a few
+   allocations more with debugging, or an array of VecDuplicateVecs() with its vectors. Ours must be freed always, and objects that
+   others have made for us.
 */
 static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
 {
@@ -230,7 +238,8 @@ static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
     PetscCall(ComplainIf(!inside || Ours(blocks[i].file), "%s: memory of %s() is not freed", what, blocks[i].function));
     if (!strncmp(blocks[i].function, "VecDuplicateVecs", 16)) array = PETSC_TRUE;
   }
-  PetscCall(ComplainIf(!array && inuse > lost + (PetscDefined(USE_DEBUG) ? 4 : 0), "%s: %" PetscInt_FMT " allocations are not freed", what, inuse));
+  PetscCall(ComplainIf(!array && inuse > lost + (PetscDefined(USE_DEBUG) ? 4 : 0),
+                       "%s: %" PetscInt_FMT " allocations are not freed", what, inuse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -257,8 +266,11 @@ static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After a
   left = 0;
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, allocation %" PetscInt_FMT " in %s(), %s", acts[which].name, use->s, use->pctype, PCSides[use->side], n, failed ? failed : "nowhere", afters[after]));
-  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, allocation %" PetscInt_FMT " in %s(), %s",
+                          acts[which].name, use->s, use->pctype, PCSides[use->side], n, failed ? failed : "nowhere",
+                          afters[after]));
+  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS,
+                       "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(VecLockGet(scene.x, &locks));
   PetscCall(ComplainIf(locks, "%s: solution locked", what));
   PetscCall(VecLockGet(scene.b, &locks));
@@ -298,11 +310,13 @@ static PetscErrorCode TestAct(size_t which)
         const Use use      = {sizes[is], sides[iside], pctypes[ipc], (PetscBool)(iside == ipc)};
         PetscBool happened = PETSC_TRUE;
 
-        for (PetscInt n = 1; happened; n++, total++) PetscCall(FailOnce(&use, which, n, (After)((n + iside + ipc) % AFTERS), &happened));
+        for (PetscInt n = 1; happened; n++, total++)
+          PetscCall(FailOnce(&use, which, n, (After)((n + iside + ipc) % AFTERS), &happened));
       }
     }
   }
-  PetscCall(ComplainIf(total < 12 + acts[which].allocations, "%s: only %" PetscInt_FMT " allocations", acts[which].name, total - 12));
+  PetscCall(
+    ComplainIf(total < 12 + acts[which].allocations, "%s: only %" PetscInt_FMT " allocations", acts[which].name, total - 12));
   PetscCall(Verdict(acts[which].name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -356,7 +370,10 @@ static PetscErrorCode PreconditionerUse(size_t which, PC pc, Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All of it, in which the n-th allocation fails. Where it was ours, the same preconditioner does it again after PCReset(). Tells whether there was an n-th, and counts ours */
+/*
+   All of it, in which the n-th allocation fails. Where it was ours, the same preconditioner does it again after PCReset(). Tells
+   whether there was an n-th, and counts ours
+*/
 static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *happened, PetscInt *ours)
 {
   const Use      use = {1, PC_RIGHT, PCNONE, PETSC_FALSE};
@@ -380,8 +397,10 @@ static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *ha
   left = 0;
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, allocation %" PetscInt_FMT " in %s()", preconditioners[which].name, n, failed ? failed : "nowhere"));
-  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, allocation %" PetscInt_FMT " in %s()", preconditioners[which].name, n,
+                          failed ? failed : "nowhere"));
+  PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS,
+                       "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(Unlock(scene.b));
   PetscCall(Unlock(scene.x));
   if (*happened && Ours(failedfile)) {
@@ -398,7 +417,9 @@ static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *ha
     if (!ierr) ierr = PreconditionerUse(which, pc, &scene);
     PetscCall(Heard());
     PetscCall(ResidualNorm(scene.A, scene.b, scene.x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(ierr || (which != 1 && !(rnorm <= 1.01e3 * rtol * bnorm)), "%s: again, error code %d, ||b - A x|| = %g of %g, \"%s\"", what, (int)ierr, (double)rnorm, (double)bnorm, message));
+    PetscCall(ComplainIf(ierr || (which != 1 && !(rnorm <= 1.01e3 * rtol * bnorm)),
+                         "%s: again, error code %d, ||b - A x|| = %g of %g, \"%s\"", what, (int)ierr, (double)rnorm, (double)bnorm,
+                         message));
   }
   PetscCall(PCDestroy(&pc));
   PetscCall(SceneDestroy(&scene));
@@ -417,7 +438,8 @@ static PetscErrorCode TestPreconditioners(void)
     PetscCall(FailPreconditioner(which, 0, &happened, &ours)); /* what PETSc allocates once */
     happened = PETSC_TRUE;
     for (PetscInt n = 1; happened; n++) PetscCall(FailPreconditioner(which, n, &happened, &ours));
-    PetscCall(ComplainIf(ours < preconditioners[which].allocations, "%s: only %" PetscInt_FMT " allocations", preconditioners[which].name, ours));
+    PetscCall(ComplainIf(ours < preconditioners[which].allocations, "%s: only %" PetscInt_FMT " allocations",
+                         preconditioners[which].name, ours));
   }
   PetscCall(Verdict("preconditioners"));
   PetscFunctionReturn(PETSC_SUCCESS);

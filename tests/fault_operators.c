@@ -1,4 +1,5 @@
-static char help[] = "NaN, Inf and errors of the operator, the preconditioner, monitors, convergence tests and vectors of KSPIDRS: every solve ends with the reason that belongs to them.\n\n";
+static char help[] = "NaN, Inf and errors of the operator, the preconditioner, monitors, convergence tests and vectors of KSPIDRS: "
+                     "every solve ends with the reason that belongs to them.\n\n";
 
 #include "columns.h"
 
@@ -116,7 +117,10 @@ static PetscErrorCode TestFaults(void)
               PetscCall(KSPGetPC(ksp, &pc));
               PetscCall(PCShellSetContext(pc, &preconditioner));
               PetscCall(PCShellSetApply(pc, FaultyPCApply));
-              PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, norm %s", faults[kinds[ik]], where ? "preconditioner" : "operator", when, sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
+              PetscCall(PetscSNPrintf(what, sizeof(what),
+                                      "%s of the %s at application %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, norm %s",
+                                      faults[kinds[ik]], where ? "preconditioner" : "operator", when, sizes[is],
+                                      PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
 
               PetscCall(Listen());
               ierr = KSPSolve(ksp, b, x);
@@ -127,13 +131,18 @@ static PetscErrorCode TestFaults(void)
               } else if (ierr) {
                 PetscCall(Complain("%s: error \"%s\"", what, message));
               } else if (faulty->happened) {
-                PetscCall(ComplainIf(kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED, "%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
-                PetscCall(ComplainIf(kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF, "%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
+                PetscCall(ComplainIf(kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED,
+                                     "%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
+                PetscCall(ComplainIf(kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF,
+                                     "%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
               } else if (reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason) {
                 PetscCall(Complain("%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
               }
               if (again) {
-                /* without the fault the same solver works; after an error PETSc leaves the vectors of the failed call locked, until they are replaced */
+                /*
+                   without the fault the same solver works; after an error PETSc leaves the vectors of the failed call locked, until
+                   they are replaced
+                */
                 faulty->fault = FAULT_NONE;
                 if (kinds[ik] == FAULT_ERROR) {
                   PetscCall(KSPReset(ksp));
@@ -162,8 +171,8 @@ static PetscErrorCode TestFaults(void)
 }
 
 /*
-   NaN and Inf in one entry of b and of x0; KSPSetErrorIfNotConverged() makes it an error, after which nothing leaks. PETSc with debugging sees the entry before
-   the solver does, and the error is one of that process only, for which the others wait: left out.
+   NaN and Inf in one entry of b and of x0; KSPSetErrorIfNotConverged() makes it an error, after which nothing leaks. PETSc with
+   debugging sees the entry before the solver does, and the error is one of that process only, for which the others wait: left out.
 */
 static PetscErrorCode TestNotANumber(void)
 {
@@ -192,15 +201,19 @@ static PetscErrorCode TestNotANumber(void)
             PetscCall(VecSetValue(where ? x : b, 5, infinite ? 1.0 / zero : zero / zero, INSERT_VALUES));
             PetscCall(VecAssemblyBegin(where ? x : b));
             PetscCall(VecAssemblyEnd(where ? x : b));
-            PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], mode == 1 ? KSP_NORM_NONE : KSP_NORM_DEFAULT, 20, PCJACOBI, &ksp));
+            PetscCall(
+              SolverCreateLimited(A, sizes[is], sides[iside], mode == 1 ? KSP_NORM_NONE : KSP_NORM_DEFAULT, 20, PCJACOBI, &ksp));
             PetscCall(KSPSetInitialGuessNonzero(ksp, where ? PETSC_TRUE : PETSC_FALSE));
             if (mode == 2) PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
             PetscCall(Listen());
             ierr = KSPSolve(ksp, b, x);
             PetscCall(Heard());
             PetscCall(KSPGetConvergedReason(ksp, &reason));
-            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
-            PetscCall(ComplainIf(mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF), "%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN", where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
+            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN",
+                                 where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
+            PetscCall(ComplainIf(mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF),
+                                 "%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN",
+                                 where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
             PetscCall(KSPDestroy(&ksp));
             PetscCall(MatDestroy(&A));
             PetscCall(VecDestroy(&b));
@@ -251,7 +264,8 @@ static PetscErrorCode TestCallbacks(void)
       ierr = KSPSolve(ksp, b, x);
       PetscCall(Heard());
       PetscCall(KSPGetIterationNumber(ksp, &its));
-      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT, test ? "convergence test" : "monitor", when, (int)ierr, its));
+      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT,
+                           test ? "convergence test" : "monitor", when, (int)ierr, its));
       PetscCall(KSPDestroy(&ksp));
       PetscCall(MatDestroy(&A));
       PetscCall(VecDestroy(&b));
@@ -264,7 +278,8 @@ static PetscErrorCode TestCallbacks(void)
 
 /*
    A preconditioner that fails on one process only, in its set-up or in an application: all must agree on the reason.
-   Blocks of this matrix are regular but for the last, which has a zero row inside the block; on one process the matrix is regular, and one that is not is factored.
+   Blocks of this matrix are regular but for the last, which has a zero row inside the block; on one process the matrix is regular,
+   and one that is not is factored.
 */
 static PetscScalar BlockSingular(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -351,7 +366,8 @@ static PetscErrorCode TestBlocks(void)
           PetscCall(MatCreateEntries(shell || size > 1 ? BlockSingular : EndSingular, 12, PETSC_FALSE, &A));
           PetscCall(MatCreateVecs(A, &x, &b));
           PetscCall(VecSetGeneral(b, 1.0));
-          PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50, shell ? PCSHELL : (size > 1 ? PCBJACOBI : PCLU), &ksp));
+          PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50,
+                                        shell ? PCSHELL : (size > 1 ? PCBJACOBI : PCLU), &ksp));
           PetscCall(KSPGetPC(ksp, &pc));
           PetscCall(PCSetFromOptions(pc));
           if (shell) {
@@ -361,7 +377,8 @@ static PetscErrorCode TestBlocks(void)
           }
           PetscCall(KSPSolve(ksp, b, x));
           PetscCall(KSPGetConvergedReason(ksp, &reason));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s", shell ? "shell" : "blocks", sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s", shell ? "shell" : "blocks",
+                                  sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
           PetscCall(CheckFailed(what, reason));
           PetscCall(TestFailedColumns(what, ksp, A));
           PetscCall(KSPDestroy(&ksp));

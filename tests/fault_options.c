@@ -1,4 +1,5 @@
-static char help[] = "Values that KSPIDRS and MATAIJSTREAM cannot have, set by options: each is an error that names it, and the solver works with the next value.\n\n";
+static char help[] = "Values that KSPIDRS and MATAIJSTREAM cannot have, set by options: each is an error that names it, and the "
+                     "solver works with the next value.\n\n";
 
 #include "systems.h"
 

@@ -1,4 +1,5 @@
-static char help[] = "Errors of the GPU in products and matrix powers of MATAIJSTREAM: each call with which it allocates, registers, copies, launches, records or waits fails\n\
+static char help[] = "Errors of the GPU in products and matrix powers of MATAIJSTREAM: each call with which it allocates,\n\
+registers, copies, launches, records or waits fails\n\
 once. That is an error with a text; nothing is registered any more, and once the matrix has been assembled again, its products are right.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
@@ -48,7 +49,8 @@ static PetscErrorCode StreamCreate(MatType type, Mat *A)
   PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
   PetscCall(MatSetFromOptions(*A));
   for (PetscInt i = 0; i < N; i++) {
-    for (PetscInt j = PetscMax(i - 1, 0); j <= PetscMin(i + 1, N - 1); j++) PetscCall(MatSetValue(*A, i, j, 1.0 / (PetscReal)(2 + i % 5 + j % 3), INSERT_VALUES));
+    for (PetscInt j = PetscMax(i - 1, 0); j <= PetscMin(i + 1, N - 1); j++)
+      PetscCall(MatSetValue(*A, i, j, 1.0 / (PetscReal)(2 + i % 5 + j % 3), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
@@ -58,7 +60,8 @@ static PetscErrorCode StreamCreate(MatType type, Mat *A)
 /* A product, or the sum of a sequence. The steps are such that all vectors have about the same size */
 static PetscErrorCode Multiply(Mat A, PetscBool powers, Vec x, Vec y)
 {
-  const PetscScalar gamma[STEPS] = {0.5, 0.5, 0.5}, theta[STEPS] = {0.2, 0.1, 0.3}, mu[STEPS] = {0.0, 0.1, 0.1}, c[STEPS + 1] = {1.0, 0.5, 0.5, 0.25};
+  const PetscScalar gamma[STEPS] = {0.5, 0.5, 0.5}, theta[STEPS] = {0.2, 0.1, 0.3}, mu[STEPS] = {0.0, 0.1, 0.1},
+                    c[STEPS + 1] = {1.0, 0.5, 0.5, 0.25};
 
   PetscFunctionBeginUser;
   if (powers) PetscCall(MatPowersSum(A, NULL, x, STEPS, gamma, theta, mu, c, y, NULL));
@@ -76,7 +79,8 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   Mat            A;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s %" PetscInt_FMT " in %s", calls[call], n, powers ? "MatPowersSum()" : "MatMult()"));
+  PetscCall(
+    PetscSNPrintf(what, sizeof(what), "%s %" PetscInt_FMT " in %s", calls[call], n, powers ? "MatPowersSum()" : "MatMult()"));
   PetscCall(StreamCreate(MATAIJSTREAM, &A));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
@@ -91,7 +95,9 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   last      = cudaSuccess;
   PetscCall(Heard());
   PetscCall(ComplainIf(*happened && (!ierr || !message[0]), "%s: error code %d, \"%s\"", what, (int)ierr, message));
-  PetscCall(ComplainIf(*happened && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE && ierr != PETSC_ERR_SYS, "%s: error code %d, \"%s\"", what, (int)ierr, message));
+  PetscCall(ComplainIf(*happened && ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE &&
+                         ierr != PETSC_ERR_SYS,
+                       "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
   PetscCall(ComplainIf(*happened && registered, "%s: %" PetscInt_FMT " pieces of memory are registered", what, registered));
   if (*happened && call == CALL_REGISTER) { /* the message tells what to do, and that helps */
@@ -110,9 +116,11 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   PetscCall(VecNorm(y, NORM_INFINITY, &size));
   PetscCall(VecAXPY(z, -1.0, y));
   PetscCall(VecNorm(z, NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: afterwards the result differs by %g of %g", what, (double)norm, (double)size));
+  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: afterwards the result differs by %g of %g", what,
+                       (double)norm, (double)size));
   PetscCall(MatDestroy(&A));
-  PetscCall(ComplainIf(registered, "%s: %" PetscInt_FMT " pieces of memory are registered after the matrix is gone", what, registered));
+  PetscCall(
+    ComplainIf(registered, "%s: %" PetscInt_FMT " pieces of memory are registered after the matrix is gone", what, registered));
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));

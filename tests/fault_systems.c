@@ -60,6 +60,7 @@ typedef struct {
 } System;
 
 static const System systems[] = {
+  /* clang-format off */
   {"b = 0",                            Tridiagonal, 12, RHS_ZERO,       GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
   {"b = 0, x0 != 0",                   Tridiagonal, 12, RHS_ZERO,       GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
   {"b = 0, x0 != 0, jacobi",           Tridiagonal, 12, RHS_ZERO,       GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
@@ -94,6 +95,7 @@ static const System systems[] = {
   {"inconsistent, both null spaces",   Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_BOTH,  PCNONE,   END_CONVERGED, END_CONVERGED},
   {"inconsistent circle",              Circle,      13, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
   {"inconsistent circle, null spaces", Circle,      13, RHS_GENERAL,    GUESS_GENERAL, SPACE_BOTH,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  /* clang-format on */
 };
 
 static PetscErrorCode SystemCreate(const System *system, Mat *A, Vec *b, Vec *x0)
@@ -185,7 +187,9 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   PetscCall(KSPGetNormType(ksp, &norm));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s, max_it %" PetscInt_FMT ": %s after %" PetscInt_FMT, name, s, PCSides[side], KSPNormTypes[norm], max_it, KSPConvergedReasons[reason], its));
+  PetscCall(PetscSNPrintf(what, sizeof(what),
+                          "%s, s = %" PetscInt_FMT ", %s, norm %s, max_it %" PetscInt_FMT ": %s after %" PetscInt_FMT, name, s,
+                          PCSides[side], KSPNormTypes[norm], max_it, KSPConvergedReasons[reason], its));
   if (ierr) {
     PetscCall(Complain("%s: error \"%s\"", what, message));
     PetscCall(VecDestroy(&x));
@@ -195,7 +199,8 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   PetscCall(ComplainIf(its < 0 || its > max_it, "%s: too many iterations", what));
   if (reason > 0) {
     PetscCall(Measure(ksp, A, b, x, x0, &true_norm, &reference));
-    PetscCall(ComplainIf(!(true_norm <= 1.01 * rtol * reference), "%s: converged, but the norm of b - A x is %g of %g", what, (double)true_norm, (double)reference));
+    PetscCall(ComplainIf(!(true_norm <= 1.01 * rtol * reference), "%s: converged, but the norm of b - A x is %g of %g", what,
+                         (double)true_norm, (double)reference));
   }
   PetscCall(ComplainIf(end == END_CONVERGED && !(reason > 0), "%s: should have converged", what));
   PetscCall(ComplainIf(end == END_DIVERGED && !(reason < 0), "%s: cannot have converged", what));
@@ -203,7 +208,9 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every system, with every s, side and norm; a solve that is cut short, or knows no norm, may end as it likes if it tells the truth */
+/*
+   Every system, with every s, side and norm; a solve that is cut short, or knows no norm, may end as it likes if it tells the truth
+*/
 static PetscErrorCode TestSystems(void)
 {
   const PetscInt    sizes[] = {1, 2, 4, 8}, limits[] = {0, 1, 2, 3, 6, 400};
@@ -232,8 +239,10 @@ static PetscErrorCode TestSystems(void)
             KSP             ksp;
 
             if (norms[inorm] == KSP_NORM_NONE && limits[il] > 50 && sizes[is] > 1) continue; /* enough of this long one */
-            PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], limits[il], lu && size > 1 ? PCREDUNDANT : system->pc, &ksp));
-            PetscCall(SolveAndCheck(ksp, system->name, A, b, system->guess == GUESS_ZERO ? NULL : x0, whole || end == END_DIVERGED ? end : END_ANY));
+            PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], limits[il],
+                                          lu && size > 1 ? PCREDUNDANT : system->pc, &ksp));
+            PetscCall(SolveAndCheck(ksp, system->name, A, b, system->guess == GUESS_ZERO ? NULL : x0,
+                                    whole || end == END_DIVERGED ? end : END_ANY));
             PetscCall(KSPDestroy(&ksp));
           }
         }
@@ -247,13 +256,17 @@ static PetscErrorCode TestSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any other */
+/*
+   Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any
+   other
+*/
 static PetscErrorCode TestScales(void)
 {
   const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);
-  const PetscReal bscales[] = {1 / large, large, 1 / root, root, 1.0, 1.0}, Ascales[] = {1.0, 1.0, 1 / root, root, 1 / large, large};
-  const PetscInt  sizes[] = {1, 4};
-  char            name[64];
+  const PetscReal bscales[] = {1 / large, large, 1 / root, root, 1.0, 1.0},
+                  Ascales[] = {1.0, 1.0, 1 / root, root, 1 / large, large};
+  const PetscInt sizes[]    = {1, 4};
+  char           name[64];
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(bscales); i++) {
@@ -311,11 +324,13 @@ static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char opt
   ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCall(ComplainIf(ierr || reason == KSP_CONVERGED_ITERATING, "%s, %s, %s: %s, error code %d \"%s\"", name, type, options, KSPConvergedReasons[reason], (int)ierr, message));
+  PetscCall(ComplainIf(ierr || reason == KSP_CONVERGED_ITERATING, "%s, %s, %s: %s, error code %d \"%s\"", name, type, options,
+                       KSPConvergedReasons[reason], (int)ierr, message));
   if (!ierr && reason > 0) {
     PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
     limit = preonly ? PETSC_MAX_REAL : 1.01 * rtol * bnorm;
-    PetscCall(ComplainIf(!(norm <= limit), "%s, %s, %s: %s, and the norm of b - A x is %g of %g", name, type, options, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+    PetscCall(ComplainIf(!(norm <= limit), "%s, %s, %s: %s, and the norm of b - A x is %g of %g", name, type, options,
+                         KSPConvergedReasons[reason], (double)norm, (double)bnorm));
   }
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -332,17 +347,24 @@ static PetscErrorCode TestZeroDiagonal(void)
   const char *const types[]   = {KSPIDRS, KSPFGMRES, KSPPREONLY};
   const struct {
     const char *options;
-    size_t      types; /* fgmres takes A B^{-1} b = 0 for convergence, as after a failed block or with a polynomial that is zero, and preonly takes the factors of a shifted matrix for those of A */
+    /*
+       fgmres takes A B^{-1} b = 0 for convergence, as after a failed block or with a polynomial that is zero, and preonly takes the
+       factors of a shifted matrix for those of A
+    */
+    size_t types;
   } pcs[] = {
-    {"-pc_type poly",                                                                                                                                                          3},
-    {"-pc_type poly -pc_poly_degree 3 -pc_poly_precision double",                                                                                                              1},
-    {"-pc_type bjidrs",                                                                                                                                                        1},
-    {"-pc_type bjidrs -pc_bjidrs_pc_type none",                                                                                                                                1},
-    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs",                                                                                             3},
-    {"-pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type petscidrs",                                                                                              3},
-    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_nonzeros_along_diagonal -sub_pc_factor_levels 1 -sub_pc_factor_diagonal_fill", 3},
-    {"-pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_shift_type inblocks",                                                           2},
-    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_shift_type nonzero",                                                           2}
+    /* clang-format off */
+    {"-pc_type poly", 3},
+    {"-pc_type poly -pc_poly_degree 3 -pc_poly_precision double", 1},
+    {"-pc_type bjidrs", 1},
+    {"-pc_type bjidrs -pc_bjidrs_pc_type none", 1},
+    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs", 3},
+    {"-pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type petscidrs", 3},
+    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs "
+     "-sub_pc_factor_nonzeros_along_diagonal -sub_pc_factor_levels 1 -sub_pc_factor_diagonal_fill", 3},
+    {"-pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_shift_type inblocks", 2},
+    {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_mat_solver_type petscidrs -sub_pc_factor_shift_type nonzero", 2}
+    /* clang-format on */
   };
 
   PetscFunctionBeginUser;

@@ -1,4 +1,5 @@
-static char help[] = "Values that KSPIDRS cannot have, set by functions: each is an error that names it, and the solver works with what it had.\n\n";
+static char help[] = "Values that KSPIDRS cannot have, set by functions: each is an error that names it, and the solver works with "
+                     "what it had.\n\n";
 
 #include "systems.h"
 
@@ -91,12 +92,17 @@ static PetscErrorCode TestSetters(void)
     PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
     PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
     PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
-    PetscCall(ComplainIf(s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10, "after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT ", cosine %g, tolerance %g, restarts %" PetscInt_FMT, s, seed, (double)cosine, (double)tolerance, restarts));
+    PetscCall(ComplainIf(s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10,
+                         "after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT
+                         ", cosine %g, tolerance %g, restarts %" PetscInt_FMT,
+                         s, seed, (double)cosine, (double)tolerance, restarts));
     PetscCall(SolveConverged("after errors", ksp, b));
   }
   PetscCall(Verdict("wrong values"));
 
-  /* The back end for vectors in the other memory, or one that the library was built without, is refused when the solver is set up */
+  /*
+     The back end for vectors in the other memory, or one that the library was built without, is refused when the solver is set up
+  */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(KSPIDRSSetImplementation(ksp, device ? KSP_IDRS_HOST : KSP_IDRS_CUDA));
   PetscCall(Listen());

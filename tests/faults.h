@@ -1,6 +1,7 @@
 /*
-   Errors of the GPU: functions of CUDA's runtime that fail when they are asked to. They are defined here: a program's own come before those of its libraries. A program defines
-   PETSC_DESIRE_FEATURE_TEST_MACROS before it includes anything, for RTLD_NEXT and dladdr()
+   Errors of the GPU: functions of CUDA's runtime that fail when they are asked to. They are defined here: a program's own come
+   before those of its libraries. A program defines PETSC_DESIRE_FEATURE_TEST_MACROS before it includes anything, for RTLD_NEXT and
+   dladdr()
 */
 #pragma once
 
@@ -21,7 +22,9 @@ typedef enum {
   CALL_RECORD,
   CALL_WAIT
 } Call;
-static const char *const calls[] = {"cudaMalloc()", "cudaMallocHost()", "PetscDeviceMalloc()", "launch", "cudaMemcpyAsync()", "cudaMemsetAsync()", "cudaStreamSynchronize()", "cudaHostRegister()", "cudaEventRecord()", "cudaStreamWaitEvent()"};
+static const char *const calls[] = {"cudaMalloc()",      "cudaMallocHost()",     "PetscDeviceMalloc()",     "launch",
+                                    "cudaMemcpyAsync()", "cudaMemsetAsync()",    "cudaStreamSynchronize()", "cudaHostRegister()",
+                                    "cudaEventRecord()", "cudaStreamWaitEvent()"};
 
 static Call        failing;
 static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
@@ -54,13 +57,20 @@ static PetscBool Fails(Call call, void *from)
 
 RUNTIME(cudaMalloc, CALL_MALLOC, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
 RUNTIME(cudaMallocHost, CALL_MALLOCHOST, cudaErrorMemoryAllocation, (void **address, size_t size), (address, size))
-RUNTIME(cudaMemcpyAsync, CALL_COPY, cudaErrorUnknown, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, size, kind, stream))
-RUNTIME(cudaMemsetAsync, CALL_SET, cudaErrorUnknown, (void *to, int value, size_t size, cudaStream_t stream), (to, value, size, stream))
+RUNTIME(cudaMemcpyAsync, CALL_COPY, cudaErrorUnknown,
+        (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, size, kind, stream))
+RUNTIME(cudaMemsetAsync, CALL_SET, cudaErrorUnknown, (void *to, int value, size_t size, cudaStream_t stream),
+        (to, value, size, stream))
 RUNTIME(cudaStreamSynchronize, CALL_SYNCHRONIZE, cudaErrorUnknown, (cudaStream_t stream), (stream))
 RUNTIME(cudaEventRecord, CALL_RECORD, cudaErrorUnknown, (cudaEvent_t event, cudaStream_t stream), (event, stream))
-RUNTIME(cudaStreamWaitEvent, CALL_WAIT, cudaErrorUnknown, (cudaStream_t stream, cudaEvent_t event, unsigned int flags), (stream, event, flags))
-RUNTIME(cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
-RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure, (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream), (kernel, grid, block, arguments, shared, stream))
+RUNTIME(cudaStreamWaitEvent, CALL_WAIT, cudaErrorUnknown, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
+        (stream, event, flags))
+RUNTIME(cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure,
+        (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream),
+        (kernel, grid, block, arguments, shared, stream))
+RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure,
+        (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream),
+        (kernel, grid, block, arguments, shared, stream))
 
 /* Is the next launch of blocks in clusters to be without its last cluster? The others wait for it in vain then */
 static PetscBool withhold = PETSC_FALSE;

@@ -1,6 +1,7 @@
 /*
-   What a test program finds. Every process counts its comparisons and prints what is wrong; one line for each subject says whether all
-   comparisons on all processes held, so that one expected file serves all back ends. Errors that a test expects are kept, not printed.
+   What a test program finds. Every process counts its comparisons and prints what is wrong; one line for each subject says whether
+   all comparisons on all processes held, so that one expected file serves all back ends. Errors that a test expects are kept, not
+   printed.
 */
 #pragma once
 
@@ -60,12 +61,16 @@ static inline PetscErrorCode CheckVerdict(Check *check)
   PetscFunctionBeginUser;
   IDRSCallAllreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
   if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", check->name));
-  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " comparisons wrong\n", check->name, counts[1], counts[0]));
+  else
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " comparisons wrong\n", check->name,
+                          counts[1], counts[0]));
   check->made = check->wrong = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Most programs take one subject after the other. ComplainIf(!(error <= tolerance), ...) is a comparison that a NaN does not pass */
+/*
+   Most programs take one subject after the other. ComplainIf(!(error <= tolerance), ...) is a comparison that a NaN does not pass
+*/
 static Check findings;
 #define Complain(...)          Expect(&findings, PETSC_FALSE, __VA_ARGS__)
 #define ComplainIf(wrong, ...) ((wrong) ? Complain(__VA_ARGS__) : Expect(&findings, PETSC_TRUE, NULL))
@@ -84,7 +89,8 @@ static inline PetscErrorCode Verdict(const char subject[])
 /* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
 static char message[2048];
 
-static inline PetscErrorCode Record(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
+static inline PetscErrorCode Record(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code,
+                                    PetscErrorType type, const char *text, void *ctx)
 {
   if (type == PETSC_ERROR_INITIAL) (void)PetscStrncpy(message, text ? text : "", sizeof(message));
   return code;
@@ -113,7 +119,8 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
   PetscFunctionBeginUser;
   PetscCall(PetscStrstr(message, setting, &named));
   PetscCall(PetscStrstr(message, value, &valued));
-  PetscCall(ComplainIf(!ierr || !named || !valued, "%s: error code %d, and the message should name %s and %s: \"%s\"", what, (int)ierr, setting, value, message));
+  PetscCall(ComplainIf(!ierr || !named || !valued, "%s: error code %d, and the message should name %s and %s: \"%s\"", what,
+                       (int)ierr, setting, value, message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,7 +187,10 @@ static inline void EndAfter(unsigned int seconds)
 #endif
 }
 
-/* The lines with this text in a file that a viewer has written on the first process, and the numbers that follow it; the file is removed */
+/*
+   The lines with this text in a file that a viewer has written on the first process, and the numbers that follow it; the file is
+   removed
+*/
 static inline PetscErrorCode FileNumbers(const char file[], const char text[], PetscInt max, PetscReal numbers[], PetscInt *lines)
 {
   PetscMPIInt rank;
@@ -250,7 +260,9 @@ static inline PetscErrorCode CheckViewLines(const char what[], PetscObject objec
 
       if (!fgets(lines[1], sizeof(lines[1]), f[1])) lines[1][0] = '\0';
       PetscCall(ComplainIf(length && lines[0][length - 1] == ' ', "%s: trailing blanks in \"%s\"", what, lines[0]));
-      PetscCall(ComplainIf(strspn(lines[1], " ") != 2 * (size_t)tabs + strspn(lines[0], " ") || strcmp(lines[1] + 2 * tabs, lines[0]), "%s: \"%s\" inside another view is \"%s\"", what, lines[0], lines[1]));
+      PetscCall(
+        ComplainIf(strspn(lines[1], " ") != 2 * (size_t)tabs + strspn(lines[0], " ") || strcmp(lines[1] + 2 * tabs, lines[0]),
+                   "%s: \"%s\" inside another view is \"%s\"", what, lines[0], lines[1]));
     }
     for (PetscInt nested = 0; nested < 2; nested++) {
       if (f[nested]) fclose(f[nested]);

@@ -1,5 +1,6 @@
-static char help[] = "MATAIJSTREAM: a MATAIJ in every respect, whose products are computed on a device that is emulated. After each operation that changes a matrix the product is that of\n\
-a MATAIJ, and no memory is pinned that the matrix does not have any more.\n\
+static char help[] = "MATAIJSTREAM: a MATAIJ in every respect, whose products are computed on a device that is emulated. After\n\
+each operation that changes a matrix the product is that of a MATAIJ, and no memory is pinned that the matrix does not have any\n\
+more.\n\
   -vec_type cuda - on a GPU instead\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_DEFAULT */
@@ -39,7 +40,8 @@ static PetscErrorCode Fill(Mat A, PetscInt band)
   PetscFunctionBeginUser;
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
-    for (PetscInt j = PetscMax(i - band, 0); j < PetscMin(i + band + 1, N); j++) PetscCall(MatSetValue(A, i, j, i == j ? (PetscScalar)6.0 : Number(5, (uint64_t)(i * N + j)), INSERT_VALUES));
+    for (PetscInt j = PetscMax(i - band, 0); j < PetscMin(i + band + 1, N); j++)
+      PetscCall(MatSetValue(A, i, j, i == j ? (PetscScalar)6.0 : Number(5, (uint64_t)(i * N + j)), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -67,7 +69,9 @@ static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
   for (PetscInt place = 0; place < MOST_PINNED; place++) {
     const IDRSStream kept = block->spptr ? ((Mat_AIJStream *)block->spptr)->stream : NULL;
 
-    if (device->pinned[place] && (!kept || (device->pinned[place] != (const char *)a && device->pinned[place] != kept->pattern->packed))) mine = PETSC_FALSE;
+    if (device->pinned[place] &&
+        (!kept || (device->pinned[place] != (const char *)a && device->pinned[place] != kept->pattern->packed)))
+      mine = PETSC_FALSE;
   }
   PetscCall(MatSeqAIJRestoreArrayRead(block, &a));
   PetscCall(ComplainIf(!mine, "%s: memory is pinned that the matrix does not have", what));
@@ -93,7 +97,8 @@ static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
   PetscCall(MatMultTranspose(B, x, z));
   PetscCall(VecAXPY(z, -1.0, y));
   PetscCall(VecNorm(z, NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: the product with the transpose differs by %g", what, (double)norm));
+  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: the product with the transpose differs by %g", what,
+                       (double)norm));
   PetscCall(ComplainIf(device->wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", what, device->wrong));
   device->wrong = 0;
   PetscCall(VecDestroy(&w));
@@ -129,7 +134,28 @@ typedef enum {
   ARRAY,
   OPERATIONS
 } Change;
-static const char *const changes[] = {"nothing", "MatSetValues()", "MAT_SORTED_FULL", "MatScale()", "MatZeroEntries()", "MatZeroRows()", "MatShift()", "MatDiagonalSet()", "MatDiagonalScale()", "MatConjugate()", "MatRealPart()", "MatCopy()", "MatAXPY(), same nonzeros", "MatAXPY(), other nonzeros", "MatTranspose() in place", "new nonzeros", "MatRetrieveValues()", "preallocation", "MatSetPreallocationCOO()", "preallocation of CSR", "MatLoad()", "MatSeqAIJGetArray()"};
+static const char *const changes[] = {"nothing",
+                                      "MatSetValues()",
+                                      "MAT_SORTED_FULL",
+                                      "MatScale()",
+                                      "MatZeroEntries()",
+                                      "MatZeroRows()",
+                                      "MatShift()",
+                                      "MatDiagonalSet()",
+                                      "MatDiagonalScale()",
+                                      "MatConjugate()",
+                                      "MatRealPart()",
+                                      "MatCopy()",
+                                      "MatAXPY(), same nonzeros",
+                                      "MatAXPY(), other nonzeros",
+                                      "MatTranspose() in place",
+                                      "new nonzeros",
+                                      "MatRetrieveValues()",
+                                      "preallocation",
+                                      "MatSetPreallocationCOO()",
+                                      "preallocation of CSR",
+                                      "MatLoad()",
+                                      "MatSeqAIJGetArray()"};
 
 static PetscErrorCode Apply(Mat A, Change change)
 {
@@ -310,7 +336,8 @@ static PetscErrorCode TestChanges(void)
         if (together && change < OPERATIONS - 1) continue;
         PetscCall(MatDestroy(&B));
         PetscCall(MatDestroy(&A));
-        PetscCall(ComplainIf(device.wrong, "%s: after the end %" PetscInt_FMT " things are pinned or allocated", changes[change], device.wrong));
+        PetscCall(ComplainIf(device.wrong, "%s: after the end %" PetscInt_FMT " things are pinned or allocated", changes[change],
+                             device.wrong));
         PetscCall(DeviceDestroy(&device));
       }
     }
@@ -488,7 +515,9 @@ static PetscErrorCode TestSettings(void)
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(Fill(A, 3));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(ComplainIf(((Mat_AIJStream *)B->spptr)->settings.chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->settings.memory != 5000.0, "a copy has other settings"));
+  PetscCall(
+    ComplainIf(((Mat_AIJStream *)B->spptr)->settings.chunk != 900.0 || ((Mat_AIJStream *)B->spptr)->settings.memory != 5000.0,
+               "a copy has other settings"));
   PetscCall(MatDestroy(&B));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
@@ -500,7 +529,8 @@ static PetscErrorCode TestSettings(void)
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_aijstream.txt", "passes:", 4, numbers, &lines));
-  PetscCall(ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
+  PetscCall(
+    ComplainIf(lines != 1 || numbers[0] != 5.0, "the view tells %g passes in %" PetscInt_FMT " lines", (double)numbers[0], lines));
   PetscCall(GetStream(A, &stream));
   before = stream->counts;
   if (ranks > 1) PetscCall(PetscObjectGetId((PetscObject)((Mat_AIJStream *)A->spptr)->scatter, &scatters[0]));
@@ -510,9 +540,11 @@ static PetscErrorCode TestSettings(void)
   PetscCall(MatMult(A, x, y));
   PetscCall(GetStream(A, &stream));
   PetscCall(ComplainIf(stream->counts.passes != after.passes + 1, "a matrix is packed again for options that it has already"));
-  PetscCall(ComplainIf(stream->counts.sends - after.sends != after.sends - before.sends, "chunks are sent again for options that the matrix has already"));
+  PetscCall(ComplainIf(stream->counts.sends - after.sends != after.sends - before.sends,
+                       "chunks are sent again for options that the matrix has already"));
   if (ranks > 1) PetscCall(PetscObjectGetId((PetscObject)((Mat_AIJStream *)A->spptr)->scatter, &scatters[1]));
-  PetscCall(ComplainIf(scatters[0] != scatters[1], "what other processes send is found again for options that the matrix has already"));
+  PetscCall(
+    ComplainIf(scatters[0] != scatters[1], "what other processes send is found again for options that the matrix has already"));
   if (ranks > 1 && !gpu) { /* products on the host, while the diagonal block still has its device */
     PetscCall(IDRSStreamMatSetDevice(A, NULL, NULL));
     PetscCall(MatMultAdd(A, x, y, y));
@@ -532,8 +564,11 @@ static PetscErrorCode TestSettings(void)
     PetscCall(Listen());
     ierr = MatMult(A, x, y);
     PetscCall(Heard());
-    if (large) PetscCall(CheckError(ierr, "more memory is taken than there is", "-mat_stream_memory", "bytes of the device at least"));
-    else PetscCall(ComplainIf(ierr || data->stream->limit != 5000, "%g of 6000 bytes beside a copy of 1000", (double)data->stream->limit));
+    if (large)
+      PetscCall(CheckError(ierr, "more memory is taken than there is", "-mat_stream_memory", "bytes of the device at least"));
+    else
+      PetscCall(
+        ComplainIf(ierr || data->stream->limit != 5000, "%g of 6000 bytes beside a copy of 1000", (double)data->stream->limit));
   }
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&y));
@@ -546,8 +581,9 @@ static PetscErrorCode TestSettings(void)
 }
 
 /*
-   Each operation of the device fails once, on all processes or on the last one, which alone has an error then. After that the product is right, and everything can be destroyed.
-   The error of one process leaves its event open, so that it does not wait at the next ones: hence -log_sync 0. PETSc with debugging makes sums of its own on the others even then: left out
+   Each operation of the device fails once, on all processes or on the last one, which alone has an error then. After that the
+   product is right, and everything can be destroyed. The error of one process leaves its event open, so that it does not wait at
+   the next ones: hence -log_sync 0. PETSc with debugging makes sums of its own on the others even then: left out
 */
 static PetscErrorCode TestErrors(void)
 {
@@ -560,14 +596,16 @@ static PetscErrorCode TestErrors(void)
   for (PetscInt adds = 0; adds < 2; adds++) {
     PetscInt happened = 1;
 
-    for (PetscInt failure = 0; happened && !gpu; failure += PetscDefined(USE_DEBUG) ? 2 : 1) { /* an odd one: on the last process only */
+    /* an odd one: on the last process only */
+    for (PetscInt failure = 0; happened && !gpu; failure += PetscDefined(USE_DEBUG) ? 2 : 1) {
       PetscErrorCode ierr;
       Mat            A, B;
       Vec            x, y;
       Device         device;
       char           what[64];
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s after operation %" PetscInt_FMT " has failed", adds ? "MatMultAdd()" : "MatMult()", failure));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s after operation %" PetscInt_FMT " has failed",
+                              adds ? "MatMultAdd()" : "MatMult()", failure));
       PetscCall(StreamCreate(&device, 5000.0, &A));
       PetscCall(MatSetUp(A));
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
@@ -602,7 +640,10 @@ static PetscErrorCode TestErrors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without -mat_stream_memory, processes that share a device have equal parts of half of what is free before the first of them takes any */
+/*
+   Without -mat_stream_memory, processes that share a device have equal parts of half of what is free before the first of them takes
+   any
+*/
 static PetscErrorCode TestShare(void)
 {
   Mat         A;
@@ -625,7 +666,8 @@ static PetscErrorCode TestShare(void)
     PetscCall(MatMult(A, x, y));
     device.available = 7; /* others have taken the rest */
     PetscCall(GetStream(A, &stream));
-    PetscCall(ComplainIf(!gpu && stream->limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2, "process %d of %d takes %g bytes", rank, ranks, (double)stream->limit));
+    PetscCall(ComplainIf(!gpu && stream->limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2,
+                         "process %d of %d takes %g bytes", rank, ranks, (double)stream->limit));
   }
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
@@ -636,7 +678,10 @@ static PetscErrorCode TestShare(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors bound to the CPU on one process, as -vec_bind_below may do it, and then the matrix on all: those compute on the host, and nobody waits for anybody */
+/*
+   Vectors bound to the CPU on one process, as -vec_bind_below may do it, and then the matrix on all: those compute on the host, and
+   nobody waits for anybody
+*/
 static PetscErrorCode TestBound(void)
 {
   Mat         A, B;
@@ -668,10 +713,13 @@ static PetscErrorCode TestBound(void)
     PetscCall(MatMult(B, x, z));
     PetscCall(VecAXPY(z, -0.5, y));
     PetscCall(VecNorm(z, NORM_INFINITY, &norm));
-    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "%s bound: the product differs by %g", matrix ? "matrix" : "vectors", (double)norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "%s bound: the product differs by %g",
+                         matrix ? "matrix" : "vectors", (double)norm));
     PetscCall(GetStream(A, &stream));
     passes = stream ? stream->counts.passes : 0;
-    if (gpu) PetscCall(ComplainIf(passes - before != (vectors || matrix ? 0 : 2), "%s bound: %d passes", matrix ? "matrix" : "vectors", (int)(passes - before)));
+    if (gpu)
+      PetscCall(ComplainIf(passes - before != (vectors || matrix ? 0 : 2), "%s bound: %d passes", matrix ? "matrix" : "vectors",
+                           (int)(passes - before)));
     before = passes;
     PetscCall(VecDestroy(&z));
     PetscCall(VecDestroy(&y));
@@ -737,7 +785,8 @@ static PetscErrorCode TestTogether(void)
     PetscCall(MatMult(B[m], x, z));
     PetscCall(VecAXPY(z, -1.0, y));
     PetscCall(VecNorm(z, NORM_INFINITY, &norm));
-    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "product %" PetscInt_FMT ", of matrix %" PetscInt_FMT ", differs by %g", turn, m, (double)norm));
+    PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON),
+                         "product %" PetscInt_FMT ", of matrix %" PetscInt_FMT ", differs by %g", turn, m, (double)norm));
   }
   for (PetscInt s = 0; s < 2; s++) {
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp[s]));
@@ -750,7 +799,8 @@ static PetscErrorCode TestTogether(void)
   PetscCall(KSPMonitorSet(ksp[0], MonitorSolve, ksp[1], NULL));
   PetscCall(KSPSolve(ksp[0], x, y));
   PetscCall(ResidualNorm(B[0], x, y, &norm, &size));
-  PetscCall(ComplainIf(!(norm <= 1.01 * PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "with another solve in flight the residual is %g of %g", (double)norm, (double)size));
+  PetscCall(ComplainIf(!(norm <= 1.01 * PetscSqrtReal(PETSC_MACHINE_EPSILON) * size),
+                       "with another solve in flight the residual is %g of %g", (double)norm, (double)size));
   for (PetscInt s = 0; s < 2; s++) PetscCall(KSPDestroy(&ksp[s]));
   if (ranks == 1) { /* the identity, a million times */
     PetscCall(StreamCreate(&devices[2], 5000.0, &T));
@@ -787,17 +837,21 @@ static PetscErrorCode TestTogether(void)
 
 #define STEPS 5
 
-/* Products and matrix powers have the same bits when the chunks are ordered, in memory for one step, a part of them and all; on several processes that is an error */
+/*
+   Products and matrix powers have the same bits when the chunks are ordered, in memory for one step, a part of them and all; on
+   several processes that is an error
+*/
 static PetscErrorCode TestOrdering(void)
 {
-  const PetscScalar gamma[STEPS] = {0.1, 0.2, 0.1, 0.2, 0.1}, theta[STEPS] = {0.5, 0.1, 0.3, 0.2, 0.4}, mu[STEPS] = {0.0, 0.3, 0.0, 0.2, 0.1}, c[STEPS + 1] = {1.0, 0.5, -0.5, 0.25, 0.0, 2.0};
-  const PetscReal   memories[] = {2300.0 + 2.0 * (PetscReal)IDRSStreamAlign(N * sizeof(PetscScalar)), 5000.0, 20000.0};
-  Vec               x, d, v[2][STEPS + 4]; /* A x, v_1 ..., y, y and A y */
-  Device            device;
-  PetscErrorCode    ierr;
-  PetscMPIInt       ranks;
-  PetscBool         equal;
-  Mat               A;
+  const PetscScalar gamma[STEPS] = {0.1, 0.2, 0.1, 0.2, 0.1}, theta[STEPS] = {0.5, 0.1, 0.3, 0.2, 0.4},
+                    mu[STEPS] = {0.0, 0.3, 0.0, 0.2, 0.1}, c[STEPS + 1] = {1.0, 0.5, -0.5, 0.25, 0.0, 2.0};
+  const PetscReal memories[] = {2300.0 + 2.0 * (PetscReal)IDRSStreamAlign(N * sizeof(PetscScalar)), 5000.0, 20000.0};
+  Vec             x, d, v[2][STEPS + 4]; /* A x, v_1 ..., y, y and A y */
+  Device          device;
+  PetscErrorCode  ierr;
+  PetscMPIInt     ranks;
+  PetscBool       equal;
+  Mat             A;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
@@ -905,7 +959,10 @@ static PetscErrorCode SolveMemory(PetscInt s, const char pctype[], const char op
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product takes what -mat_stream_memory allows at most. On a GPU a solve takes that, 8(2s + 9) bytes a row, and three vectors more at most */
+/*
+   A product takes what -mat_stream_memory allows at most. On a GPU a solve takes that, 8(2s + 9) bytes a row, and three vectors
+   more at most
+*/
 static PetscErrorCode TestMemory(void)
 {
   const PetscInt  numbers[] = {1, 4}, n = 64 * 64 * 64;
@@ -928,7 +985,8 @@ static PetscErrorCode TestMemory(void)
   PetscCall(VecSet(x, 1.0));
   PetscCall(MatMult(A, x, y));
   PetscCall(GetStream(A, &stream));
-  PetscCall(ComplainIf(IDRSStreamLayoutBytes(&stream->layout) > 5000 || device.most > 5000, "%g bytes of 5000", (double)IDRSStreamLayoutBytes(&stream->layout)));
+  PetscCall(ComplainIf(IDRSStreamLayoutBytes(&stream->layout) > 5000 || device.most > 5000, "%g bytes of 5000",
+                       (double)IDRSStreamLayoutBytes(&stream->layout)));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&A));
@@ -937,7 +995,9 @@ static PetscErrorCode TestMemory(void)
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
       for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pctypes); ip++) {
         PetscCall(SolveMemory(numbers[is], pctypes[ip], "-m_mat_stream_chunk 5e5 -m_mat_stream_memory 6e6", &taken));
-        PetscCall(ComplainIf(!first && !(taken <= (PetscReal)(2 * numbers[is] + 12) * vector + small + 4e6), "s = %" PetscInt_FMT ", %s: %g bytes of the GPU", numbers[is], pctypes[ip], (double)taken)); /* which are counted in pieces of 2 MB */
+        /* which are counted in pieces of 2 MB */
+        PetscCall(ComplainIf(!first && !(taken <= (PetscReal)(2 * numbers[is] + 12) * vector + small + 4e6),
+                             "s = %" PetscInt_FMT ", %s: %g bytes of the GPU", numbers[is], pctypes[ip], (double)taken));
       }
     }
   }
@@ -990,12 +1050,15 @@ static PetscErrorCode TestPolynomial(void)
     PetscCall(PCPolyGetRoots(pc[k], &degree, &roots, NULL));
     PetscCall(ComplainIf(degree != 8, "%s: degree %" PetscInt_FMT, k ? "aij" : "aijstream", degree));
     if (!k) least = roots[0];
-    else PetscCall(ComplainIf(!(PetscAbsReal(roots[0] - least) <= 1e-3), "the first root differs: %g, %g", (double)least, (double)roots[0]));
+    else
+      PetscCall(
+        ComplainIf(!(PetscAbsReal(roots[0] - least) <= 1e-3), "the first root differs: %g, %g", (double)least, (double)roots[0]));
   }
   PetscCall(VecNorm(y[1], NORM_INFINITY, &size));
   PetscCall(VecAXPY(y[1], -1.0, y[0]));
   PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON * size), "the preconditioner differs by %g of %g", (double)norm, (double)size));
+  PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON * size), "the preconditioner differs by %g of %g", (double)norm,
+                       (double)size));
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(PCDestroy(&pc[k]));
     PetscCall(VecDestroy(&y[k]));
@@ -1023,7 +1086,10 @@ static PetscErrorCode GetPasses(Mat A, PetscInt64 *passes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Iterations of a solve with PCPOLY, of which each takes a pass: so many of them more, so many passes more. Another solve, without the window, has the same solution */
+/*
+   Iterations of a solve with PCPOLY, of which each takes a pass: so many of them more, so many passes more. Another solve, without
+   the window, has the same solution
+*/
 static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side, Mat A, Mat B, Vec b)
 {
   const PetscInt its[] = {1, last};
@@ -1059,17 +1125,23 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side,
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(PetscStrcmp(type, KSPBCGS, &same)); /* two products in each iteration */
-  PetscCall(ComplainIf(passes[1] - passes[0] != (its[1] - its[0]) * (same ? 2 : 1), "%s from the %s: %d passes in %" PetscInt_FMT " iterations", type, side == PC_LEFT ? "left" : "right", (int)(passes[1] - passes[0]), its[1] - its[0]));
+  PetscCall(ComplainIf(passes[1] - passes[0] != (its[1] - its[0]) * (same ? 2 : 1),
+                       "%s from the %s: %d passes in %" PetscInt_FMT " iterations", type, side == PC_LEFT ? "left" : "right",
+                       (int)(passes[1] - passes[0]), its[1] - its[0]));
   PetscCall(VecNorm(y, NORM_2, &size));
   PetscCall(VecAXPY(x, -1.0, y));
   PetscCall(VecNorm(x, NORM_2, &norm));
-  PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "%s from the %s: another solution, by %g of %g", type, side == PC_LEFT ? "left" : "right", (double)norm, (double)size));
+  PetscCall(ComplainIf(!(norm <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * size), "%s from the %s: another solution, by %g of %g",
+                       type, side == PC_LEFT ? "left" : "right", (double)norm, (double)size));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for passes of so many levels with all chunks resident, and no copy beside them; on several processes, where there are no copies, for ghosts, too */
+/*
+   Memory for passes of so many levels with all chunks resident, and no copy beside them; on several processes, where there are no
+   copies, for ghosts, too
+*/
 static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
 {
   Mat    block = A;
@@ -1082,7 +1154,8 @@ static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
   PetscCall(VecSet(x, 1.0));
   PetscCall(MatMult(A, x, y));
   if (((PetscObject)A)->type_name[0] == 'm') PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
-  bytes = ((Mat_AIJStream *)block->spptr)->stream->pattern->bytes + (size_t)levels * IDRSStreamAlign(N * sizeof(PetscScalar)) + (block == A ? 0 : 20000);
+  bytes = ((Mat_AIJStream *)block->spptr)->stream->pattern->bytes + (size_t)levels * IDRSStreamAlign(N * sizeof(PetscScalar)) +
+          (block == A ? 0 : 20000);
   PetscCall(PetscSNPrintf(options, sizeof(options), "-s_mat_stream_memory %g", (double)bytes));
   PetscCall(PetscOptionsInsertString(NULL, options));
   PetscCall(MatSetFromOptions(A));
@@ -1091,7 +1164,10 @@ static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several processes the view tells how far ghosts go, and there are as many passes as products where the memory has no room for ghosts; with too little for a product all processes tell it */
+/*
+   On several processes the view tells how far ghosts go, and there are as many passes as products where the memory has no room for
+   ghosts; with too little for a product all processes tell it
+*/
 static PetscErrorCode CheckGhosts(Mat A, Vec b)
 {
   const PetscScalar gamma[] = {0.5, 0.5, 0.5}, zero[] = {0.0, 0.0, 0.0};
@@ -1115,14 +1191,16 @@ static PetscErrorCode CheckGhosts(Mat A, Vec b)
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_aijstream.txt", "for passes of up to", 1, &number, &lines));
-  PetscCall(ComplainIf(lines != 1 || number != 3.0, "the view tells of ghosts for %g levels in %" PetscInt_FMT " lines", (double)number, lines));
+  PetscCall(ComplainIf(lines != 1 || number != 3.0, "the view tells of ghosts for %g levels in %" PetscInt_FMT " lines",
+                       (double)number, lines));
   PetscCall(PetscOptionsInsertString(NULL, memories[0]));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatMult(A, b, v[1][0])); /* which the ghosts there were leave no room for */
   PetscCall(GetPasses(A, &passes[0]));
   PetscCall(MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[1]));
   PetscCall(GetPasses(A, &passes[1]));
-  PetscCall(ComplainIf(passes[1] - passes[0] != 3, "%d passes instead of 3 where memory lacks for ghosts", (int)(passes[1] - passes[0])));
+  PetscCall(
+    ComplainIf(passes[1] - passes[0] != 3, "%d passes instead of 3 where memory lacks for ghosts", (int)(passes[1] - passes[0])));
   for (PetscInt j = 0; j < 3; j++) {
     PetscCall(VecEqual(v[0][j], v[1][j], &same));
     PetscCall(ComplainIf(!same, "step %" PetscInt_FMT ": other bits with fewer ghosts", j + 1));

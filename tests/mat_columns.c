@@ -1,5 +1,6 @@
-static char help[] = "Products with several columns, Y = A X and A^T X, for 1 to 16 columns, against long double: by the host on aij, by csr and by sliced on aijcusparse;\n\
-rows of many lengths, matrices that change between products, operators that have only MatMult(), bad input.\n\
+static char help[] = "Products with several columns, Y = A X and A^T X, for 1 to 16 columns, against long double: by the host on\n\
+aij, by csr and by sliced on aijcusparse; rows of many lengths, matrices that change between products, operators that have only\n\
+MatMult(), bad input.\n\
   -mat_type <aij>        - aijcusparse for the back ends of a GPU\n\
   -rows n1,n2,...        - numbers of rows of the small matrices\n\
   -large <1>             - factor of the numbers of rows of the large matrices, 0 for none\n\n";
@@ -85,7 +86,10 @@ static PetscErrorCode CheckTransposed(Mat A, Vec u, Vec y, const char what[])
   for (PetscInt i = begin; i < end; i++) {
     const long double *sum = sums + 4 * i, bound = (sum[3] + 8) * (long double)PETSC_MACHINE_EPSILON * sum[2];
 
-    PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(yarray[i - begin]) - sum[0]) <= bound) || !(fabsl((long double)PetscImaginaryPart(yarray[i - begin]) - sum[1]) <= bound), "%s: column %" PetscInt_FMT " of %g entries: %g, not %Lg", what, i, (double)sum[3], (double)PetscRealPart(yarray[i - begin]), sum[0]));
+    PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(yarray[i - begin]) - sum[0]) <= bound) ||
+                           !(fabsl((long double)PetscImaginaryPart(yarray[i - begin]) - sum[1]) <= bound),
+                         "%s: column %" PetscInt_FMT " of %g entries: %g, not %Lg", what, i, (double)sum[3],
+                         (double)PetscRealPart(yarray[i - begin]), sum[0]));
   }
   PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(PetscFree(sums));
@@ -101,7 +105,8 @@ static PetscErrorCode CheckColumns(IDRSProduct product, PetscInt k, const Blocks
   for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) {
     PetscReal norm;
 
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, column %" PetscInt_FMT " of %" PetscInt_FMT "%s", what, j, k, product->transpose ? ", transposed" : ""));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, column %" PetscInt_FMT " of %" PetscInt_FMT "%s", what, j, k,
+                            product->transpose ? ", transposed" : ""));
     if (j < k && product->transpose) PetscCall(CheckTransposed(product->A, blocks->X[j], blocks->Y[j], name));
     else if (j < k) PetscCall(CheckRows(product->A, blocks->all[j], blocks->Y[j], name));
     else {
@@ -129,7 +134,8 @@ static PetscErrorCode CheckBits(IDRSProduct product, const Blocks *blocks, const
     PetscCall(Apply(product, k, blocks));
     for (PetscInt j = 0; j < k; j++) {
       PetscCall(VecEqual(blocks->Y[j], all[j], &same));
-      PetscCall(ComplainIf(!same, "%s: column %" PetscInt_FMT " of %" PetscInt_FMT " has other bits than among %d", what, j, k, IDRS_MAX_WIDTH));
+      PetscCall(ComplainIf(!same, "%s: column %" PetscInt_FMT " of %" PetscInt_FMT " has other bits than among %d", what, j, k,
+                           IDRS_MAX_WIDTH));
     }
   }
   PetscCall(VecDestroyVecs(IDRS_MAX_WIDTH, &all));
@@ -218,7 +224,9 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSP
   PetscCall(CheckBackend(product, kind, what));
   if ((transpose ? product->transposed : product)->wide) PetscCall(CheckBits(product, &blocks, what));
   PetscCall(CountTransposes(&after));
-  PetscCall(ComplainIf(transpose ? first <= before || after != first : after != before, "%s%s: %" PetscInt_FMT " transposes for the first product, %" PetscInt_FMT " for the others", what, transpose ? ", transposed" : "", first - before, after - first));
+  PetscCall(ComplainIf(transpose ? first <= before || after != first : after != before,
+                       "%s%s: %" PetscInt_FMT " transposes for the first product, %" PetscInt_FMT " for the others", what,
+                       transpose ? ", transposed" : "", first - before, after - first));
   PetscCall(TestChanges(product, &blocks, what));
   PetscCall(BlocksDestroy(&blocks));
   PetscCall(IDRSProductDestroy(&product));
@@ -226,7 +234,10 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows and columns in blocks of bs; or with one entry of the first block missing, so that the block size promises what the pattern has not */
+/*
+   Rows and columns in blocks of bs; or with one entry of the first block missing, so that the block size promises what the pattern
+   has not
+*/
 static PetscErrorCode BlockMatCreate(PetscInt bs, PetscBool broken, Mat *A)
 {
   const PetscInt rows = 40, count = 16 / bs + 2; /* of blocks */
@@ -243,7 +254,9 @@ static PetscErrorCode BlockMatCreate(PetscInt bs, PetscBool broken, Mat *A)
   PetscCall(MatGetSize(*A, &N, NULL));
   for (PetscInt row = begin; row < end; row++) {
     for (PetscInt l = 0; l < count * bs; l++) {
-      const PetscInt    block = (row / bs + (l / bs ? 1 + (PetscInt)(Bits(60 + (uint64_t)(l / bs), (uint64_t)(row / bs)) % 29) : 0)) % (N / bs), column = block * bs + l % bs;
+      const PetscInt block = (row / bs + (l / bs ? 1 + (PetscInt)(Bits(60 + (uint64_t)(l / bs), (uint64_t)(row / bs)) % 29) : 0)) %
+                             (N / bs),
+                     column   = block * bs + l % bs;
       const PetscScalar value = Number(61, (uint64_t)row * 256 + (uint64_t)l);
 
       if (!broken || row > begin || l != bs - 1) PetscCall(MatSetValues(*A, 1, &row, 1, &column, &value, INSERT_VALUES));
@@ -283,8 +296,10 @@ static PetscErrorCode TestBlocks(void)
       while (bs % size) size--; /* blocks of a size without divisors up to 8 are not indexed */
       PetscCall(ComplainIf(device && alone && !product->byrows, "%s: X does not go by rows", what));
       if (device && product->byrows) { /* rows of the diagonal block of a process may be too short */
-        PetscCall(ComplainIf(product->blocksize != (broken ? 1 : size), "%s: one column index for blocks of %" PetscInt_FMT, what, product->blocksize));
-        PetscCall(ComplainIf((product->noblocks != NULL) != (broken && size > 1), "%s: said to be without blocks as %s", what, product->noblocks ? product->noblocks : "nothing"));
+        PetscCall(ComplainIf(product->blocksize != (broken ? 1 : size), "%s: one column index for blocks of %" PetscInt_FMT, what,
+                             product->blocksize));
+        PetscCall(ComplainIf((product->noblocks != NULL) != (broken && size > 1), "%s: said to be without blocks as %s", what,
+                             product->noblocks ? product->noblocks : "nothing"));
       }
       PetscCall(BlocksDestroy(&blocks));
       PetscCall(IDRSProductDestroy(&product));
@@ -346,7 +361,10 @@ static PetscErrorCode TestOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process alone writes to its diagonal block between two solves: the matrix has another state there then, and products have the new values all the same */
+/*
+   One process alone writes to its diagonal block between two solves: the matrix has another state there then, and products have the
+   new values all the same
+*/
 static PetscErrorCode TestOneProcess(void)
 {
   const PetscInt k = 5;
@@ -378,7 +396,10 @@ static PetscErrorCode TestOneProcess(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector that is not on the side of the matrix, on some process or on all, is multiplied all the same (PETSc's MatMult() takes an x that is bound to the CPU, no y), and so is the same vector twice */
+/*
+   A vector that is not on the side of the matrix, on some process or on all, is multiplied all the same (PETSc's MatMult() takes an
+   x that is bound to the CPU, no y), and so is the same vector twice
+*/
 static PetscErrorCode TestVecs(void)
 {
   Mat         A;
@@ -397,7 +418,8 @@ static PetscErrorCode TestVecs(void)
     PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
     PetscCall(Apply(product, 4, &blocks));
     PetscCall(CheckColumns(product, 4, &blocks, bound % 3 ? "bound to the CPU" : "bound to nothing"));
-    PetscCall(ComplainIf(device && (product->wide != NULL) != (bound % 3 == 0), "bound to the CPU: product %s", product->wide ? product->wide->name : product->bycolumn));
+    PetscCall(ComplainIf(device && (product->wide != NULL) != (bound % 3 == 0), "bound to the CPU: product %s",
+                         product->wide ? product->wide->name : product->bycolumn));
   }
   PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){blocks.X[1], blocks.X[1], blocks.X[0]}, blocks.Y));
   PetscCall(CheckRows(A, blocks.all[1], blocks.Y[0], "a vector twice"));
@@ -446,7 +468,8 @@ int main(int argc, char **argv)
         const PetscInt n = rows[(i + rank) % sizes]; /* another number of rows on every process */
 
         PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, PETSC_FALSE, kind, PETSC_TRUE));
-        if (kind == KSP_IDRS_PRODUCT_AUTO) PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, PETSC_TRUE, kind, PETSC_TRUE));
+        if (kind == KSP_IDRS_PRODUCT_AUTO)
+          PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, PETSC_TRUE, kind, PETSC_TRUE));
       }
       if (factor) PetscCall(Test(pattern, factor * large[pattern] / size, PETSC_FALSE, kind, PETSC_FALSE));
     }

@@ -1,6 +1,6 @@
-static char help[] = "MATSOLVERPETSCIDRS against PETSc's own factorisations on the host, on real matrices and generated ones: solves with one and many right-hand sides,\n\
-transposed solves, levels, orderings, sizes of blocks, values that change. Two factorisations may differ as much as PETSc's own does from that of a\n\
-matrix whose values are rounded otherwise.\n\
+static char help[] = "MATSOLVERPETSCIDRS against PETSc's own factorisations on the host, on real matrices and generated ones:\n\
+solves with one and many right-hand sides, transposed solves, levels, orderings, sizes of blocks, values that change. Two\n\
+factorisations may differ as much as PETSc's own does from that of a matrix whose values are rounded otherwise.\n\
   -matrices <directory> - where the matrices are\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -160,7 +160,8 @@ static PetscErrorCode RoundOtherwise(Mat A, Mat *P)
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, P));
   PetscCall(MatGetInfo(*P, MAT_LOCAL, &info));
   PetscCall(MatSeqAIJGetArray(*P, &a));
-  for (PetscInt p = 0; p < (PetscInt)info.nz_used; p++) a[p] *= (PetscReal)1.0 + (Shadow(3, (uint64_t)p, 0) > 0 ? 2 : -2) * PETSC_MACHINE_EPSILON;
+  for (PetscInt p = 0; p < (PetscInt)info.nz_used; p++)
+    a[p] *= (PetscReal)1.0 + (Shadow(3, (uint64_t)p, 0) > 0 ? 2 : -2) * PETSC_MACHINE_EPSILON;
   PetscCall(MatSeqAIJRestoreArray(*P, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -197,7 +198,9 @@ static PetscErrorCode Difference(Mat X, Mat Y, PetscReal *difference)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves with some columns of B, one by one, too, are those that PETSc's factor gives; O: of the matrix that is rounded otherwise */
+/*
+   Solves with some columns of B, one by one, too, are those that PETSc's factor gives; O: of the matrix that is rounded otherwise
+*/
 static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat O)
 {
   const PetscInt  columns[] = {1, 2, 5, 16, COLUMNS};
@@ -234,7 +237,8 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
         }
         PetscCall(solvers[t](F, B, X));
         PetscCall(Difference(X, Z, &difference));
-        PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" PetscInt_FMT " columns%s: %g from PETSc, and %g is allowed", what, t ? ", transposed" : "", columns[ic], host ? " with gaps" : "", (double)difference, (double)allowed));
+        PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" PetscInt_FMT " columns%s: %g from PETSc, and %g is allowed", what,
+                             t ? ", transposed" : "", columns[ic], host ? " with gaps" : "", (double)difference, (double)allowed));
         if (columns[ic] == 1 && !host) {
           Vec       b, x, y;
           PetscReal norm;
@@ -249,7 +253,8 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
           PetscCall(VecAXPY(x, -1.0, y));
           PetscCall(MatDenseRestoreColumnVecRead(X, 0, &y));
           PetscCall(VecNorm(x, NORM_INFINITY, &norm));
-          PetscCall(ComplainIf(norm != 0.0, "%s%s: MatSolve() and MatMatSolve() differ by %g", what, t ? ", transposed" : "", (double)norm));
+          PetscCall(ComplainIf(norm != 0.0, "%s%s: MatSolve() and MatMatSolve() differ by %g", what, t ? ", transposed" : "",
+                               (double)norm));
           PetscCall(VecDestroy(&x));
           PetscCall(VecDestroy(&b));
         }
@@ -273,7 +278,10 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves with all unit vectors are those of PETSc's factor: they give the inverse of L U, and L and U are the only ones with that product, as L has ones on its diagonal */
+/*
+   Solves with all unit vectors are those of PETSc's factor: they give the inverse of L U, and L and U are the only ones with that
+   product, as L has ones on its diagonal
+*/
 static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat O)
 {
   PetscInt  n;
@@ -296,7 +304,8 @@ static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat
   PetscCall(ToMemory(A, &X));
   PetscCall(MatMatSolve(F, unit, X));
   PetscCall(Difference(X, Y, &difference));
-  PetscCall(ComplainIf(!(difference <= allowed), "%s, unit vectors: %g from PETSc, and %g is allowed", what, (double)difference, (double)allowed));
+  PetscCall(ComplainIf(!(difference <= allowed), "%s, unit vectors: %g from PETSc, and %g is allowed", what, (double)difference,
+                       (double)allowed));
   PetscCall(MatDestroy(&Z));
   PetscCall(MatDestroy(&Y));
   PetscCall(MatDestroy(&X));
@@ -318,8 +327,11 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
   }
   PetscCall(ComplainIf(error[0] != error[1], "%s: factor error %d instead of %d", what, (int)error[0], (int)error[1]));
   *failed = (PetscBool)(error[0] || error[1]);
-  if (!*failed || PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS); /* the last zero pivot is reported, and what follows the first one depends on how complex numbers are divided by zero */
-  PetscCall(ComplainIf(row[0] != row[1] || !(PetscAbsReal(value[0] - value[1]) <= 100.0 * PETSC_MACHINE_EPSILON), "%s: pivot %g in row %" PetscInt_FMT " instead of %g in row %" PetscInt_FMT, what, (double)value[0], row[0], (double)value[1], row[1]));
+  /* the last zero pivot is reported, and what follows the first one depends on how complex numbers are divided by zero */
+  if (!*failed || PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ComplainIf(row[0] != row[1] || !(PetscAbsReal(value[0] - value[1]) <= 100.0 * PETSC_MACHINE_EPSILON),
+                       "%s: pivot %g in row %" PetscInt_FMT " instead of %g in row %" PetscInt_FMT, what, (double)value[0], row[0],
+                       (double)value[1], row[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -337,7 +349,8 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
   char        name[256];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" PetscInt_FMT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu", kind->levels, kind->ordering));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" PetscInt_FMT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu",
+                          kind->levels, kind->ordering));
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(ToType(A, &T));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, kind, info, &F));
@@ -363,7 +376,8 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_factor.view", "blocks of ", 1, size, &lines));
-  PetscCall(ComplainIf(lines != 1 || (blocks && (PetscInt)size[0] != blocks), "%s: blocks of %g rows instead of %" PetscInt_FMT, name, (double)size[0], blocks));
+  PetscCall(ComplainIf(lines != 1 || (blocks && (PetscInt)size[0] != blocks), "%s: blocks of %g rows instead of %" PetscInt_FMT,
+                       name, (double)size[0], blocks));
   PetscCall(MatDestroy(&F));
   PetscCall(MatDestroy(&T));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -371,7 +385,8 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
 
 static PetscErrorCode TestReal(void)
 {
-  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1", "watt_1", "steam2", "add32", "stommel4", "memplus", "Trefethen_2000", "wedge4_K", "wedge4_M"};
+  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1",       "watt_1",   "steam2",  "add32",
+                                  "stommel4", "memplus",  "Trefethen_2000", "wedge4_K", "wedge4_M"};
   char              directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   MatFactorInfo     info;
 
@@ -414,7 +429,9 @@ static PetscErrorCode BlockGridCreate(PetscInt m, PetscInt bs, PetscBool gaps, M
         const PetscInt row = i * bs + t / bs, column = neighbours[l] * bs + t % bs;
 
         if (gaps && l && t == 1) continue;
-        PetscCall(MatSetValue(*A, row, column, Random(11, (uint64_t)row * n * bs + (uint64_t)column) + (row == column ? 3.0 * bs : 0.0), INSERT_VALUES));
+        PetscCall(MatSetValue(*A, row, column,
+                              Random(11, (uint64_t)row * n * bs + (uint64_t)column) + (row == column ? 3.0 * bs : 0.0),
+                              INSERT_VALUES));
       }
     }
   }
@@ -487,9 +504,11 @@ static PetscErrorCode TestPivots(void)
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
         if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes where rows have equal columns */
         PetscCall(HolesCreate(bs, &A));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" PetscInt_FMT, MatFactorShiftTypes[types[it]], bs));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" PetscInt_FMT, MatFactorShiftTypes[types[it]], bs));
         /* with shift inblocks there are blocks unless a pivot is zero */
-        PetscCall(Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONE ? bs : (types[it] == MAT_SHIFT_INBLOCKS ? 0 : 1)));
+        PetscCall(
+          Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONE ? bs : (types[it] == MAT_SHIFT_INBLOCKS ? 0 : 1)));
         PetscCall(MatDestroy(&A));
       }
     }
@@ -586,7 +605,8 @@ static PetscErrorCode TestSingularBlocks(void)
           info.shifttype   = (PetscReal)types[it];
           info.shiftamount = 1e-8;
           PetscCall(SingularBlockCreate(bs, distances[id], &A));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" PetscInt_FMT " rows and %g, shift %s", bs, (double)distances[id], MatFactorShiftTypes[types[it]]));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" PetscInt_FMT " rows and %g, shift %s", bs,
+                                  (double)distances[id], MatFactorShiftTypes[types[it]]));
           PetscCall(Compare(what, A, &natural[ik], &info, 1));
           PetscCall(MatDestroy(&A));
         }
@@ -625,7 +645,9 @@ static PetscErrorCode TestNaN(void)
     PetscCall(MatDenseRestoreArray(B, &b));
     PetscCall(MatMatSolve(F, B, X));
     PetscCall(MatGetColumnNorms(X, NORM_2, norms));
-    PetscCall(ComplainIf(norms[0] != clean[0] || norms[2] != clean[2] || !PetscIsNanReal(norms[1]), "NaN %d in one of three columns: their norms are %g, %g and %g", (int)l, (double)norms[0], (double)norms[1], (double)norms[2]));
+    PetscCall(ComplainIf(norms[0] != clean[0] || norms[2] != clean[2] || !PetscIsNanReal(norms[1]),
+                         "NaN %d in one of three columns: their norms are %g, %g and %g", (int)l, (double)norms[0],
+                         (double)norms[1], (double)norms[2]));
   }
   PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Y));
   PetscCall(MatSetValue(A, 20, 20, NAN, INSERT_VALUES));
@@ -635,7 +657,8 @@ static PetscErrorCode TestNaN(void)
   PetscCall(MatLUFactorNumeric(F, T, &info));
   PetscCall(MatMatSolve(F, B, Y));
   PetscCall(MatGetColumnNorms(Y, NORM_2, norms));
-  PetscCall(ComplainIf(!PetscIsNanReal(norms[0]) || !PetscIsNanReal(norms[2]), "NaN in the matrix: norms of columns are %g and %g", (double)norms[0], (double)norms[2]));
+  PetscCall(ComplainIf(!PetscIsNanReal(norms[0]) || !PetscIsNanReal(norms[2]), "NaN in the matrix: norms of columns are %g and %g",
+                       (double)norms[0], (double)norms[2]));
   PetscCall(MatDestroy(&Y));
   PetscCall(MatDestroy(&X));
   PetscCall(MatDestroy(&B));
@@ -702,7 +725,9 @@ static PetscErrorCode TestPlaces(void)
     info.solveonhost  = (PetscBool)(l / 2);
 #endif
     PetscCall(BlockGridCreate(7, 3, PETSC_FALSE, &A));
-    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host") : (l / 2 ? "solved on the host" : "no phase on the host"), A, &kinds[1], &info, 3));
+    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host")
+                            : (l / 2 ? "solved on the host" : "no phase on the host"),
+                      A, &kinds[1], &info, 3));
     PetscCall(MatDestroy(&A));
   }
   PetscCall(Verdict("phases on the host"));

@@ -1,4 +1,5 @@
-static char help[] = "Maximum product matchings: certificates, references in long double, structural ranks, ranges, many processes, new values, bad input.\n\n";
+static char help[] = "Maximum product matchings: certificates, references in long double, structural ranks, ranges, many "
+                     "processes, new values, bad input.\n\n";
 
 #include "systems.h"
 #include "wide.h"
@@ -100,7 +101,8 @@ static PetscReal MaxExponent(void)
 
 static PetscReal RandomModulus(Kind kind)
 {
-  const PetscReal extremes[] = {LEAST * PETSC_MACHINE_EPSILON, LEAST, PETSC_MAX_REAL, 1.0, 3.0, LEAST * 1000, PETSC_MAX_REAL / 1000, 0.0};
+  const PetscReal extremes[] = {LEAST * PETSC_MACHINE_EPSILON, LEAST, PETSC_MAX_REAL, 1.0, 3.0, LEAST * 1000,
+                                PETSC_MAX_REAL / 1000,         0.0};
 
   switch (kind) {
   case TIES:
@@ -125,7 +127,8 @@ static PetscScalar RandomSign(PetscReal modulus)
   const PetscScalar signs[] = {1.0, -1.0, PETSC_i, -PETSC_i};
 
   /* not by a multiplication, which makes 0 of the smallest number or a NaN of the largest one */
-  return RandomInt(2) ? PetscCMPLX(PetscRealPart(signs[RandomInt(2)]) * modulus, 0.0) : PetscCMPLX(0.0, PetscImaginaryPart(signs[2 + RandomInt(2)]) * modulus);
+  return RandomInt(2) ? PetscCMPLX(PetscRealPart(signs[RandomInt(2)]) * modulus, 0.0)
+                      : PetscCMPLX(0.0, PetscImaginaryPart(signs[2 + RandomInt(2)]) * modulus);
 #else
   return RandomInt(2) ? modulus : -modulus;
 #endif
@@ -222,7 +225,8 @@ static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, 
    elsewhere. Returns the sum of the logarithms of the matched moduli, and how many there are. The rounding errors of the logarithms
    grow with the largest logarithm and the number of paths
 */
-static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, const PetscInt column[], const double left[], const double right[], long double *sum, PetscInt *matched)
+static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, const PetscInt column[], const double left[],
+                                       const double right[], long double *sum, PetscInt *matched)
 {
   PetscInt   *count, wrong = 0, infinite = 0;
   long double most = 0.0, farthest = 0.0, size = 1.0;
@@ -252,8 +256,10 @@ static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, 
   size *= 1e-15L * (long double)(rows->n + 8);
   PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " columns are out of range or have two rows", what, wrong));
   PetscCall(ComplainIf(infinite, "%s: %" PetscInt_FMT " scalings are not finite", what, infinite));
-  PetscCall(ComplainIf(!(most <= size), "%s: a scaled entry has modulus exp(%g), rounding errors are up to %g", what, (double)most, (double)size));
-  PetscCall(ComplainIf(!(farthest <= size), "%s: a matched entry has modulus exp(%g), rounding errors are up to %g", what, (double)farthest, (double)size));
+  PetscCall(ComplainIf(!(most <= size), "%s: a scaled entry has modulus exp(%g), rounding errors are up to %g", what, (double)most,
+                       (double)size));
+  PetscCall(ComplainIf(!(farthest <= size), "%s: a matched entry has modulus exp(%g), rounding errors are up to %g", what,
+                       (double)farthest, (double)size));
   PetscCall(PetscFree(count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -268,7 +274,8 @@ static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *s
   PetscCall(IDRSMatchRows(&rows, PETSC_INFINITY, p->column, p->left, p->right, &p->rank, &p->badrow));
   PetscCall(ComplainIf(p->badrow != -1, "%s: bad row %" PetscInt_FMT, what, p->badrow));
   PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, sum, &matched));
-  PetscCall(ComplainIf(matched != p->rank, "%s: rank %" PetscInt_FMT ", but %" PetscInt_FMT " rows have an entry in their column", what, p->rank, matched));
+  PetscCall(ComplainIf(matched != p->rank, "%s: rank %" PetscInt_FMT ", but %" PetscInt_FMT " rows have an entry in their column",
+                       what, p->rank, matched));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -291,7 +298,10 @@ static long double BestOfAll(const Problem *p)
   return best[sets - 1];
 }
 
-/* The same by the Hungarian algorithm for dense matrices: at most -MISSING / 2 if there is none, since a missing entry costs more than any matching */
+/*
+   The same by the Hungarian algorithm for dense matrices: at most -MISSING / 2 if there is none, since a missing entry costs more
+   than any matching
+*/
 #define MISSING 1e9L
 
 static PetscErrorCode BestByHungarian(const Problem *p, long double *best)
@@ -415,8 +425,11 @@ static PetscErrorCode TestReferences(void)
       PetscCall(KuhnRank(&rows, &rank));
       if (large) PetscCall(BestByHungarian(&p, &best));
       else best = BestOfAll(&p);
-      PetscCall(ComplainIf(p.rank != rank || (rank == n) != (best > -0.5L * MISSING), "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT ", best product exp(%Lg)", what, p.rank, rank, best));
-      if (rank == n) PetscCall(ComplainIf(!(fabsl(sum - best) <= 1e-12L * (1.0L + (long double)n * (kind >= RANGE ? 700.0L : 1.0L))), "%s: the product is exp(%.18Lg), the best one is exp(%.18Lg)", what, sum, best));
+      PetscCall(ComplainIf(p.rank != rank || (rank == n) != (best > -0.5L * MISSING),
+                           "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT ", best product exp(%Lg)", what, p.rank, rank, best));
+      if (rank == n)
+        PetscCall(ComplainIf(!(fabsl(sum - best) <= 1e-12L * (1.0L + (long double)n * (kind >= RANGE ? 700.0L : 1.0L))),
+                             "%s: the product is exp(%.18Lg), the best one is exp(%.18Lg)", what, sum, best));
     }
     PetscCall(Verdict(large ? "up to 60 rows against the Hungarian algorithm" : "few rows against all permutations"));
   }
@@ -462,7 +475,8 @@ static PetscErrorCode TestSingular(void)
     PetscCall(CheckProblem(what, &p, &sum));
     PetscCall(KuhnRank(&rows, &rank));
     PetscCall(ComplainIf(p.rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p.rank, rank));
-    PetscCall(ComplainIf(rank > most - 100, "%s: rank %" PetscInt_FMT " is not a hundred less than the number of rows", what, rank));
+    PetscCall(
+      ComplainIf(rank > most - 100, "%s: rank %" PetscInt_FMT " is not a hundred less than the number of rows", what, rank));
   }
   for (PetscInt stored = 0; stored < 2; stored++) {
     ProblemClear(&p);
@@ -472,7 +486,8 @@ static PetscErrorCode TestSingular(void)
     }
     PetscCall(CheckProblem(stored ? "explicit zeros alone" : "no entries", &p, &sum));
     PetscCall(ComplainIf(p.rank, "the zero matrix has rank %" PetscInt_FMT, p.rank));
-    for (PetscInt i = 0; i < 5; i++) PetscCall(ComplainIf(p.column[i] != i, "the zero matrix: row %" PetscInt_FMT " has column %" PetscInt_FMT, i, p.column[i]));
+    for (PetscInt i = 0; i < 5; i++)
+      PetscCall(ComplainIf(p.column[i] != i, "the zero matrix: row %" PetscInt_FMT " has column %" PetscInt_FMT, i, p.column[i]));
   }
   PetscCall(PetscFree(permutation));
   PetscCall(ProblemDestroy(&p));
@@ -493,9 +508,10 @@ static PetscErrorCode TestUnique(void)
   PetscCall(RandomBegin(5, 1200, &mine));
   for (PetscInt l = 0; l < mine; l++) {
     const PetscInt  n        = 1 + RandomInt(l % 10 ? 40 : 200);
-    const PetscReal exponent = l % 2 ? 0.5 * MaxExponent() : 0.0, density = RandomReal(0.0, l % 4 ? 0.1 : 0.9), large = l % 5 ? 0.9 : 1.0 - 1e-4;
-    PetscInt        wrong = 0;
-    char            what[64];
+    const PetscReal exponent = l % 2 ? 0.5 * MaxExponent() : 0.0, density = RandomReal(0.0, l % 4 ? 0.1 : 0.9),
+                    large = l % 5 ? 0.9 : 1.0 - 1e-4;
+    PetscInt wrong        = 0;
+    char     what[64];
 
     PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " rows, case %" PetscInt_FMT, n, l));
     RandomPermutation(n, permutation);
@@ -508,7 +524,8 @@ static PetscErrorCode TestUnique(void)
       rowscale = PetscPowReal(10.0, RandomReal(-exponent, exponent));
       for (PetscInt j = 0; j < n; j++) {
         if (permutation[i] == j) ProblemEntry(&p, j, RandomSign(rowscale * scale[j]));
-        else if (RandomReal(0.0, 1.0) < density) ProblemEntry(&p, j, RandomSign(large * rowscale * scale[j] * (l % 7 ? RandomReal(0.0, 1.0) : 1.0)));
+        else if (RandomReal(0.0, 1.0) < density)
+          ProblemEntry(&p, j, RandomSign(large * rowscale * scale[j] * (l % 7 ? RandomReal(0.0, 1.0) : 1.0)));
       }
       ProblemRow(&p);
     }
@@ -578,7 +595,8 @@ static PetscErrorCode TestStructures(void)
   }
   PetscCall(CheckStructure("anti-diagonal", &p, AtOpposite, n));
   for (PetscInt i = 0; i < n; i++) { /* diagonally dominant in rows, with equal entries off the diagonal */
-    for (PetscInt j = PetscMax(i - 2, 0); j < PetscMin(i + 3, n); j++) ProblemEntry(&p, j, i == j ? 4.0 + (PetscReal)(i % 11) : -1.0);
+    for (PetscInt j = PetscMax(i - 2, 0); j < PetscMin(i + 3, n); j++)
+      ProblemEntry(&p, j, i == j ? 4.0 + (PetscReal)(i % 11) : -1.0);
     ProblemRow(&p);
   }
   PetscCall(CheckStructure("diagonally dominant", &p, AtDiagonal, n));
@@ -696,7 +714,8 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
     for (PetscInt k = 0; k < 3 && choice->outside != 0.0; k++) {
       const PetscInt j = RandomInt(N);
 
-      if (j < begin || j >= end) PetscCall(MatSetValue(*A, begin + i, j, RandomSign(choice->outside * RandomReal(0.1, 1.0)), INSERT_VALUES));
+      if (j < begin || j >= end)
+        PetscCall(MatSetValue(*A, begin + i, j, RandomSign(choice->outside * RandomReal(0.1, 1.0)), INSERT_VALUES));
     }
   }
   PetscCall(ProblemDestroy(&p));
@@ -814,7 +833,8 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecTDot(y, z, &one));
   PetscCall(IDRSMatchingScaleOutput(matching, PETSC_TRUE, z));
   PetscCall(VecTDot(x, z, &other));
-  PetscCall(ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
+  PetscCall(
+    ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
@@ -845,7 +865,8 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   for (PetscInt i = 0; i < n; i++) {
     const PetscInt from = row[i] - begin;
 
-    if (from < 0 || from >= n || column[from] >= 0) PetscCall(Complain("%s: row %" PetscInt_FMT " is from row %" PetscInt_FMT, what, begin + i, row[i]));
+    if (from < 0 || from >= n || column[from] >= 0)
+      PetscCall(Complain("%s: row %" PetscInt_FMT " is from row %" PetscInt_FMT, what, begin + i, row[i]));
     else column[from] = i;
     moved += from != i;
   }
@@ -856,7 +877,10 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(MatDuplicate(block, MAT_COPY_VALUES, &alone));
   PetscCall(MatGetMatching(alone, &alonerows, &aloneleft, &aloneright, &alonerank));
   PetscCall(ISGetIndices(alonerows, &alonerow));
-  for (PetscInt i = 0; i < n; i++) PetscCall(ComplainIf(alonerow[i] + begin != row[i], "%s: row %" PetscInt_FMT " is from %" PetscInt_FMT ", in the block alone from %" PetscInt_FMT, what, begin + i, row[i], begin + alonerow[i]));
+  for (PetscInt i = 0; i < n; i++)
+    PetscCall(ComplainIf(alonerow[i] + begin != row[i],
+                         "%s: row %" PetscInt_FMT " is from %" PetscInt_FMT ", in the block alone from %" PetscInt_FMT, what,
+                         begin + i, row[i], begin + alonerow[i]));
   PetscCall(ISRestoreIndices(alonerows, &alonerow));
   PetscCall(ISRestoreIndices(rows, &row));
   for (PetscInt l = 0; l < 2; l++) {
@@ -865,7 +889,10 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
     PetscCall(VecGetArrayRead(l ? right : left, &whole));
     PetscCall(VecGetArrayRead(l ? aloneright : aloneleft, &part));
     for (PetscInt i = 0; i < n; i++)
-      PetscCall(ComplainIf(whole[i] != part[i] || !(PetscRealPart(whole[i]) > 0.0) || PetscImaginaryPart(whole[i]) != 0.0 || PetscIsInfOrNanScalar(whole[i]), "%s: scaling %" PetscInt_FMT " of %s is %g, in the block alone %g", what, begin + i, l ? "columns" : "rows", (double)PetscRealPart(whole[i]), (double)PetscRealPart(part[i])));
+      PetscCall(ComplainIf(whole[i] != part[i] || !(PetscRealPart(whole[i]) > 0.0) || PetscImaginaryPart(whole[i]) != 0.0 ||
+                             PetscIsInfOrNanScalar(whole[i]),
+                           "%s: scaling %" PetscInt_FMT " of %s is %g, in the block alone %g", what, begin + i,
+                           l ? "columns" : "rows", (double)PetscRealPart(whole[i]), (double)PetscRealPart(part[i])));
     PetscCall(VecRestoreArrayRead(l ? right : left, &whole));
     PetscCall(VecRestoreArrayRead(l ? aloneright : aloneleft, &part));
   }
@@ -881,11 +908,14 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   /* the permuted and scaled matrix */
   PetscCall(MatCreatePermuted(A, rows, left, right, &T));
   PetscCall(MeasureMat(T, &most, &off, &ones));
-  PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn, "%s: entries up to 1%+g, %" PetscInt_FMT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones, (double)off));
+  PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn,
+                       "%s: entries up to 1%+g, %" PetscInt_FMT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0),
+                       ones, (double)off));
   PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
   PetscCall(ComplainIf(matching->rank != rank || matching->badrow != -1, "%s: another rank", what));
   IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(ComplainIf(matching->moved != moved, "%s: %" PetscInt_FMT " rows are moved, not %" PetscInt_FMT, what, matching->moved, moved));
+  PetscCall(
+    ComplainIf(matching->moved != moved, "%s: %" PetscInt_FMT " rows are moved, not %" PetscInt_FMT, what, matching->moved, moved));
   PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
   PetscCall(PetscObjectTypeCompare((PetscObject)B, ((PetscObject)A)->type_name, &same));
   PetscCall(ComplainIf(!same, "%s: type %s becomes %s", what, ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
@@ -931,7 +961,8 @@ static PetscErrorCode TestMats(void)
           Mat          A;
 
           if (kind == RANGE || kind == EXTREMES) continue;
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, layout %" PetscInt_FMT ", case %" PetscInt_FMT, kinds[kind], sizes[is], layout, l));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, layout %" PetscInt_FMT ", case %" PetscInt_FMT,
+                                  kinds[kind], sizes[is], layout, l));
           PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
           PetscCall(CheckMat(what, A, (PetscBool)(choice.regular && choice.kind != ZEROS)));
           PetscCall(MatDestroy(&A));
@@ -967,8 +998,8 @@ static PetscErrorCode MatCreateChain(PetscReal factor, PetscInt n, Mat *A)
 }
 
 /*
-   Entries of any size: if a number cannot hold a scaling, all scalings are still finite and positive, and no entry is larger than 1.
-   Otherwise, the whole certificate holds
+   Entries of any size: if a number cannot hold a scaling, all scalings are still finite and positive, and no entry is larger than
+   1. Otherwise, the whole certificate holds
 */
 static PetscErrorCode TestClipped(void)
 {
@@ -985,12 +1016,15 @@ static PetscErrorCode TestClipped(void)
     Mat          A, T;
 
     if (l < 60) PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-    else PetscCall(MatCreateChain(PetscPowReal(10.0, (l % 2 ? 1.0 : -1.0) * MaxExponent() * (PetscReal)(1 + l % 3) / 4.0), 3 + 7 * (l % 4), &A));
+    else
+      PetscCall(MatCreateChain(PetscPowReal(10.0, (l % 2 ? 1.0 : -1.0) * MaxExponent() * (PetscReal)(1 + l % 3) / 4.0),
+                               3 + 7 * (l % 4), &A));
     PetscCall(MatGetMatching(A, &rows, &left, &right, &rank));
     for (PetscInt k = 0; k < 2; k++) {
       PetscCall(VecMin(k ? right : left, NULL, &least[k]));
       PetscCall(VecMax(k ? right : left, NULL, &largest[k]));
-      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" PetscInt_FMT ": scalings from %g to %g", l, (double)least[k], (double)largest[k]));
+      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" PetscInt_FMT ": scalings from %g to %g", l,
+                           (double)least[k], (double)largest[k]));
     }
     PetscCall(MatCreatePermuted(A, rows, left, right, &T));
     PetscCall(MeasureMat(T, &most, &off, &ones));
@@ -1004,7 +1038,8 @@ static PetscErrorCode TestClipped(void)
     PetscCall(VecDestroy(&right));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(ComplainIf(!clipped || clipped == 72, "%" PetscInt_FMT " of 72 matrices have scalings that a number cannot hold", clipped));
+  PetscCall(
+    ComplainIf(!clipped || clipped == 72, "%" PetscInt_FMT " of 72 matrices have scalings that a number cannot hold", clipped));
   PetscCall(Verdict("entries of any size"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1031,7 +1066,8 @@ static PetscErrorCode TestOutside(void)
       PetscCall(ISEqual(rows[0], rows[1], &same[0]));
       PetscCall(VecEqual(left[0], left[1], &same[1]));
       PetscCall(VecEqual(right[0], right[1], &same[2]));
-      PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank[0] != rank[1], "layout %" PetscInt_FMT ": another matching with entries outside of the blocks", layout));
+      PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank[0] != rank[1],
+                           "layout %" PetscInt_FMT ": another matching with entries outside of the blocks", layout));
       for (PetscInt outside = 0; outside < 2; outside++) {
         PetscCall(ISDestroy(&rows[outside]));
         PetscCall(VecDestroy(&left[outside]));
@@ -1087,7 +1123,8 @@ static PetscErrorCode TestNotFinite(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(numbers); in++) {
     for (PetscInt imaginary = 0; imaginary <= PetscDefined(USE_COMPLEX); imaginary++) {
-      for (PetscInt where = 0; where < 4; where++) { /* on the first process, on the last one, on both, in the last row outside of the block */
+      /* on the first process, on the last one, on both, in the last row outside of the block */
+      for (PetscInt where = 0; where < 4; where++) {
         const PetscInt N = choice.N, first = where == 0 || where == 2 ? 3 : N - 1;
         PetscScalar    bad = numbers[in];
         char           row[32];
@@ -1255,12 +1292,15 @@ static PetscErrorCode CheckKept(const char what[], IDRSMatching matching, Mat A,
   PetscCall(PetscFree(column));
   PetscCall(VecNorm(matching->left, NORM_2, &norms[1][0]));
   PetscCall(VecNorm(matching->right, NORM_2, &norms[1][1]));
-  if (!kept) PetscCall(ComplainIf(norms[0][0] != norms[1][0] || norms[0][1] != norms[1][1], "%s: the scalings are other ones, although the permutation is not kept", what));
+  if (!kept)
+    PetscCall(ComplainIf(norms[0][0] != norms[1][0] || norms[0][1] != norms[1][1],
+                         "%s: the scalings are other ones, although the permutation is not kept", what));
   else {
     PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
     PetscCall(MeasureMat(B, &most, &off, &ones));
-    PetscCall(
-      ComplainIf(!(most <= bound + ROUNDING) || !(off <= ROUNDING) || ones != matching->n, "%s: entries up to %g, diagonal entries of modulus 1%+g, %" PetscInt_FMT " of %" PetscInt_FMT " of them", what, (double)most, (double)off, ones, matching->n));
+    PetscCall(ComplainIf(!(most <= bound + ROUNDING) || !(off <= ROUNDING) || ones != matching->n,
+                         "%s: entries up to %g, diagonal entries of modulus 1%+g, %" PetscInt_FMT " of %" PetscInt_FMT " of them",
+                         what, (double)most, (double)off, ones, matching->n));
     PetscCall(MatDestroy(&B));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1318,7 +1358,8 @@ static PetscErrorCode TestUpdate(void)
       PetscCall(MatCopy(B, A, SAME_NONZERO_PATTERN));
       CheckKeptFor("good values again", PETSC_TRUE, MATCHING_KEEP);
       /* another permutation is better by many orders of magnitude, since this one has a tiny entry, in the densest block */
-      for (PetscInt i = 0; i < 50; i++) PetscCall(MatScaleMatched(A, matching, rank == size - 1 ? i : -1, i % 2 ? 1.0 : PETSC_MACHINE_EPSILON * 1e-10));
+      for (PetscInt i = 0; i < 50; i++)
+        PetscCall(MatScaleMatched(A, matching, rank == size - 1 ? i : -1, i % 2 ? 1.0 : PETSC_MACHINE_EPSILON * 1e-10));
       if (matching->N && size < 3) CheckKeptFor("another optimum", PETSC_FALSE, 0.0);
       PetscCall(MatDestroy(&B));
       PetscCall(IDRSMatchingDestroy(&matching));
@@ -1351,7 +1392,8 @@ static PetscErrorCode TestUpdateLimits(void)
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt changed = 0; changed < 2; changed++) {
       for (PetscInt i = begin; i < end; i++) {
-        for (PetscInt k = 0; k < 2; k++) PetscCall(MatSetValue(A, i, i - i % 2 + k, i % 2 == k ? 1.0 : i % 2 ? 1.0 : changed ? ratios[l] : 0.25, INSERT_VALUES));
+        for (PetscInt k = 0; k < 2; k++)
+          PetscCall(MatSetValue(A, i, i - i % 2 + k, i % 2 == k ? 1.0 : i % 2 ? 1.0 : changed ? ratios[l] : 0.25, INSERT_VALUES));
       }
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -1361,7 +1403,8 @@ static PetscErrorCode TestUpdateLimits(void)
       }
     }
     PetscCall(PetscSNPrintf(what, sizeof(what), "a permutation that is better by %g", (double)ratios[l]));
-    if (ratios[l] <= 1.5 || ratios[l] > 4.0) PetscCall(CheckKept(what, matching, A, (PetscBool)(ratios[l] <= 1.5), ratios[l] <= 1.0 ? 1.0 + 1e-9 : MATCHING_KEEP));
+    if (ratios[l] <= 1.5 || ratios[l] > 4.0)
+      PetscCall(CheckKept(what, matching, A, (PetscBool)(ratios[l] <= 1.5), ratios[l] <= 1.0 ? 1.0 + 1e-9 : MATCHING_KEEP));
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));
   }
@@ -1404,10 +1447,12 @@ static PetscErrorCode TestUpdateSingular(void)
     PetscCall(VecEqual(left, matching->left, &same[0]));
     PetscCall(VecEqual(right, matching->right, &same[1]));
     PetscCall(VecMax(matching->left, NULL, &range[1]));
-    PetscCall(ComplainIf(!same[0] || !same[1], "%s: the scalings of rows are up to %g", stored ? "an explicit zero" : "an empty row", (double)range[1]));
+    PetscCall(ComplainIf(!same[0] || !same[1], "%s: the scalings of rows are up to %g",
+                         stored ? "an explicit zero" : "an empty row", (double)range[1]));
     PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
     PetscCall(MeasureMat(B, &most, &off, &ones));
-    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || ones != 3, "an empty row: entries up to %g, %" PetscInt_FMT " on the diagonal", (double)most, ones));
+    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || ones != 3,
+                         "an empty row: entries up to %g, %" PetscInt_FMT " on the diagonal", (double)most, ones));
     PetscCall(VecDestroy(&left));
     PetscCall(VecDestroy(&right));
     PetscCall(MatDestroy(&B));
@@ -1433,7 +1478,10 @@ static PetscErrorCode TestLimited(void)
   for (PetscInt reached = 0; reached < 3; reached++) { /* by no process, by the first one, by all */
     entries_allowed = reached == 2 || (reached == 1 && !rank) ? 0.0 : 1e9;
     PetscCall(IDRSMatchingCreate(A, PETSC_TRUE, &limited));
-    PetscCall(ComplainIf(!limited != !!reached, "%s after %s has reached the limit", limited ? "a matching" : "no matching", reached == 2 ? "each process" : reached ? "a process" : "none"));
+    PetscCall(ComplainIf(!limited != !!reached, "%s after %s has reached the limit", limited ? "a matching" : "no matching",
+                         reached == 2 ? "each process"
+                         : reached    ? "a process"
+                                      : "none"));
     if (limited) {
       PetscBool same[2];
 
@@ -1475,7 +1523,10 @@ static PetscErrorCode TestView(void)
       PetscCall(PetscViewerDestroy(&viewer));
       PetscCall(FileNumbers(file, texts[l], 1, &number, &lines));
       if (l == 1 && matching->rank == matching->N) PetscCall(ComplainIf(lines, "the view states a rank of all rows"));
-      else PetscCall(ComplainIf(lines != 1 || !(PetscAbsReal(number - expected[l]) <= 1e-4 * expected[l]), "%" PetscInt_FMT " lines with \"%s\", and %g, not %g", lines, texts[l], (double)number, (double)expected[l]));
+      else
+        PetscCall(ComplainIf(lines != 1 || !(PetscAbsReal(number - expected[l]) <= 1e-4 * expected[l]),
+                             "%" PetscInt_FMT " lines with \"%s\", and %g, not %g", lines, texts[l], (double)number,
+                             (double)expected[l]));
     }
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));

@@ -1,4 +1,5 @@
-static char help[] = "Matrix powers: every step against long double, componentwise, with a bound that does not grow with the number of steps; sums; bases; bad input.\n\n";
+static char help[] = "Matrix powers: every step against long double, componentwise, with a bound that does not grow with the "
+                     "number of steps; sums; bases; bad input.\n\n";
 
 #include "../src/mat/impls/stream/aijstream.h"
 #include "systems.h"
@@ -42,7 +43,8 @@ static PetscErrorCode GatherCreate(Vec v, Vec *all)
 }
 
 /* Step j from the vectors computed before it: |v_j - exact| is within the rounding errors of this step alone */
-static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Sequence *sequence, PetscInt j, Vec before, Vec last, Vec next)
+static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Sequence *sequence, PetscInt j, Vec before, Vec last,
+                                Vec next)
 {
   const PetscReal    parts = PetscDefined(USE_COMPLEX) ? 4.0 : 1.0;
   const PetscScalar *b, *l, *n, *d = NULL;
@@ -74,11 +76,13 @@ static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Seq
       size *= WideAbs((Wide)d[i - rstart]);
     }
     exact = gamma * (sum - theta * (Wide)l[i]) - mu * (Wide)b[i - rstart];
-    bound = (long double)((PetscReal)(count + 8) * parts * PETSC_MACHINE_EPSILON) * (WideAbs(gamma) * (size + WideAbs(theta) * WideAbs((Wide)l[i])) + WideAbs(mu) * WideAbs((Wide)b[i - rstart]));
+    bound = (long double)((PetscReal)(count + 8) * parts * PETSC_MACHINE_EPSILON) *
+            (WideAbs(gamma) * (size + WideAbs(theta) * WideAbs((Wide)l[i])) + WideAbs(mu) * WideAbs((Wide)b[i - rstart]));
     if (!(WideAbs((Wide)n[i - rstart] - exact) <= bound)) wrong++;
     PetscCall(MatRestoreRow(A, i, &count, &columns, &values));
   }
-  PetscCall(ComplainIf(wrong, "%s, step %" PetscInt_FMT ": %" PetscInt_FMT " entries are off by more than their rounding errors", what, j, wrong));
+  PetscCall(ComplainIf(wrong, "%s, step %" PetscInt_FMT ": %" PetscInt_FMT " entries are off by more than their rounding errors",
+                       what, j, wrong));
   if (inverse) PetscCall(VecRestoreArrayRead(inverse, &d));
   PetscCall(VecRestoreArrayRead(next, &n));
   PetscCall(VecRestoreArrayRead(before, &b));
@@ -115,8 +119,12 @@ static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *se
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sum with b, into another vector and in place, and the product with it, which is that of MatMult(), on several processes within rounding errors; the sum without b has the bits of the one that is given */
-static PetscErrorCode CheckSumMult(const char what[], Mat A, Vec inverse, PetscInt k, const Sequence *sequence, Vec x, Vec v[], Vec b, Vec given)
+/*
+   The sum with b, into another vector and in place, and the product with it, which is that of MatMult(), on several processes
+   within rounding errors; the sum without b has the bits of the one that is given
+*/
+static PetscErrorCode CheckSumMult(const char what[], Mat A, Vec inverse, PetscInt k, const Sequence *sequence, Vec x, Vec v[],
+                                   Vec b, Vec given)
 {
   Vec         y, z, product;
   PetscReal   size, difference;
@@ -130,7 +138,11 @@ static PetscErrorCode CheckSumMult(const char what[], Mat A, Vec inverse, PetscI
   PetscCall(VecDuplicate(x, &product));
   for (PetscInt way = 0; way < 3; way++) {
     if (way == 2) PetscCall(VecCopy(b, y));
-    PetscCall(MatPowersSumMult(A, inverse, x, k, sequence->gamma, sequence->theta, sequence->mu, sequence->c, way == 0 ? NULL : way == 1 ? b : y, y, z));
+    PetscCall(MatPowersSumMult(A, inverse, x, k, sequence->gamma, sequence->theta, sequence->mu, sequence->c,
+                               way == 0   ? NULL
+                               : way == 1 ? b
+                                          : y,
+                               y, z));
     PetscCall(CheckSum(what, k, sequence, x, v, way ? b : NULL, y));
     if (!way) {
       PetscCall(VecEqual(y, given, &same));
@@ -140,7 +152,9 @@ static PetscErrorCode CheckSumMult(const char what[], Mat A, Vec inverse, PetscI
     PetscCall(VecNorm(product, NORM_INFINITY, &size));
     PetscCall(VecAXPY(z, -1.0, product));
     PetscCall(VecNorm(z, NORM_INFINITY, &difference));
-    PetscCall(ComplainIf(!(difference <= (ranks > 1 ? 20 * PETSC_MACHINE_EPSILON * size : 0.0)), "%s, k = %" PetscInt_FMT ": the product with the sum differs from that of MatMult() by %g", what, k, (double)difference));
+    PetscCall(ComplainIf(!(difference <= (ranks > 1 ? 20 * PETSC_MACHINE_EPSILON * size : 0.0)),
+                         "%s, k = %" PetscInt_FMT ": the product with the sum differs from that of MatMult() by %g", what, k,
+                         (double)difference));
   }
   PetscCall(VecDestroy(&product));
   PetscCall(VecDestroy(&z));
@@ -215,7 +229,8 @@ static PetscErrorCode TestSteps(void)
           PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", kinds[kind], scaled ? ", scaled" : ""));
           SequenceFill(k, &sequence);
           PetscCall(MatPowersMult(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
-          for (PetscInt j = 1; j <= k; j++) PetscCall(CheckStep(what, A, D, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
+          for (PetscInt j = 1; j <= k; j++)
+            PetscCall(CheckStep(what, A, D, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
           PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, vk));
           PetscCall(CheckSum(what, k, &sequence, x, v, NULL, y));
           PetscCall(VecEqual(vk, k ? v[k - 1] : x, &same));
@@ -249,7 +264,10 @@ static PetscErrorCode TestSteps(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process alone writes to its part of the diagonal and of x: their state is another one there then, and what others have of them is exchanged all the same */
+/*
+   One process alone writes to its part of the diagonal and of x: their state is another one there then, and what others have of
+   them is exchanged all the same
+*/
 static PetscErrorCode TestOneProcess(void)
 {
   const PetscInt k = 3;
@@ -282,7 +300,9 @@ static PetscErrorCode TestOneProcess(void)
       }
     }
     PetscCall(MatPowersMult(S, inverse, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
-    for (PetscInt j = 1; j <= k; j++) PetscCall(CheckStep("written by one process", A, inverse, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
+    for (PetscInt j = 1; j <= k; j++)
+      PetscCall(
+        CheckStep("written by one process", A, inverse, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
   }
   PetscCall(VecDestroyVecs(k, &v));
   PetscCall(VecDestroy(&inverse));
@@ -306,7 +326,8 @@ static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, 
   PetscCall(VecSetFromOptions(*x));
   PetscCall(VecDuplicate(*x, values));
   PetscCall(VecGetOwnershipRange(*x, &rstart, &rend));
-  for (PetscInt i = rstart; i < rend; i++) PetscCall(VecSetValue(*values, i, low + (high - low) * (PetscReal)i / (PetscReal)(n - 1), INSERT_VALUES));
+  for (PetscInt i = rstart; i < rend; i++)
+    PetscCall(VecSetValue(*values, i, low + (high - low) * (PetscReal)i / (PetscReal)(n - 1), INSERT_VALUES));
   PetscCall(VecAssemblyBegin(*values));
   PetscCall(VecAssemblyEnd(*values));
   PetscCall(VecSet(*x, 1.0));
@@ -366,7 +387,8 @@ static PetscErrorCode TestBases(void)
     PetscCall(VecRestoreArrayRead(v[k - 1], &last));
     PetscCall(VecRestoreArrayRead(values, &lambda));
     PetscCall(ComplainIf(!(error <= 1000 * PETSC_MACHINE_EPSILON), "%s: error %g", names[basis], (double)error));
-    PetscCall(ComplainIf(basis >= 2 && !(largest <= 1.0 + 1000 * PETSC_MACHINE_EPSILON), "%s: as large as %g", names[basis], (double)largest));
+    PetscCall(ComplainIf(basis >= 2 && !(largest <= 1.0 + 1000 * PETSC_MACHINE_EPSILON), "%s: as large as %g", names[basis],
+                         (double)largest));
   }
   /* one shift alone, and one that is there twice */
   PetscCall(MatPowersSetNewton(3, 1, re, NULL, gamma, theta, mu));
@@ -381,7 +403,10 @@ static PetscErrorCode TestBases(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of another size and type than before, and a million steps; fewer of them on several processes, which in each look for messages, and yield to all that runs beside them */
+/*
+   Vectors of another size and type than before, and a million steps; fewer of them on several processes, which in each look for
+   messages, and yield to all that runs beside them
+*/
 static PetscErrorCode TestUse(void)
 {
   PetscInt     many = 1000000;
@@ -468,7 +493,8 @@ static PetscErrorCode TestBadInput(void)
   Refused(MatPowersSetMonomial(-2, out, out, out), "k", "-2");
   Refused(MatPowersSetNewton(2, 0, (PetscReal[]){1.0}, NULL, out, out, out), "shifts", "0");
   Refused(MatPowersSetNewton(2, 1, (PetscReal[]){NAN}, NULL, out, out, out), "shift 0", "nan");
-  if (!PetscDefined(USE_COMPLEX)) Refused(MatPowersSetNewton(2, 1, (PetscReal[]){1.0}, (PetscReal[]){2.0}, out, out, out), "conjugate", "2");
+  if (!PetscDefined(USE_COMPLEX))
+    Refused(MatPowersSetNewton(2, 1, (PetscReal[]){1.0}, (PetscReal[]){2.0}, out, out, out), "conjugate", "2");
   Refused(MatPowersSetChebyshev(2, 0.0, -1.0, 2.0, out, out, out), "a =", "-1");
   Refused(MatPowersSetChebyshev(2, 0.0, 0.0, 0.0, out, out, out), "b =", "0");
   Refused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");

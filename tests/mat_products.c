@@ -1,5 +1,6 @@
-static char help[] = "The products of KSPIDRS, which compute x = A u together with the inner products of x: by csr and by sliced, against long double, for rows of many\n\
-lengths, matrices that change, and matrices whose rows are on several processes. Left out where the GPU is not asked for.\n\
+static char help[] = "The products of KSPIDRS, which compute x = A u together with the inner products of x: by csr and by sliced,\n\
+against long double, for rows of many lengths, matrices that change, and matrices whose rows are on several processes. Left out\n\
+where the GPU is not asked for.\n\
   -implementation <host> - cuda to run the test\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows of the small matrices\n\n";
@@ -39,7 +40,9 @@ static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const 
 #endif
   parts[2] = size;
   IDRSCallAllreduce(MPI_IN_PLACE, parts, 3, MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
-  PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(sum) - parts[0]) <= SUM_BOUND * parts[2]) || !(fabsl((long double)PetscImaginaryPart(sum) - parts[1]) <= SUM_BOUND * parts[2]), "%s: %s %" PetscInt_FMT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
+  PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(sum) - parts[0]) <= SUM_BOUND * parts[2]) ||
+                         !(fabsl((long double)PetscImaginaryPart(sum) - parts[1]) <= SUM_BOUND * parts[2]),
+                       "%s: %s %" PetscInt_FMT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -69,7 +72,8 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
   PetscCall(VecSet(x, (PetscScalar)NAN));
   PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
-  PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUE, "a projection that the host was to continue has verdict %d", (int)outcome.verdict));
+  PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUE, "a projection that the host was to continue has verdict %d",
+                       (int)outcome.verdict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,7 +100,8 @@ static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[]
     PetscBool same = PETSC_TRUE;
     Vec       x, y;
 
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, s = %" PetscInt_FMT "%s, k = %" PetscInt_FMT "%s", what, s, P ? ", explicit" : "", steps[i].k, steps[i].start ? ", start" : ""));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, s = %" PetscInt_FMT "%s, k = %" PetscInt_FMT "%s", what, s,
+                            P ? ", explicit" : "", steps[i].k, steps[i].start ? ", start" : ""));
     IDRSStepVecs(work, &steps[i], &x, &y);
     PetscCall(Fill(u, 7 + i));
     PetscCall(Fill(work->r, 20 + i));
@@ -107,7 +112,8 @@ static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[]
     PetscCall(VecCopy(x, first));
     PetscCall(Project(work, &steps[i], x));
     PetscCall(VecEqual(x, first, &same));
-    for (PetscInt j = 0; j < IDRS_SUMS(s, y ? 1 : 0); j++) same = (PetscBool)(same && (sums[j] == work->scalars.sums[j] || j == IDRS_SUM_RR(s)));
+    for (PetscInt j = 0; j < IDRS_SUMS(s, y ? 1 : 0); j++)
+      same = (PetscBool)(same && (sums[j] == work->scalars.sums[j] || j == IDRS_SUM_RR(s)));
     PetscCall(ComplainIf(!same, "%s: other bits in a second run", name));
   }
   PetscCall(VecDestroy(&first));
@@ -126,7 +132,9 @@ static PetscErrorCode SetOperator(IDRSWork work, IDRSProduct product, Mat A, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Among several columns, A u has the bits that the projection gives it where rows are short, so that columns are taken as they are */
+/*
+   Among several columns, A u has the bits that the projection gives it where rows are short, so that columns are taken as they are
+*/
 static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char what[])
 {
   const IDRSStep step = {.k = 0, .matvec = PETSC_TRUE};
@@ -141,7 +149,8 @@ static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char
   PetscCall(Project(work, &step, work->G[0]));
   PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){work->r, work->U[0], work->r}, Y));
   PetscCall(VecEqual(work->G[0], Y[1], &same));
-  PetscCall(ComplainIf(product->wide != product->backend, "%s: several columns by %s", what, product->wide ? product->wide->name : product->bycolumn));
+  PetscCall(ComplainIf(product->wide != product->backend, "%s: several columns by %s", what,
+                       product->wide ? product->wide->name : product->bycolumn));
   byrows = product->byrows ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &byrows, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
   PetscCall(ComplainIf(!same && !byrows, "%s: other bits among several columns", what));
@@ -213,7 +222,9 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
     if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* the changes for the first kind end the blocks */
-      PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks, "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock, product->noblocks ? product->noblocks : "unasked"));
+      PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks,
+                           "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock,
+                           product->noblocks ? product->noblocks : "unasked"));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
@@ -228,9 +239,9 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
 
 int main(int argc, char **argv)
 {
-  PetscInt              columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7, count;
-  const PetscInt        large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
-  KSPIDRSImplementation passes          = KSP_IDRS_HOST;
+  PetscInt       columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7, count;
+  const PetscInt large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
+  KSPIDRSImplementation passes   = KSP_IDRS_HOST;
   PetscBool             set;
   PetscMPIInt           rank, size;
 
@@ -257,7 +268,9 @@ int main(int argc, char **argv)
           PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, columns[l], (PetscBool)(i % 3 == 1), (PetscBool)(l == 0)));
         }
       }
-      if (!set) PetscCall(Test(pattern, pattern == BLOCKS ? large[pattern] / size / 3 * 3 : large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
+      if (!set)
+        PetscCall(
+          Test(pattern, pattern == BLOCKS ? large[pattern] / size / 3 * 3 : large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
       for (PetscInt bs = 2; pattern == BLOCKS && bs <= 8; bs++) {
         patternblock = bs;
         PetscCall(Test(pattern, 130 * bs, 4, PETSC_FALSE, PETSC_FALSE));

@@ -1,5 +1,6 @@
-static char help[] = "Matrices that are streamed to a device: chunks, packed columns and the order of a pass against plain searches of the graph, for real matrices and for\n\
-empty rows, a dense row and rows longer than a chunk; passes on a device that is emulated, with every order of copies and computations that it might take.\n\
+static char help[] = "Matrices that are streamed to a device: chunks, packed columns and the order of a pass against plain\n\
+searches of the graph, for real matrices and for empty rows, a dense row and rows longer than a chunk; passes on a device that is\n\
+emulated, with every order of copies and computations that it might take.\n\
   -matrices <directory> - where the real matrices are\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -27,7 +28,8 @@ typedef enum {
   UPPER,  /* columns behind the diagonal alone */
   KINDS
 } Kind;
-static const char *const kinds[] = {"no rows", "one row", "grid", "gaps", "dense row", "dense column", "arrow", "far columns", "upper triangle"};
+static const char *const kinds[] = {"no rows",      "one row", "grid",        "gaps",          "dense row",
+                                    "dense column", "arrow",   "far columns", "upper triangle"};
 static const PetscInt    sizes[] = {0, 1, 2304, 700, 900, 900, 900, 600, 500};
 
 static PetscBool HasEntry(Kind kind, PetscInt n, PetscInt row, PetscInt column)
@@ -36,7 +38,8 @@ static PetscBool HasEntry(Kind kind, PetscInt n, PetscInt row, PetscInt column)
 
   switch (kind) {
   case GRID:
-    return (PetscBool)(d == 0 || (d == 1 && PetscMax(row, column) % 24) || (d == 24 && PetscMax(row, column) / 24 % 24) || d == 576);
+    return (PetscBool)(d == 0 || (d == 1 && PetscMax(row, column) % 24) || (d == 24 && PetscMax(row, column) / 24 % 24) ||
+                       d == 576);
   case GAPS:
     return (PetscBool)(row % 7 == 3 && row < n - 90 && (column == row || column == n - 1 - row));
   case DENSE:
@@ -129,9 +132,13 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     const IDRSStreamChunk *chunk = &pattern->chunks[c];
 
-    PetscCall(ComplainIf(chunk->row != row || chunk->rows < 1, "%s: chunk %" PetscInt_FMT " begins with row %" PetscInt_FMT ", and has %" PetscInt_FMT, rows->name, c, chunk->row, chunk->rows));
-    PetscCall(ComplainIf(chunk->rows > 1 && chunk->entries * (sizeof(PetscScalar) + 4) + 4 * (size_t)(chunk->rows + 1) > bytes, "%s: chunk %" PetscInt_FMT " is too large", rows->name, c));
-    PetscCall(ComplainIf(IDRSStreamChunkBytes(chunk) > pattern->slotbytes, "%s: chunk %" PetscInt_FMT " is larger than a slot", rows->name, c));
+    PetscCall(ComplainIf(chunk->row != row || chunk->rows < 1,
+                         "%s: chunk %" PetscInt_FMT " begins with row %" PetscInt_FMT ", and has %" PetscInt_FMT, rows->name, c,
+                         chunk->row, chunk->rows));
+    PetscCall(ComplainIf(chunk->rows > 1 && chunk->entries * (sizeof(PetscScalar) + 4) + 4 * (size_t)(chunk->rows + 1) > bytes,
+                         "%s: chunk %" PetscInt_FMT " is too large", rows->name, c));
+    PetscCall(ComplainIf(IDRSStreamChunkBytes(chunk) > pattern->slotbytes, "%s: chunk %" PetscInt_FMT " is larger than a slot",
+                         rows->name, c));
     for (PetscInt r = 0; r < chunk->rows; r++) chunkof[row + r] = c;
     row += chunk->rows;
   }
@@ -148,7 +155,9 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
       const PetscInt *columns = rows->j + rows->i[chunk->row + r];
       const PetscInt  length  = rows->i[chunk->row + r + 1] - rows->i[chunk->row + r];
 
-      if (offsets[r + 1] - offsets[r] != (uint32_t)length || chunk->entry + offsets[r] != (size_t)(rows->entry ? rows->entry : rows->i)[chunk->row + r]) wrong++;
+      if (offsets[r + 1] - offsets[r] != (uint32_t)length ||
+          chunk->entry + offsets[r] != (size_t)(rows->entry ? rows->entry : rows->i)[chunk->row + r])
+        wrong++;
       for (PetscInt p = 0; p < length; p++) {
         if (PackedColumn(chunk, packed, chunk->row + r, offsets[r] + (uint32_t)p) != columns[p]) wrong++;
         if (!seen[columns[p] - (chunk->row + r) + rows->n]) different++;
@@ -156,10 +165,16 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
       }
     }
     PetscCall(PetscFree(seen));
-    PetscCall(ComplainIf(chunk->width != (different <= 256 ? 1 : different <= 65536 ? 2 : 4), "%s: chunk %" PetscInt_FMT " has columns of %" PetscInt_FMT " bytes for %" PetscInt_FMT " differences", rows->name, c, chunk->width, different));
+    PetscCall(ComplainIf(chunk->width != (different <= 256     ? 1
+                                          : different <= 65536 ? 2
+                                                               : 4),
+                         "%s: chunk %" PetscInt_FMT " has columns of %" PetscInt_FMT " bytes for %" PetscInt_FMT " differences",
+                         rows->name, c, chunk->width, different));
     for (PetscInt p = 0; p < rows->i[chunk->row + chunk->rows]; p++) most = PetscMax(most, chunkof[rows->j[p]]);
     for (PetscInt p = rows->i[chunk->row]; p < rows->i[rows->n]; p++) least = PetscMin(least, chunkof[rows->j[p]]);
-    PetscCall(ComplainIf(chunk->least != least || chunk->most != most, "%s: chunk %" PetscInt_FMT " needs those from %" PetscInt_FMT " to %" PetscInt_FMT, rows->name, c, chunk->least, chunk->most));
+    PetscCall(ComplainIf(chunk->least != least || chunk->most != most,
+                         "%s: chunk %" PetscInt_FMT " needs those from %" PetscInt_FMT " to %" PetscInt_FMT, rows->name, c,
+                         chunk->least, chunk->most));
   }
   PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " columns are wrong", rows->name, wrong));
   PetscCall(PetscFree(chunkof));
@@ -167,13 +182,15 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
 }
 
 /*
-   Every step has what it reads: its chunk in its slot, the rows of the levels before in the rings, by the columns of the matrix. All chunks have all levels in the end. A
-   chunk is sent while what the chunk before made possible is computed, so it must not take the slot of one of those
+   Every step has what it reads: its chunk in its slot, the rows of the levels before in the rings, by the columns of the matrix.
+   All chunks have all levels in the end. A chunk is sent while what the chunk before made possible is computed, so it must not take
+   the slot of one of those
 */
 static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern, PetscInt levels, PetscInt residents)
 {
   IDRSStreamSchedule schedule;
-  PetscInt          *slot, **ring, *last, wrong = 0, computed = 0, previous = 0; /* the chunk before was sent; last: the step that a slot was read in last */
+  /* the chunk before was sent; last: the step that a slot was read in last */
+  PetscInt *slot, **ring, *last, wrong = 0, computed = 0, previous = 0;
 
   PetscFunctionBeginUser;
   PetscCall(IDRSStreamScheduleCreate(pattern, levels, residents, &schedule));
@@ -186,7 +203,8 @@ static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern,
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep  *step  = &schedule->steps[s];
     const IDRSStreamChunk *chunk = &pattern->chunks[step->chunk];
-    const PetscInt         mine = step->level < levels ? schedule->rows : rows->n, below = step->level > 1 ? schedule->rows : rows->n, belower = step->level > 2 ? schedule->rows : rows->n;
+    const PetscInt mine = step->level < levels ? schedule->rows : rows->n, below = step->level > 1 ? schedule->rows : rows->n,
+                   belower = step->level > 2 ? schedule->rows : rows->n;
 
     if (!step->level) {
       if (step->slot >= 0) {
@@ -214,15 +232,22 @@ static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern,
     for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) ring[step->level][row % mine] = row;
     computed++;
   }
-  PetscCall(ComplainIf(computed != levels * pattern->nchunks, "%s: %" PetscInt_FMT " levels of chunks instead of %" PetscInt_FMT, rows->name, computed, levels * pattern->nchunks));
-  PetscCall(ComplainIf(wrong, "%s, %" PetscInt_FMT " chunks, %" PetscInt_FMT " of them resident, %" PetscInt_FMT " levels: %" PetscInt_FMT " things are not where they are read", rows->name, pattern->nchunks, residents, levels, wrong));
+  PetscCall(ComplainIf(computed != levels * pattern->nchunks, "%s: %" PetscInt_FMT " levels of chunks instead of %" PetscInt_FMT,
+                       rows->name, computed, levels * pattern->nchunks));
+  PetscCall(ComplainIf(wrong,
+                       "%s, %" PetscInt_FMT " chunks, %" PetscInt_FMT " of them resident, %" PetscInt_FMT " levels: %" PetscInt_FMT
+                       " things are not where they are read",
+                       rows->name, pattern->nchunks, residents, levels, wrong));
   for (PetscInt j = 0; j <= levels; j++) PetscCall(PetscFree(ring[j]));
   PetscCall(PetscFree3(slot, last, ring));
   PetscCall(IDRSStreamScheduleDestroy(&schedule));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The least memory is enough and no byte less is; with more of it there are more levels, more chunks stay, and in the end all of them */
+/*
+   The least memory is enough and no byte less is; with more of it there are more levels, more chunks stay, and in the end all of
+   them
+*/
 static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, PetscInt levels)
 {
   IDRSStreamLayout layout, before;
@@ -236,17 +261,22 @@ static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, Pets
   PetscCall(IDRSStreamFit(pattern, least - 1, levels, &layout));
   PetscCall(ComplainIf(layout.levels, "%s: a layout in less than the least memory", rows->name));
   PetscCall(IDRSStreamFit(pattern, least, levels, &before));
-  PetscCall(ComplainIf(before.levels < 1 || IDRSStreamLayoutBytes(&before) > least, "%s: no layout in the least memory", rows->name));
+  PetscCall(
+    ComplainIf(before.levels < 1 || IDRSStreamLayoutBytes(&before) > least, "%s: no layout in the least memory", rows->name));
   all = pattern->bytes + (size_t)(levels - 1 + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
   for (PetscInt step = 1; step <= 12; step++) {
     bytes = least + (all > least ? (all - least) / 12 * (size_t)step + (step == 12 ? 12 : 0) : 0);
     PetscCall(IDRSStreamFit(pattern, bytes, levels, &layout));
-    PetscCall(ComplainIf(IDRSStreamLayoutBytes(&layout) > bytes, "%s: a layout of %g bytes in %g", rows->name, (double)IDRSStreamLayoutBytes(&layout), (double)bytes));
+    PetscCall(ComplainIf(IDRSStreamLayoutBytes(&layout) > bytes, "%s: a layout of %g bytes in %g", rows->name,
+                         (double)IDRSStreamLayoutBytes(&layout), (double)bytes));
     PetscCall(ComplainIf(layout.levels < before.levels, "%s: fewer levels in more memory", rows->name));
-    PetscCall(ComplainIf(layout.levels == before.levels && layout.residents < before.residents, "%s: fewer resident chunks in more memory", rows->name));
+    PetscCall(ComplainIf(layout.levels == before.levels && layout.residents < before.residents,
+                         "%s: fewer resident chunks in more memory", rows->name));
     before = layout;
   }
-  PetscCall(ComplainIf(layout.levels != levels || layout.residents != pattern->nchunks || layout.slots, "%s: %" PetscInt_FMT " levels, %" PetscInt_FMT " chunks of %" PetscInt_FMT " where all fits", rows->name, layout.levels, layout.residents, pattern->nchunks));
+  PetscCall(ComplainIf(layout.levels != levels || layout.residents != pattern->nchunks || layout.slots,
+                       "%s: %" PetscInt_FMT " levels, %" PetscInt_FMT " chunks of %" PetscInt_FMT " where all fits", rows->name,
+                       layout.levels, layout.residents, pattern->nchunks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,8 +352,11 @@ static PetscErrorCode TestWidths(void)
     PetscCall(PetscMalloc1(counts[k], &j));
     for (PetscInt p = 0; p < counts[k]; p++) j[p] = 3 * p;
     PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, PETSC_FALSE, &pattern));
-    PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k], "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
-    for (PetscInt p = 0; p < counts[k]; p++) PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p], "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
+    PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k],
+                         "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
+    for (PetscInt p = 0; p < counts[k]; p++)
+      PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p],
+                           "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
     PetscCall(IDRSStreamPatternDestroy(&pattern));
     PetscCall(PetscFree(j));
   }
@@ -331,7 +364,10 @@ static PetscErrorCode TestWidths(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of a level that are live are those of some neighbouring chunks, however many levels there are: a grid, in chunks of more rows than a plane has */
+/*
+   The rows of a level that are live are those of some neighbouring chunks, however many levels there are: a grid, in chunks of more
+   rows than a plane has
+*/
 static PetscErrorCode TestWindow(void)
 {
   Rows              rows;
@@ -349,14 +385,19 @@ static PetscErrorCode TestWindow(void)
     live[k] = schedule->rows;
     PetscCall(IDRSStreamScheduleDestroy(&schedule));
   }
-  PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n, "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0], live[1], live[2]));
+  PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n,
+                       "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0],
+                       live[1], live[2]));
   PetscCall(IDRSStreamPatternDestroy(&pattern));
   PetscCall(RowsFree(&rows));
   PetscCall(Verdict("the window"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The share of the rows that 8 levels hold at a time, each in a chunk of its own, in the order of the matrix and in another one: a grid of 21 x 21 x 5 points that is numbered by planes */
+/*
+   The share of the rows that 8 levels hold at a time, each in a chunk of its own, in the order of the matrix and in another one: a
+   grid of 21 x 21 x 5 points that is numbered by planes
+*/
 static PetscErrorCode TestOrder(const Rows *rows)
 {
   PetscReal share[2];
@@ -374,7 +415,9 @@ static PetscErrorCode TestOrder(const Rows *rows)
     PetscCall(IDRSStreamScheduleDestroy(&schedule));
     PetscCall(IDRSStreamPatternDestroy(&pattern));
   }
-  if (grid) PetscCall(ComplainIf(!(share[0] > 0.9 && share[1] < 0.4), "%s: %g of the rows at a time, and %g of them if they are ordered", rows->name, (double)share[0], (double)share[1]));
+  if (grid)
+    PetscCall(ComplainIf(!(share[0] > 0.9 && share[1] < 0.4), "%s: %g of the rows at a time, and %g of them if they are ordered",
+                         rows->name, (double)share[0], (double)share[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -441,11 +484,15 @@ static PetscInt Differences(PetscInt n, const PetscScalar a[], const PetscScalar
   return wrong;
 }
 
-/* All levels in passes of as many as fit: v[j] for levels at the end of a pass and before, and the sum in y; or all levels are wanted */
+/*
+   All levels in passes of as many as fit: v[j] for levels at the end of a pass and before, and the sum in y; or all levels are
+   wanted
+*/
 static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBool all, PetscScalar *v[], PetscScalar y[])
 {
-  IDRSStreamSequence sequence = {.gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse, .y = y};
-  PetscInt           most;
+  IDRSStreamSequence sequence = {
+    .gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse, .y = y};
+  PetscInt most;
 
   PetscFunctionBeginUser;
   PetscCall(IDRSStreamReserve(stream, LEVELS, &most));
@@ -463,7 +510,10 @@ static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In any memory and with any order on the device the results have the same bits, those of chunks of another size, and the counts are right */
+/*
+   In any memory and with any order on the device the results have the same bits, those of chunks of another size, and the counts
+   are right
+*/
 static PetscErrorCode TestPasses(const Rows *rows)
 {
   const size_t bytes[] = {3000, 40000, 10000000};
@@ -485,7 +535,9 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscInt          passes, wrong;
         PetscBool         same[2];
 
-        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3, (PetscBool)((part + (PetscInt)manner) % 2), &pattern)); /* part: also the width of columns, and the order */
+        /* part: also the width of columns, and the order */
+        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3,
+                                          (PetscBool)((part + (PetscInt)manner) % 2), &pattern));
         PetscCall(IDRSStreamFit(pattern, 0, LEVELS, &layout));
         least = IDRSStreamLayoutBytes(&layout);
         all   = pattern->bytes + (LEVELS + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
@@ -499,13 +551,19 @@ static PetscErrorCode TestPasses(const Rows *rows)
           PetscCall(DeviceSettle(&device));
           PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
           if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
-          wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, v[LEVELS - 1], whole.v[LEVELS - 1]) + Differences(rows->n, y, whole.y);
+          wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, v[LEVELS - 1], whole.v[LEVELS - 1]) +
+                  Differences(rows->n, y, whole.y);
           for (PetscInt j = 1; again == 1 && j <= LEVELS; j++) wrong += Differences(rows->n, v[j], whole.v[j]);
-          PetscCall(ComplainIf(wrong, "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": %" PetscInt_FMT " numbers are wrong", rows->name, (double)bytes[ib], (double)limit, (int)manner, again, wrong));
+          PetscCall(ComplainIf(wrong,
+                               "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": %" PetscInt_FMT
+                               " numbers are wrong",
+                               rows->name, (double)bytes[ib], (double)limit, (int)manner, again, wrong));
           if (part || manner || again || ib > (rows->n > 1000 ? 1 : 0)) {
             PetscCall(PetscArraycmp(result[0], y, rows->n, &same[0]));
             PetscCall(PetscArraycmp(result[1], v[LEVELS], rows->n, &same[1]));
-            PetscCall(ComplainIf(!same[0] || !same[1], "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": other bits", rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
+            PetscCall(ComplainIf(!same[0] || !same[1],
+                                 "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": other bits",
+                                 rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
           } else {
             PetscCall(PetscArraycpy(result[0], y, rows->n));
             PetscCall(PetscArraycpy(result[1], v[LEVELS], rows->n));
@@ -513,9 +571,12 @@ static PetscErrorCode TestPasses(const Rows *rows)
         }
         passes = (LEVELS + stream->layout.levels - 1) / stream->layout.levels;
         PetscCall(ComplainIf(stream->counts.passes != 3 * passes, "%s: %d passes", rows->name, (int)stream->counts.passes));
-        PetscCall(ComplainIf(stream->counts.sends != 3 * passes * (pattern->nchunks - stream->layout.residents) + 2 * stream->layout.residents, "%s: %d chunks sent, of %" PetscInt_FMT " with %" PetscInt_FMT " resident, %" PetscInt_FMT " passes", rows->name,
-                             (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
-        PetscCall(ComplainIf(device.most > limit, "%s: %g bytes of the device's memory instead of %g", rows->name, (double)device.most, (double)limit));
+        PetscCall(ComplainIf(stream->counts.sends !=
+                               3 * passes * (pattern->nchunks - stream->layout.residents) + 2 * stream->layout.residents,
+                             "%s: %d chunks sent, of %" PetscInt_FMT " with %" PetscInt_FMT " resident, %" PetscInt_FMT " passes",
+                             rows->name, (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
+        PetscCall(ComplainIf(device.most > limit, "%s: %g bytes of the device's memory instead of %g", rows->name,
+                             (double)device.most, (double)limit));
         PetscCall(IDRSStreamDestroy(&stream));
         PetscCall(ComplainIf(device.wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", rows->name, device.wrong));
         PetscCall(DeviceDestroy(&device));
@@ -530,10 +591,14 @@ static PetscErrorCode TestPasses(const Rows *rows)
 
 #define PARTS 3
 
-/* The rows of a process, as a process of its own sees them: the diagonal block, and all other rows as ghosts, of which those that are too far away are to be left out */
+/*
+   The rows of a process, as a process of its own sees them: the diagonal block, and all other rows as ghosts, of which those that
+   are too far away are to be left out
+*/
 typedef struct {
-  PetscInt            begin, end, count;                                            /* of the own rows; ghosts */
-  PetscInt           *i, *j, *outeri, *outerj, *ghosti, *split, *ghostj, *distance; /* distance: of each row of the matrix, by a plain search */
+  PetscInt begin, end, count; /* of the own rows; ghosts */
+  /* distance: of each row of the matrix, by a plain search */
+  PetscInt           *i, *j, *outeri, *outerj, *ghosti, *split, *ghostj, *distance;
   PetscScalar        *a, *outera, *ghosta;
   IDRSStreamGhostRows given;
 } Part;
@@ -565,7 +630,8 @@ static PetscInt PartColumn(const Part *part, PetscInt row)
 }
 
 /* Entries of a row whose columns are in the diagonal block of its process, or the others, to the end of j and a */
-static PetscInt Append(const Rows *rows, const Part *part, PetscInt row, PetscBool inner, PetscInt offset, PetscInt end, PetscInt j[], PetscScalar a[])
+static PetscInt Append(const Rows *rows, const Part *part, PetscInt row, PetscBool inner, PetscInt offset, PetscInt end,
+                       PetscInt j[], PetscScalar a[])
 {
   for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) {
     if ((PetscBool)(PartOf(rows, rows->j[p]) == PartOf(rows, row)) != inner) continue;
@@ -598,7 +664,14 @@ static PetscErrorCode PartCreate(const Rows *rows, PetscInt number, Part *part)
     part->split[g]      = Append(rows, part, row, PETSC_TRUE, 0, part->ghosti[g], part->ghostj, part->ghosta);
     part->ghosti[g + 1] = Append(rows, part, row, PETSC_FALSE, 0, part->split[g], part->ghostj, part->ghosta);
   }
-  part->given = (IDRSStreamGhostRows){.count = part->count, .outeri = part->outeri, .outerj = part->outerj, .outera = part->outera, .i = part->ghosti, .split = part->split, .j = part->ghostj, .a = part->ghosta};
+  part->given = (IDRSStreamGhostRows){.count  = part->count,
+                                      .outeri = part->outeri,
+                                      .outerj = part->outerj,
+                                      .outera = part->outera,
+                                      .i      = part->ghosti,
+                                      .split  = part->split,
+                                      .j      = part->ghostj,
+                                      .a      = part->ghosta};
   for (PetscInt row = 0; row < rows->n; row++) part->distance[row] = row >= begin && row < end ? 0 : PETSC_MAX_INT;
   for (PetscInt d = 0; more; d++) {
     more = PETSC_FALSE;
@@ -631,7 +704,8 @@ static PetscInt RowOf(const Part *part, IDRSStreamGhosts ghosts, PetscInt column
 }
 
 /* Entries of a row of the matrix, of its diagonal block or not, against packed ones, with the values behind */
-static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhosts ghosts, PetscInt row, PetscBool inner, PetscInt count, const uint32_t columns[], const PetscScalar values[])
+static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhosts ghosts, PetscInt row, PetscBool inner,
+                             PetscInt count, const uint32_t columns[], const PetscScalar values[])
 {
   PetscInt wrong = 0, end = 0;
 
@@ -643,7 +717,10 @@ static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhost
   return wrong + (end != count ? 1 : 0);
 }
 
-/* The ghosts are those within the depth; they have the rows that they are to have, and so have the own rows outside of the diagonal block */
+/*
+   The ghosts are those within the depth; they have the rows that they are to have, and so have the own rows outside of the diagonal
+   block
+*/
 static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStreamPattern pattern, PetscInt depth)
 {
   const IDRSStreamGhosts ghosts = pattern->ghosts;
@@ -651,13 +728,19 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
 
   PetscFunctionBeginUser;
   for (PetscInt row = 0; row < rows->n; row++) count += part->distance[row] > 0 && part->distance[row] <= depth ? 1 : 0;
-  PetscCall(ComplainIf(ghosts->count != count, "%s: %" PetscInt_FMT " ghosts instead of %" PetscInt_FMT, rows->name, ghosts->count, count));
+  PetscCall(
+    ComplainIf(ghosts->count != count, "%s: %" PetscInt_FMT " ghosts instead of %" PetscInt_FMT, rows->name, ghosts->count, count));
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     const IDRSStreamGhostChunk *mine = &ghosts->chunks[c];
     const PetscInt              all = IDRSStreamGhostsWithin(ghosts, c, depth), first = mine->inner.row - pattern->n;
-    const uint32_t             *inner = (const uint32_t *)(ghosts->memory + mine->inner.packed), *outer = (const uint32_t *)(ghosts->memory + mine->outer.place), *own = (const uint32_t *)(ghosts->memory + mine->own.place);
-    const PetscScalar          *innervalues = (const PetscScalar *)(ghosts->memory + mine->inner.packed + IDRSStreamValuesPlace(&mine->inner));
-    const PetscScalar          *outervalues = (const PetscScalar *)(ghosts->memory + mine->outer.place + IDRSStreamOutsideHead(&mine->outer)), *ownvalues = (const PetscScalar *)(ghosts->memory + mine->own.place + IDRSStreamOutsideHead(&mine->own));
+    const uint32_t             *inner = (const uint32_t *)(ghosts->memory + mine->inner.packed),
+                   *outer             = (const uint32_t *)(ghosts->memory + mine->outer.place),
+                   *own               = (const uint32_t *)(ghosts->memory + mine->own.place);
+    const PetscScalar *innervalues    = (const PetscScalar *)(ghosts->memory + mine->inner.packed +
+                                                           IDRSStreamValuesPlace(&mine->inner));
+    const PetscScalar *outervalues    = (const PetscScalar *)(ghosts->memory + mine->outer.place +
+                                                           IDRSStreamOutsideHead(&mine->outer)),
+                      *ownvalues      = (const PetscScalar *)(ghosts->memory + mine->own.place + IDRSStreamOutsideHead(&mine->own));
 
     if (first != ghosts->first[c * depth] || mine->inner.rows != IDRSStreamGhostsWithin(ghosts, c, depth - 1)) wrong++;
     for (PetscInt r = 0; r < all; r++) {
@@ -665,20 +748,27 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
 
       if (ghosts->distance[first + r] != distance || (r && distance < before)) wrong++;
       before = distance;
-      if (IDRSStreamGhostsWithin(ghosts, c, distance) <= r || (distance > 1 && IDRSStreamGhostsWithin(ghosts, c, distance - 1) > r)) wrong++;
+      if (IDRSStreamGhostsWithin(ghosts, c, distance) <= r || (distance > 1 && IDRSStreamGhostsWithin(ghosts, c, distance - 1) > r))
+        wrong++;
       if (distance == depth) continue;
-      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, (PetscInt)(inner[r + 1] - inner[r]), inner + mine->inner.rows + 1 + inner[r], innervalues + inner[r]);
-      if (mine->outer.rows) wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(outer[r + 1] - outer[r]), outer + mine->outer.rows + 1 + outer[r], outervalues + outer[r]);
+      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, (PetscInt)(inner[r + 1] - inner[r]),
+                            inner + mine->inner.rows + 1 + inner[r], innervalues + inner[r]);
+      if (mine->outer.rows)
+        wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(outer[r + 1] - outer[r]),
+                              outer + mine->outer.rows + 1 + outer[r], outervalues + outer[r]);
       else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
     }
     for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
       const PetscInt row = part->begin + pattern->chunks[c].row + r;
 
-      if (mine->own.rows) wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(own[r + 1] - own[r]), own + mine->own.rows + 1 + own[r], ownvalues + own[r]);
+      if (mine->own.rows)
+        wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(own[r + 1] - own[r]),
+                              own + mine->own.rows + 1 + own[r], ownvalues + own[r]);
       else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
     }
   }
-  PetscCall(ComplainIf(wrong, "%s, depth %" PetscInt_FMT ": %" PetscInt_FMT " things of ghosts are wrong", rows->name, depth, wrong));
+  PetscCall(
+    ComplainIf(wrong, "%s, depth %" PetscInt_FMT ": %" PetscInt_FMT " things of ghosts are wrong", rows->name, depth, wrong));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -697,7 +787,8 @@ static PetscErrorCode CheckGhostSchedule(const Rows *rows, const Part *part, IDR
     const IDRSStreamChunk *chunk = &pattern->chunks[step->chunk];
 
     for (PetscInt kind = 0; step->level && kind < 2; kind++) {
-      const PetscInt first = ghosts->first[step->chunk * ghosts->depth], count = kind ? IDRSStreamGhostsWithin(ghosts, step->chunk, levels - step->level) : chunk->rows;
+      const PetscInt first = ghosts->first[step->chunk * ghosts->depth],
+                     count = kind ? IDRSStreamGhostsWithin(ghosts, step->chunk, levels - step->level) : chunk->rows;
 
       for (PetscInt r = 0; r < count; r++) {
         const PetscInt row = RowOf(part, ghosts, kind ? pattern->n + first + r : chunk->row + r);
@@ -714,7 +805,8 @@ static PetscErrorCode CheckGhostSchedule(const Rows *rows, const Part *part, IDR
     }
   }
   for (PetscInt row = part->begin; row < part->end; row++) wrong += done[row] != levels ? 1 : 0;
-  PetscCall(ComplainIf(wrong, "%s, %" PetscInt_FMT " levels with ghosts: %" PetscInt_FMT " things are not there when they are read", rows->name, levels, wrong));
+  PetscCall(ComplainIf(wrong, "%s, %" PetscInt_FMT " levels with ghosts: %" PetscInt_FMT " things are not there when they are read",
+                       rows->name, levels, wrong));
   PetscCall(PetscFree(done));
   PetscCall(IDRSStreamScheduleDestroy(&schedule));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -730,8 +822,12 @@ static PetscErrorCode Gather(const Part *part, IDRSStreamGhosts ghosts, const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All levels, their sum, and the product with it, in passes of so many levels, by all parts one after another; before a pass each part takes what it needs of the others */
-static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const Whole *whole, PetscInt levels, PetscScalar *v[], PetscScalar y[], PetscScalar z[])
+/*
+   All levels, their sum, and the product with it, in passes of so many levels, by all parts one after another; before a pass each
+   part takes what it needs of the others
+*/
+static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const Whole *whole, PetscInt levels, PetscScalar *v[],
+                               PetscScalar y[], PetscScalar z[])
 {
   PetscScalar *ghosts[PARTS][4];
 
@@ -752,7 +848,15 @@ static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const W
     }
     for (PetscInt p = 0; p < PARTS; p++) {
       const PetscInt     first    = parts[p].begin;
-      IDRSStreamSequence sequence = {.gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse + first, .y = y + first, .begin = begin, .levels = count, .ghosts = PETSC_TRUE};
+      IDRSStreamSequence sequence = {.gamma   = whole->gamma,
+                                     .theta   = whole->theta,
+                                     .mu      = whole->mu,
+                                     .c       = whole->c,
+                                     .inverse = whole->inverse + first,
+                                     .y       = y + first,
+                                     .begin   = begin,
+                                     .levels  = count,
+                                     .ghosts  = PETSC_TRUE};
 
       sequence.product      = (PetscBool)(begin + count > LEVELS);
       sequence.x            = (begin ? v[begin] : whole->v[0]) + first;
@@ -775,7 +879,10 @@ static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const W
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Three processes, one of which is empty: ghosts against a plain search, and passes that give the same bits with any depth, chunks and memory */
+/*
+   Three processes, one of which is empty: ghosts against a plain search, and passes that give the same bits with any depth, chunks
+   and memory
+*/
 static PetscErrorCode TestParts(const Rows *rows)
 {
   const PetscInt depths[] = {1, 2, 3, LEVELS + 1};
@@ -806,24 +913,31 @@ static PetscErrorCode TestParts(const Rows *rows)
         PetscInt          levels;
         size_t            memory;
 
-        PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j, bytes[ib], 1, PETSC_FALSE, &pattern));
+        PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j,
+                                          bytes[ib], 1, PETSC_FALSE, &pattern));
         PetscCall(DeviceCreate(RANDOM, 1000, &devices[p]));
         PetscCall(IDRSStreamCreate(pattern, parts[p].a, 1, &deviceops, &devices[p], &streams[p]));
         PetscCall(IDRSStreamGhostsCreate(pattern, depths[id], &parts[p].given));
         PetscCall(CheckGhosts(rows, &parts[p], pattern, depths[id]));
         PetscCall(CheckGhostSchedule(rows, &parts[p], pattern, depths[id]));
         PetscCall(CheckGhostSchedule(rows, &parts[p], pattern, (depths[id] + 1) / 2));
-        for (layout.levels = 0, memory = 20000; layout.levels < depths[id]; memory += memory / 5) PetscCall(IDRSStreamFit(pattern, memory, depths[id], &layout)); /* for all levels, and hardly more */
+        /* for all levels, and hardly more */
+        for (layout.levels = 0, memory = 20000; layout.levels < depths[id]; memory += memory / 5)
+          PetscCall(IDRSStreamFit(pattern, memory, depths[id], &layout));
         PetscCall(IDRSStreamSetLimit(streams[p], memory));
         PetscCall(ComplainIf(pattern->ghosts != NULL, "%s: ghosts are there with other memory", rows->name));
         PetscCall(IDRSStreamSetGhosts(streams[p], depths[id], &parts[p].given));
         PetscCall(IDRSStreamReserve(streams[p], depths[id], &levels));
-        PetscCall(ComplainIf(levels < depths[id], "%s: %" PetscInt_FMT " levels instead of %" PetscInt_FMT, rows->name, levels, depths[id]));
+        PetscCall(ComplainIf(levels < depths[id], "%s: %" PetscInt_FMT " levels instead of %" PetscInt_FMT, rows->name, levels,
+                             depths[id]));
       }
       for (PetscInt again = 0; again < 2; again++) {
         PetscCall(RunParts(parts, streams, &whole, depths[id], v, y, z));
-        wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, y, whole.y) + Differences(rows->n, z, exact);
-        PetscCall(ComplainIf(wrong, "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: %" PetscInt_FMT " numbers are wrong", rows->name, depths[id], (double)bytes[ib], wrong));
+        wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, y, whole.y) +
+                Differences(rows->n, z, exact);
+        PetscCall(
+          ComplainIf(wrong, "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: %" PetscInt_FMT " numbers are wrong",
+                     rows->name, depths[id], (double)bytes[ib], wrong));
         if (first) {
           PetscCall(PetscArraycpy(result[0], y, rows->n));
           PetscCall(PetscArraycpy(result[1], z, rows->n));
@@ -831,11 +945,13 @@ static PetscErrorCode TestParts(const Rows *rows)
         first = PETSC_FALSE;
         PetscCall(PetscArraycmp(result[0], y, rows->n, &same[0]));
         PetscCall(PetscArraycmp(result[1], z, rows->n, &same[1]));
-        PetscCall(ComplainIf(!same[0] || !same[1], "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: other bits", rows->name, depths[id], (double)bytes[ib]));
+        PetscCall(ComplainIf(!same[0] || !same[1], "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: other bits",
+                             rows->name, depths[id], (double)bytes[ib]));
       }
       for (PetscInt p = 0; p < PARTS; p++) {
         PetscCall(IDRSStreamDestroy(&streams[p]));
-        PetscCall(ComplainIf(devices[p].wrong, "%s, part %" PetscInt_FMT ": %" PetscInt_FMT " calls of the device are wrong", rows->name, p, devices[p].wrong));
+        PetscCall(ComplainIf(devices[p].wrong, "%s, part %" PetscInt_FMT ": %" PetscInt_FMT " calls of the device are wrong",
+                             rows->name, p, devices[p].wrong));
         PetscCall(DeviceDestroy(&devices[p]));
       }
     }
@@ -872,7 +988,10 @@ static PetscErrorCode TestProduct(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Too little memory is told with what was given and what is needed; whichever operation of the device fails, nothing stays pinned, and the next sequence is right */
+/*
+   Too little memory is told with what was given and what is needed; whichever operation of the device fails, nothing stays pinned,
+   and the next sequence is right
+*/
 static PetscErrorCode TestErrors(void)
 {
   Rows         rows;
@@ -914,14 +1033,17 @@ static PetscErrorCode TestErrors(void)
     PetscCall(Heard());
     if (ierr) {
       device.failure = -1;
-      for (PetscInt place = 0; place < MOST_PINNED; place++) PetscCall(ComplainIf(device.pinned[place], "operation %" PetscInt_FMT " has failed: memory is still pinned", failure));
+      for (PetscInt place = 0; place < MOST_PINNED; place++)
+        PetscCall(ComplainIf(device.pinned[place], "operation %" PetscInt_FMT " has failed: memory is still pinned", failure));
       PetscCall(RunSequence(stream, &whole, PETSC_FALSE, v, y));
     }
     PetscCall(DeviceSettle(&device));
     wrong = Differences(rows.n, v[LEVELS], whole.v[LEVELS]) + Differences(rows.n, y, whole.y);
-    PetscCall(ComplainIf(wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " numbers are wrong afterwards", failure, wrong));
+    PetscCall(
+      ComplainIf(wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " numbers are wrong afterwards", failure, wrong));
     PetscCall(IDRSStreamDestroy(&stream));
-    PetscCall(ComplainIf(device.wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " calls of the device are wrong", failure, device.wrong));
+    PetscCall(ComplainIf(device.wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " calls of the device are wrong",
+                         failure, device.wrong));
     PetscCall(DeviceDestroy(&device));
     if (!ierr) break;
   }
@@ -936,7 +1058,8 @@ static PetscErrorCode TestErrors(void)
 
 int main(int argc, char **argv)
 {
-  const char *const names[]                       = {"Trefethen_2000", "add32", "e05r0500", "jpwh_991", "memplus", "orsreg_1", "sherman1", "steam2", "stommel4", "watt_1"};
+  const char *const names[]                       = {"Trefethen_2000", "add32",    "e05r0500", "jpwh_991", "memplus",
+                                                     "orsreg_1",       "sherman1", "steam2",   "stommel4", "watt_1"};
   char              directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
 
   PetscFunctionBeginUser;

@@ -101,7 +101,8 @@ static PetscErrorCode Refill(Problem *problem, PetscInt nx)
 }
 
 /* Y = D X C + X C, where the columns of Y are the last ones of X, or others */
-static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace, PetscBool diagonal, PetscBool add, Check *check)
+static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace,
+                                  PetscBool diagonal, PetscBool add, Check *check)
 {
   const PetscInt ld = nx + 3;
   IDRSBlockAxpy  axpy;
@@ -112,7 +113,14 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
   PetscCall(Refill(problem, nx));
   PetscCall(PetscMalloc1(ld * ny, &C));
   for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Value(i, 77) : (PetscScalar)0.0;
-  axpy = (IDRSBlockAxpy){.nx = nx, .ny = ny, .scaled = scaled, .x = problem->x, .y = inplace ? problem->x + nx - ny : problem->y, .C = C, .ld = ld, .add = add};
+  axpy = (IDRSBlockAxpy){.nx     = nx,
+                         .ny     = ny,
+                         .scaled = scaled,
+                         .x      = problem->x,
+                         .y      = inplace ? problem->x + nx - ny : problem->y,
+                         .C      = C,
+                         .ld     = ld,
+                         .add    = add};
   for (PetscInt j = 0; !inplace && j < ny; j++) PetscCall(Fill(problem->Y[j], 200 + j, NULL));
   PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
   PetscCall(IDRSBlockCombine(problem->work, 1, &axpy));
@@ -125,17 +133,24 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
       PetscScalar sum = 0.0;
 
       if (add) sum = inplace ? problem->before[nx - ny + j][l] : Value(problem->rstart + l, 200 + j);
-      for (PetscInt i = 0; i < nx; i++) sum += (i < scaled && diagonal ? problem->d[l] : (PetscScalar)1.0) * problem->before[i][l] * C[i + j * ld];
+      for (PetscInt i = 0; i < nx; i++)
+        sum += (i < scaled && diagonal ? problem->d[l] : (PetscScalar)1.0) * problem->before[i][l] * C[i + j * ld];
       worst = PetscAbsScalar(sum - y[l]) <= worst ? worst : PetscAbsScalar(sum - y[l]);
     }
     PetscCall(VecRestoreArrayRead(axpy.y[j].vec, &y));
-    PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT "%s%s, column %" PetscInt_FMT ": off by %g", problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
+    PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON),
+                     "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT
+                     "%s%s, column %" PetscInt_FMT ": off by %g",
+                     problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
   }
   PetscCall(PetscFree(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One sum after another in one call, each of which takes what the one before it has written, against a call for each; more of them than a launch has */
+/*
+   One sum after another in one call, each of which takes what the one before it has written, against a call for each; more of them
+   than a launch has
+*/
 static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal, Check *check)
 {
   const PetscInt count = 19, nx = 3 * m;
@@ -149,7 +164,14 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
   for (PetscInt i = 0; i < count; i++) { /* blocks take turns: those from i m on are written, and read by the next sum */
     const PetscInt first = i % 4;
 
-    sums[i] = (IDRSBlockAxpy){.nx = i % 3 ? nx : m, .ny = i % 5 ? m : (m + 1) / 2, .scaled = i % 2 ? m : 0, .x = problem->x + (first ? first - 1 : 4) * m, .y = problem->x + first * m, .C = C, .ld = nx, .add = (PetscBool)(i % 2)};
+    sums[i] = (IDRSBlockAxpy){.nx     = i % 3 ? nx : m,
+                              .ny     = i % 5 ? m : (m + 1) / 2,
+                              .scaled = i % 2 ? m : 0,
+                              .x      = problem->x + (first ? first - 1 : 4) * m,
+                              .y      = problem->x + first * m,
+                              .C      = C,
+                              .ld     = nx,
+                              .add    = (PetscBool)(i % 2)};
   }
   PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
   for (PetscInt together = 0; together < 2; together++) {
@@ -164,12 +186,16 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
       PetscCall(VecGetArrayRead(problem->X[j], &x));
       for (PetscInt l = 0; l < problem->n; l++) {
         if (!together) apart[j * problem->n + l] = x[l];
-        else worst = PetscAbsScalar(apart[j * problem->n + l] - x[l]) <= worst ? worst : PetscAbsScalar(apart[j * problem->n + l] - x[l]);
+        else
+          worst = PetscAbsScalar(apart[j * problem->n + l] - x[l]) <= worst ? worst
+                                                                            : PetscAbsScalar(apart[j * problem->n + l] - x[l]);
       }
       PetscCall(VecRestoreArrayRead(problem->X[j], &x));
     }
   }
-  PetscCall(Expect(check, (PetscBool)(worst <= 100 * PETSC_MACHINE_EPSILON), "combine, n = %" PetscInt_FMT ", blocks of %" PetscInt_FMT "%s: %" PetscInt_FMT " sums together are off by %g", problem->n, m, diagonal ? ", diagonal" : "", count, (double)worst));
+  PetscCall(Expect(check, (PetscBool)(worst <= 100 * PETSC_MACHINE_EPSILON),
+                   "combine, n = %" PetscInt_FMT ", blocks of %" PetscInt_FMT "%s: %" PetscInt_FMT " sums together are off by %g",
+                   problem->n, m, diagonal ? ", diagonal" : "", count, (double)worst));
   PetscCall(PetscFree2(C, apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -188,7 +214,8 @@ static void DenseDots(const Problem *problem, const Task *task, PetscScalar dens
     const PetscScalar *x = problem->before[task->x + j];
 
     for (PetscInt i = 0; i < task->rows; i++) {
-      for (PetscInt l = 0; l < problem->n; l++) dense[i + j * task->rows] += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * x[l];
+      for (PetscInt l = 0; l < problem->n; l++)
+        dense[i + j * task->rows] += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * x[l];
     }
     for (PetscInt i = 0; i < task->nw; i++) {
       for (PetscInt l = 0; l < problem->n; l++) products[i + j * task->nw] += PetscConj(problem->before[task->w + i][l]) * x[l];
@@ -205,7 +232,8 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
 
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < ntasks; i++) {
-    dots[i] = (IDRSBlockDots){.rows = tasks[i].rows, .nw = tasks[i].nw, .nx = tasks[i].nx, .w = problem->x + tasks[i].w, .x = problem->x + tasks[i].x};
+    dots[i] = (IDRSBlockDots){
+      .rows = tasks[i].rows, .nw = tasks[i].nw, .nx = tasks[i].nx, .w = problem->x + tasks[i].w, .x = problem->x + tasks[i].x};
     columns = PetscMax(columns, PetscMax(tasks[i].x + tasks[i].nx, tasks[i].w + tasks[i].nw));
     count += IDRSBlockDotsCount(&dots[i]);
   }
@@ -223,24 +251,32 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
   for (PetscInt i = 0; i < ntasks; i++) {
     PetscReal worst = 0.0;
 
-    for (PetscInt l = 0; l < IDRSBlockDotsCount(&dots[i]); l++, at++) worst = PetscAbsScalar(sums[at] - dense[at]) <= worst ? worst : PetscAbsScalar(sums[at] - dense[at]);
-    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON), "project, n = %" PetscInt_FMT ", task %" PetscInt_FMT " of %" PetscInt_FMT ", %" PetscInt_FMT " shadow vectors, nw = %" PetscInt_FMT ", nx = %" PetscInt_FMT "%s: off by %g",
-                     problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx, IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
+    for (PetscInt l = 0; l < IDRSBlockDotsCount(&dots[i]); l++, at++)
+      worst = PetscAbsScalar(sums[at] - dense[at]) <= worst ? worst : PetscAbsScalar(sums[at] - dense[at]);
+    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON),
+                     "project, n = %" PetscInt_FMT ", task %" PetscInt_FMT " of %" PetscInt_FMT ", %" PetscInt_FMT
+                     " shadow vectors, nw = %" PetscInt_FMT ", nx = %" PetscInt_FMT "%s: off by %g",
+                     problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx,
+                     IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
   }
   PetscCall(PetscFree(dense));
   PetscCall(PetscFree(sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the solver asks for with blocks of m columns, in a step and in the omega step, a block with itself and with another one, and all of that with more tasks than are taken at a time */
+/*
+   What the solver asks for with blocks of m columns, in a step and in the omega step, a block with itself and with another one, and
+   all of that with more tasks than are taken at a time
+*/
 static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check)
 {
   const Task step[] = {
     {.rows = 4 * m, .nx = m},
     {.nw = m, .nx = m, .w = m, .x = m}
   };
-  const Task omega = {.rows = 2 * m + 1, .nw = 2 * m, .nx = 2 * m}, itself = {.nw = m, .nx = m}, other = {.nw = m, .nx = (m + 1) / 2, .w = m, .x = 1}, all = {.rows = 3, .nw = 1, .nx = m, .w = 2 * m, .x = m};
-  Task       tasks[MAX_TASKS];
+  const Task omega = {.rows = 2 * m + 1, .nw = 2 * m, .nx = 2 * m}, itself = {.nw = m, .nx = m},
+             other = {.nw = m, .nx = (m + 1) / 2, .w = m, .x = 1}, all = {.rows = 3, .nw = 1, .nx = m, .w = 2 * m, .x = m};
+  Task tasks[MAX_TASKS];
 
   PetscFunctionBeginUser;
   PetscCall(TestProject(problem, 2, step, check));
@@ -255,7 +291,8 @@ static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back, Check *combine, Check *project)
+static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back,
+                           Check *combine, Check *project)
 {
   const Task many = {.rows = 131, .nx = PetscMin(17, columns / 7)};
   Problem    problem;
@@ -266,7 +303,8 @@ static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const 
     for (PetscInt diagonal = 0; diagonal < 2; diagonal++) {
       PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE, combine));
       PetscCall(TestCombine(&problem, 2 * m[i] + 1, m[i], m[i], PETSC_FALSE, (PetscBool)diagonal, PETSC_TRUE, combine));
-      PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal, (PetscBool)diagonal, combine));
+      PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal,
+                            (PetscBool)diagonal, combine));
       PetscCall(TestChain(&problem, m[i], (PetscBool)diagonal, combine));
     }
     PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
@@ -280,7 +318,8 @@ static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const 
 
 int main(int argc, char **argv)
 {
-  PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5, widths = 16, columns = 140;
+  PetscInt rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5,
+           widths = 16, columns = 140;
   KSPIDRSImplementation back    = KSP_IDRS_HOST;
   Check                 combine = {.name = "block combine"}, project = {.name = "block project"};
   PetscMPIInt           rank;
@@ -293,7 +332,9 @@ int main(int argc, char **argv)
   PetscCall(ListFromOptions("-widths", MAX_LIST, m, &widths));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));
   for (PetscInt i = 0; i < widths; i++)
-    PetscCheck(m[i] > 0 && m[i] <= IDRS_MAX_WIDTH && 7 * m[i] <= columns, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-widths %" PetscInt_FMT " must be 1 to %d, and at most a seventh of -columns %" PetscInt_FMT, m[i], IDRS_MAX_WIDTH, columns);
+    PetscCheck(m[i] > 0 && m[i] <= IDRS_MAX_WIDTH && 7 * m[i] <= columns, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+               "-widths %" PetscInt_FMT " must be 1 to %d, and at most a seventh of -columns %" PetscInt_FMT, m[i], IDRS_MAX_WIDTH,
+               columns);
   for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], columns, widths, m, back, &combine, &project));
   PetscCall(CheckVerdict(&combine));
   PetscCall(CheckVerdict(&project));

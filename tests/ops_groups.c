@@ -1,5 +1,5 @@
-static char help[] = "Passes and projections of groups of works, which are made together, against the same ones of each work by itself:\n\
-vectors, sums, what the device has done, and how many kernels and reductions it took.\n\
+static char help[] = "Passes and projections of groups of works, which are made together, against the same ones of each work by\n\
+itself: vectors, sums, what the device has done, and how many kernels and reductions it took.\n\
   -implementation <host> - the back end\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\
@@ -78,7 +78,8 @@ static PetscScalar Number(PetscInt work, PetscInt which, PetscInt row)
   PetscReal part[2] = {0.0, 0.0};
 
   for (int i = 0; i < (PetscDefined(USE_COMPLEX) ? 2 : 1); i++) {
-    uint64_t x = (uint64_t)(1 + 2 * (which + 1000 * work) + i) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)row * UINT64_C(0xbf58476d1ce4e5b9);
+    uint64_t x = (uint64_t)(1 + 2 * (which + 1000 * work) + i) * UINT64_C(0x9e3779b97f4a7c15) +
+                 (uint64_t)row * UINT64_C(0xbf58476d1ce4e5b9);
 
     x       = (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb);
     x       = (x ^ x >> 29) * UINT64_C(0xd6e8feb86659fd93);
@@ -188,12 +189,15 @@ static PetscLogDouble Reductions(const Problem *problem)
   return reductions;
 }
 
-/* A cycle, with its projections and passes; x of each projection is there already. A device is one step ahead of what is collected */
+/*
+   A cycle, with its projections and passes; x of each projection is there already. A device is one step ahead of what is collected
+*/
 static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cost *cost)
 {
   const Way      *way   = problem->way;
   const PetscInt  s     = problem->s;
-  const PetscBool early = (PetscBool)(way->device && team->group.work[0]->queue->depth > 0), inv = (PetscBool)(way->preconditioned && !way->diagonal);
+  const PetscBool early = (PetscBool)(way->device && team->group.work[0]->queue->depth > 0),
+                  inv   = (PetscBool)(way->preconditioned && !way->diagonal);
 
   PetscFunctionBegin;
   cost->reductions = -Reductions(problem);
@@ -221,7 +225,8 @@ static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cos
       bounds[i]  = (IDRSBounds){.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
       if (number == way->stops && k == 1) bounds[i].high = 0.0;
     }
-    if (!early) PetscCall(IDRSCombine(&team->group, combine)); /* a direction of this step, which a device that is ahead must not make anew */
+    /* a direction of this step, which a device that is ahead must not make anew */
+    if (!early) PetscCall(IDRSCombine(&team->group, combine));
     PetscCall(IDRSQueueLaunch(&team->group, steps, early ? bounds : NULL));
     if (!early) {
       PetscCall(Collect(way, team, fate));
@@ -262,19 +267,27 @@ static PetscReal Difference(PetscInt n, const PetscScalar a[], const PetscScalar
   return difference > 0.0 ? difference / size : 0.0;
 }
 
-static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index, PetscReal difference, PetscReal tolerance)
+static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index,
+                              PetscReal difference, PetscReal tolerance)
 {
   const Way *way = problem->way;
 
   PetscFunctionBegin;
   if (difference <= tolerance) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE, "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s%s work %" PetscInt_FMT ": %s %" PetscInt_FMT " differs by %g", problem->work[0]->passes->name, problem->s, problem->n, problem->width,
-                     problem->P ? " stored P" : "", way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->restarted ? " restarted" : "", way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+    PetscCall(Expect(check, PETSC_FALSE,
+                     "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s%s work %" PetscInt_FMT
+                     ": %s %" PetscInt_FMT " differs by %g",
+                     problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
+                     way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "",
+                     way->restarted ? " restarted" : "",
+                     way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "",
+                     way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CompareVecs(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index, Vec x, Vec y, PetscReal tolerance)
+static PetscErrorCode CompareVecs(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index, Vec x,
+                                  Vec y, PetscReal tolerance)
 {
   const PetscScalar *a, *b;
 
@@ -299,7 +312,8 @@ static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscIn
   for (PetscInt k = 1; k <= last; k++) {
     const PetscReal a = fate->rnorm[k], b = expected->rnorm[k];
 
-    PetscCall(Compare(check, problem, number, "norm of step", k, a == b || (a != a && b != b) ? 0.0 : PetscAbsReal(a - b) / PetscMax(a, b), tolerance));
+    PetscCall(Compare(check, problem, number, "norm of step", k,
+                      a == b || (a != a && b != b) ? 0.0 : PetscAbsReal(a - b) / PetscMax(a, b), tolerance));
   }
   for (PetscInt j = 0; j < s; j++) {
     PetscCall(CompareVecs(check, problem, number, "column of G", j, work->G[j], alone->G[j], tolerance));
@@ -307,23 +321,27 @@ static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscIn
   }
   for (PetscInt j = 0; j < SINGLES; j++) {
     if (j == V && fate->last < s) continue; /* what is left in v after a stop is nothing that counts */
-    PetscCall(CompareVecs(check, problem, number, "vector", j, problem->single[number][j], problem->single[problem->width][j], tolerance));
+    PetscCall(
+      CompareVecs(check, problem, number, "vector", j, problem->single[number][j], problem->single[problem->width][j], tolerance));
   }
-  PetscCall(Compare(check, problem, number, "small numbers", 0, Difference(IDRS_STORAGE_SUMS(s), work->storage, alone->storage), tolerance));
+  PetscCall(Compare(check, problem, number, "small numbers", 0, Difference(IDRS_STORAGE_SUMS(s), work->storage, alone->storage),
+                    tolerance));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches of a pass, and those with two shadow spaces two projections, but one reduction,
-   unless that is made of Vec calls, and one launch of the algebra behind it
+   A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches of a pass, and those
+   with two shadow spaces two projections, but one reduction, unless that is made of Vec calls, and one launch of the algebra behind
+   it
 */
 static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, const Way *way)
 {
-  const PetscInt width = problem->width, kinds = ((way->start && way->mixed) || (way->restarted && !problem->P)) && width > 1 ? 2 : 1;
-  Fate          *fate, expected;
-  Cost           together = {.reductions = 0}, alone = {.reductions = 0};
-  PetscBool      complete = PETSC_TRUE;
-  Team           team     = {.group.count = width};
+  const PetscInt width = problem->width,
+                 kinds = ((way->start && way->mixed) || (way->restarted && !problem->P)) && width > 1 ? 2 : 1;
+  Fate     *fate, expected;
+  Cost      together = {.reductions = 0}, alone = {.reductions = 0};
+  PetscBool complete = PETSC_TRUE;
+  Team      team     = {.group.count = width};
 
   PetscFunctionBegin;
   problem->way = way;
@@ -350,17 +368,25 @@ static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, co
     complete = (PetscBool)(complete && fate[i].last == problem->s && i != way->stops && i != way->nan);
     if (!complete) continue;
     for (PetscInt k = 0; k <= problem->s; k++) {
-      PetscCall(Compare(count, problem, i, "number of kernels of step", k, together.launches[k] >= alone.launches[k] && together.launches[k] <= kinds * alone.launches[k] ? 0.0 : 1.0, 0.0));
-      PetscCall(Compare(count, problem, i, "no kernel of step", k, problem->work[0]->passes->device && !alone.launches[k] ? 1.0 : 0.0, 0.0));
+      PetscCall(Compare(count, problem, i, "number of kernels of step", k,
+                        together.launches[k] >= alone.launches[k] && together.launches[k] <= kinds * alone.launches[k] ? 0.0 : 1.0,
+                        0.0));
+      PetscCall(Compare(count, problem, i, "no kernel of step", k,
+                        problem->work[0]->passes->device && !alone.launches[k] ? 1.0 : 0.0, 0.0));
     }
-    PetscCall(Compare(count, problem, i, "number of reductions", 0, PetscAbsReal((PetscReal)(together.reductions - alone.reductions)), 0.0));
-    PetscCall(Compare(count, problem, i, "number of reductions over processes", 0, PetscAbsReal((PetscReal)(together.allreduces - (problem->work[0]->passes->composed ? kinds : 1) * alone.allreduces)), 0.0));
+    PetscCall(Compare(count, problem, i, "number of reductions", 0,
+                      PetscAbsReal((PetscReal)(together.reductions - alone.reductions)), 0.0));
+    PetscCall(
+      Compare(count, problem, i, "number of reductions over processes", 0,
+              PetscAbsReal((PetscReal)(together.allreduces - (problem->work[0]->passes->composed ? kinds : 1) * alone.allreduces)),
+              0.0));
   }
   PetscCall(PetscFree(fate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, PetscBool stored, KSPIDRSImplementation back, Problem *problem)
+static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, PetscBool stored, KSPIDRSImplementation back,
+                                    Problem *problem)
 {
   KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_AUTO;
   IDRSGroup            group         = {.count = width};
@@ -444,7 +470,8 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplem
 
 int main(int argc, char **argv)
 {
-  PetscInt              columns[MAX_LIST] = {1, 4}, rows[MAX_LIST] = {0, 1, 31, 33, 1000}, widths[MAX_LIST] = {1, 2, 3, 8, 16}, spaces = 2, sizes = 5, groups = 5;
+  PetscInt columns[MAX_LIST] = {1, 4}, rows[MAX_LIST] = {0, 1, 31, 33, 1000}, widths[MAX_LIST] = {1, 2, 3, 8, 16}, spaces = 2,
+           sizes = 5, groups = 5;
   KSPIDRSImplementation back  = KSP_IDRS_HOST;
   Check                 check = {.name = "works of a group"}, count = {.name = "kernels and reductions"};
   PetscMPIInt           rank;

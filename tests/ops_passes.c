@@ -1,5 +1,5 @@
-static char help[] = "The passes of KSPIDRS on panels and vectors, by every back end against loops in long double, and against what\n\
-the table in idrsops.h says that they read, write and reduce.\n\
+static char help[] = "The passes of KSPIDRS on panels and vectors, by every back end against loops in long double, and against\n\
+what the table in idrsops.h says that they read, write and reduce.\n\
   -implementation <host> - the back end that is tested beside vec\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\n";
@@ -264,7 +264,8 @@ static PetscErrorCode ReferenceShadow(Problem *problem, const Side *side, PetscI
 
     if (side->P) PetscCall(VecGetArrayRead(side->P[j], &array));
     for (PetscInt i = 0; i < n; i++) {
-      const Wide p = side->P ? (Wide)array[i] : (Wide)IDRSShadowEntry(side->work->seed, (uint64_t)(problem->rstart + i), (uint32_t)j) / 65536;
+      const Wide p = side->P ? (Wide)array[i]
+                             : (Wide)IDRSShadowEntry(side->work->seed, (uint64_t)(problem->rstart + i), (uint32_t)j) / 65536;
 
       problem->sums[index + j] += WideConj(p) * problem->value[i + x * n];
       problem->sumsize[index + j] += WideAbs(p) * problem->size[i + x * n];
@@ -331,8 +332,10 @@ static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
   }
   if (call.operation == COMBINE) PetscFunctionReturn(PETSC_SUCCESS);
   if (call.operation != PROJECT) ReferenceDot(problem, IDRS_SUM_RR(s), r, r);
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, (long double *)problem->sums, (PetscMPIInt)(IDRS_SUMS(s, 1) * WIDES), MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, problem->sumsize, (PetscMPIInt)IDRS_SUMS(s, 1), MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, (long double *)problem->sums, (PetscMPIInt)(IDRS_SUMS(s, 1) * WIDES), MPI_LONG_DOUBLE,
+                              MPI_SUM, PETSC_COMM_WORLD));
+  PetscCallMPI(
+    MPIU_Allreduce(MPI_IN_PLACE, problem->sumsize, (PetscMPIInt)IDRS_SUMS(s, 1), MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -387,18 +390,23 @@ static PetscErrorCode Apply(const Problem *problem, Side *side, Call call)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *problem, const Side *side, Call call, const char what[], PetscInt index, double found, double expected)
+static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *problem, const Side *side, Call call,
+                                 const char what[], PetscInt index, double found, double expected)
 {
   PetscFunctionBegin;
   if (holds) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE, "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT "%s%s%s%s: %s %" PetscInt_FMT ": %g, not %g", side->work->passes->name, side->P ? " with explicit vectors" : "", problem->s, problem->n,
-                     call.step.k, call.step.start ? " start" : "", call.step.wantv ? " v" : "", call.step.wantu ? " u" : "", call.preconditioned ? " preconditioned" : (call.diagonal ? " diagonal" : ""), what, index, found, expected));
+    PetscCall(Expect(check, PETSC_FALSE,
+                     "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT "%s%s%s%s: %s %" PetscInt_FMT ": %g, not %g",
+                     side->work->passes->name, side->P ? " with explicit vectors" : "", problem->s, problem->n, call.step.k,
+                     call.step.start ? " start" : "", call.step.wantv ? " v" : "", call.step.wantu ? " u" : "",
+                     call.preconditioned ? " preconditioned" : (call.diagonal ? " diagonal" : ""), what, index, found, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Every vector: as expected and announced to PETSc where the operation writes, untouched to the bit where it does not */
-static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *side, Call call, PetscInt run, const PetscObjectState states[])
+static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *side, Call call, PetscInt run,
+                                   const PetscObjectState states[])
 {
   const PetscInt    n         = problem->n;
   const long double tolerance = 4 * (2 * problem->s + 8) * UNIT;
@@ -416,10 +424,13 @@ static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *s
       for (PetscInt i = 0; i < n; i++) {
         if (!(WideAbs(array[i] - problem->value[i + j * n]) <= tolerance * problem->size[i + j * n])) row = i;
       }
-      PetscCall(ExpectCall(check, (PetscBool)(row < 0), problem, side, call, "row of a result", row, row < 0 ? 0.0 : (double)PetscRealPart(array[row]), row < 0 ? 0.0 : (double)WideConj(problem->value[row + j * n])));
+      PetscCall(ExpectCall(check, (PetscBool)(row < 0), problem, side, call, "row of a result", row,
+                           row < 0 ? 0.0 : (double)PetscRealPart(array[row]),
+                           row < 0 ? 0.0 : (double)WideConj(problem->value[row + j * n])));
       PetscCall(PetscArraycmp(Content(problem, run, j), array, n, &same));
       PetscCall(PetscObjectStateGet((PetscObject)side->x[j], &state));
-      PetscCall(ExpectCall(check, (PetscBool)(same || state > states[j]), problem, side, call, "state of vector", j, (double)state, (double)states[j]));
+      PetscCall(ExpectCall(check, (PetscBool)(same || state > states[j]), problem, side, call, "state of vector", j, (double)state,
+                           (double)states[j]));
       if (run == 0) PetscCall(PetscArraycpy(problem->first + j * n, array, n));
       else {
         PetscCall(PetscArraycmp(problem->first + j * n, array, n, &same));
@@ -435,7 +446,8 @@ static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *s
 }
 
 /* Sums [begin, end) of a projection */
-static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side, Call call, PetscInt run, PetscInt begin, PetscInt end, const PetscScalar sums[])
+static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side, Call call, PetscInt run, PetscInt begin,
+                                PetscInt end, const PetscScalar sums[])
 {
   PetscInt N;
 
@@ -444,7 +456,8 @@ static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side
   for (PetscInt i = begin; i < end; i++) {
     const long double tolerance = ((long double)N + 8 * (2 * problem->s + 8)) * UNIT * problem->sumsize[i];
 
-    PetscCall(ExpectCall(check, (PetscBool)(WideAbs(sums[i] - problem->sums[i]) <= tolerance), problem, side, call, "sum", i, (double)PetscRealPart(sums[i]), (double)WideConj(problem->sums[i])));
+    PetscCall(ExpectCall(check, (PetscBool)(WideAbs(sums[i] - problem->sums[i]) <= tolerance), problem, side, call, "sum", i,
+                         (double)PetscRealPart(sums[i]), (double)WideConj(problem->sums[i])));
   }
   if (run == 0) PetscCall(PetscArraycpy(problem->firstsums + begin, sums + begin, end - begin));
   else {
@@ -468,9 +481,11 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
   PetscFunctionBegin;
   PetscCall(IDRSNorm(IDRSAlone(side->work), &norm));
   reductions += side->work->reductions;
-  PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions of the norm", 0, reductions, expected));
+  PetscCall(
+    ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions of the norm", 0, reductions, expected));
   error = fabsl((long double)norm * norm - WideAbs(problem->sums[rr]));
-  PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * problem->sumsize[rr]), problem, side, call, "square of the norm", 0, (double)(norm * norm), (double)WideAbs(problem->sums[rr])));
+  PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * problem->sumsize[rr]), problem, side, call, "square of the norm", 0,
+                       (double)(norm * norm), (double)WideAbs(problem->sums[rr])));
   if (call.step.wantv) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Project(side->work, &step));
   PetscCall(CheckSums(check, problem, side, call, run, rr, rr + 1, side->work->scalars.sums));
@@ -509,14 +524,18 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
       PetscCall(CheckVectors(check, problem, &side[l], call, run, states));
       if (call.operation == PROJECT) {
         PetscCall(CheckSums(check, problem, &side[l], call, run, 0, s + 1, work->scalars.sums));
-        if (call.step.start || call.step.k == s) PetscCall(CheckSums(check, problem, &side[l], call, run, s + 2, IDRS_SUMS(s, 1), work->scalars.sums));
+        if (call.step.start || call.step.k == s)
+          PetscCall(CheckSums(check, problem, &side[l], call, run, s + 2, IDRS_SUMS(s, 1), work->scalars.sums));
       }
       expected = work->passes->composed ? 0 : declared;
-      PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, &side[l], call, "vectors counted", 0, vectors, expected));
+      PetscCall(
+        ExpectCall(check, (PetscBool)(vectors == expected), problem, &side[l], call, "vectors counted", 0, vectors, expected));
       expected = call.operation == PROJECT ? 1 : 0;
-      PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, &side[l], call, "reductions counted", 0, reductions, expected));
+      PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, &side[l], call, "reductions counted", 0, reductions,
+                           expected));
       if (work->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
-      PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, &side[l], call, "reductions made", 0, allreduces, expected));
+      PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, &side[l], call, "reductions made", 0, allreduces,
+                           expected));
       PetscCall(PetscArraycmp(problem->storage, side[l].scalars->M, s * s, &same));
       if (same) PetscCall(PetscArraycmp(problem->storage + s * s, side[l].scalars->f, s, &same));
       if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 1), side[l].scalars->c, s, &same));
@@ -569,7 +588,8 @@ static PetscErrorCode Follow(const Problem *problem, Side *side, PetscInt k, Pet
 }
 
 /* A projection, with bounds for the device, or with NULL, and the pass after it; whether the recurrence stops there */
-static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const IDRSStep *step, const IDRSBounds *bounds, PetscReal *rnorm, PetscBool *stopped)
+static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const IDRSStep *step, const IDRSBounds *bounds,
+                                       PetscReal *rnorm, PetscBool *stopped)
 {
   IDRSOutcome outcome;
   IDRSVerdict verdict;
@@ -610,7 +630,8 @@ static PetscErrorCode Untouched(const Problem *problem, const Side *side, PetscB
 
 /*
    A device that goes on by itself: numbers and vectors as when the host does the algebra, and nothing changes any more once it
-   has stopped, for a norm outside the limits, a sum that is no number, or a breakdown; an unreported norm is the only one it looks at
+   has stopped, for a norm outside the limits, a sum that is no number, or a breakdown; an unreported norm is the only one it looks
+   at
 */
 static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, PetscBool start)
 {
@@ -671,13 +692,17 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
         PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, &wide));
         PetscCall(Follow(problem, side, k, start));
         PetscCall(Untouched(problem, side, &untouched));
-        PetscCall(ExpectCall(check, untouched, problem, side, call, "changed later by a device that has stopped, test", test, 0.0, 0.0));
+        PetscCall(
+          ExpectCall(check, untouched, problem, side, call, "changed later by a device that has stopped, test", test, 0.0, 0.0));
         PetscCall(IDRSQueueCollect(work, &outcome));
-        PetscCall(ExpectCall(check, (PetscBool)(IDRSQueueInFlight(work) == 0), problem, side, call, "in flight after a stop, test", test, IDRSQueueInFlight(work), 0.0));
+        PetscCall(ExpectCall(check, (PetscBool)(IDRSQueueInFlight(work) == 0), problem, side, call, "in flight after a stop, test",
+                             test, IDRSQueueInFlight(work), 0.0));
         norm    = outcome.rnorm;
         stopped = outcome.stopped;
       } else PetscCall(ProjectAndFollow(problem, side, step, &bounds, &norm, &stopped));
-      if (step->unreported) PetscCall(ExpectCall(check, (PetscBool)(norm == rnorm), problem, side, call, "norm, test", test, (double)norm, (double)rnorm));
+      if (step->unreported)
+        PetscCall(
+          ExpectCall(check, (PetscBool)(norm == rnorm), problem, side, call, "norm, test", test, (double)norm, (double)rnorm));
       if (test < 2) { /* it goes on, unless the recurrence cannot, as with no rows at all */
         PetscCall(ExpectCall(check, (PetscBool)(stopped == stops), problem, side, call, "stopped, test", test, stopped, stops));
         PetscCall(IDRSQueueEnd(IDRSAlone(work)));
@@ -685,7 +710,8 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
           size  = PetscMax(size, PetscAbsScalar(expected[i]));
           error = PetscMax(error, PetscAbsScalar(expected[i] - work->storage[i]));
         }
-        PetscCall(ExpectCall(check, (PetscBool)(error <= 1e3 * UNIT * size), problem, side, call, "error of storage, test", test, (double)error, (double)size));
+        PetscCall(ExpectCall(check, (PetscBool)(error <= 1e3 * UNIT * size), problem, side, call, "error of storage, test", test,
+                             (double)error, (double)size));
         for (PetscInt j = 0; !stops && j < problem->count; j++) {
           const PetscScalar *array;
 
@@ -696,7 +722,8 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
           }
           PetscCall(VecRestoreArrayRead(side->x[j], &array));
         }
-        PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * size), problem, side, call, "error of vectors, test", test, (double)error, (double)size));
+        PetscCall(ExpectCall(check, (PetscBool)(error <= 1e4 * UNIT * size), problem, side, call, "error of vectors, test", test,
+                             (double)error, (double)size));
       } else PetscCall(ExpectCall(check, stopped, problem, side, call, "did not stop, test", test, 0.0, 0.0));
     }
     if (n) {
@@ -714,8 +741,8 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
 
 /*
    One whole cycle: what the table sums up to, and one reduction a product. With a preconditioner between v and u,
-   compared with none: v is written and read in each of the s steps, U is read again for step 0, and p is read. A diagonal is read in each step
-   and for the omega step, and p is written.
+   compared with none: v is written and read in each of the s steps, U is read again for step 0, and p is read. A diagonal is read
+   in each step and for the omega step, and p is written.
 */
 static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, PetscBool preconditioned, PetscBool diagonal)
 {
@@ -748,9 +775,11 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
   expected = work->passes->composed ? 0 : 2 * s * s + (preconditioned ? 11 * s + 5 : (diagonal ? 9 * s + 6 : 8 * s + 4));
   PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, side, call, "vectors of a cycle", 0, vectors, expected));
   expected = s + 1;
-  PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions counted in a cycle", 0, reductions, expected));
+  PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions counted in a cycle", 0,
+                       reductions, expected));
   if (work->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
-  PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, side, call, "reductions made in a cycle", 0, allreduces, expected));
+  PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, side, call, "reductions made in a cycle", 0, allreduces,
+                       expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -771,7 +800,8 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
     side->x[InU(problem, j)] = side->work->U[j];
   }
   for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(problem->like, &side->x[Single(problem, j)]));
-  PetscCall(IDRSWorkSetVecs(side->work, side->x[Single(problem, R)], side->x[Single(problem, Z)], side->x[Single(problem, V)], side->x[Single(problem, T)]));
+  PetscCall(IDRSWorkSetVecs(side->work, side->x[Single(problem, R)], side->x[Single(problem, Z)], side->x[Single(problem, V)],
+                            side->x[Single(problem, T)]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -796,8 +826,10 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, Problem *problem)
   PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
   PetscCall(VecSetFromOptions(problem->like));
   PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
-  PetscCall(PetscMalloc5(count * n, &problem->given, n, &problem->poison, count * n, &problem->first, storage, &problem->storage, IDRS_SUMS(s, 1), &problem->firstsums));
-  PetscCall(PetscMalloc4(count * n, &problem->value, count * n, &problem->size, IDRS_SUMS(s, 1), &problem->sums, IDRS_SUMS(s, 1), &problem->sumsize));
+  PetscCall(PetscMalloc5(count * n, &problem->given, n, &problem->poison, count * n, &problem->first, storage, &problem->storage,
+                         IDRS_SUMS(s, 1), &problem->firstsums));
+  PetscCall(PetscMalloc4(count * n, &problem->value, count * n, &problem->size, IDRS_SUMS(s, 1), &problem->sums, IDRS_SUMS(s, 1),
+                         &problem->sumsize));
   PetscCall(PetscMalloc3(count, &problem->reads, count, &problem->writes, count, &problem->scratch));
   for (PetscInt i = 0; i < n; i++) {
     problem->poison[i] = (PetscReal)NAN;
@@ -840,23 +872,26 @@ static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
                            .operation = UPDATE, .step = {.k = k, .start = (PetscBool)start}
       }));
       for (PetscInt l = 0; k + 1 < s && l < 2; l++)
-        PetscCall(TestCall(&check[UPDATE], problem, 2, side,
-                           (Call){
-                             .operation = UPDATE, .step = {.k = k, .start = (PetscBool)start, .wantv = parts[l].v, .wantu = parts[l].u}
+        PetscCall(
+          TestCall(&check[UPDATE], problem, 2, side,
+                   (Call){
+                     .operation = UPDATE, .step = {.k = k, .start = (PetscBool)start, .wantv = parts[l].v, .wantu = parts[l].u}
         }));
       /* with a diagonal also v for the omega step */
       for (PetscInt l = 0; l < (k + 1 < s ? 2 : (start ? 0 : 1)); l++)
         PetscCall(TestCall(&check[UPDATE], problem, 2, side,
                            (Call){
-                             .operation = UPDATE, .step = {.k = k, .start = (PetscBool)start, .wantv = parts[l].v, .wantu = parts[l].u},
-                                  .diagonal = PETSC_TRUE
+                             .operation = UPDATE,
+                             .step      = {.k = k, .start = (PetscBool)start, .wantv = parts[l].v, .wantu = parts[l].u},
+                             .diagonal  = PETSC_TRUE
         }));
     }
     for (PetscInt l = 0; l < 2; l++)
-      PetscCall(TestCall(&check[COMBINE], problem, 2, side,
-                         (Call){
-                           .operation = COMBINE, .step = {.k = k, .wantv = parts[l].v, .wantu = parts[l].u},
-                                .diagonal = PETSC_TRUE
+      PetscCall(
+        TestCall(&check[COMBINE], problem, 2, side,
+                 (Call){
+                   .operation = COMBINE, .step = {.k = k, .wantv = parts[l].v, .wantu = parts[l].u},
+                        .diagonal = PETSC_TRUE
       }));
   }
   PetscCall(TestCall(&check[COMBINE], problem, 2, side,
@@ -867,20 +902,23 @@ static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
   for (PetscInt l = 0; l < 3; l++)
     PetscCall(TestCall(&check[ADVANCE], problem, 2, side,
                        (Call){
-                         .operation = ADVANCE, .step = {.k = s, .wantv = (PetscBool)(l < 2 && parts[l].v), .wantu = (PetscBool)(l < 2 && parts[l].u)},
-                              .diagonal = PETSC_TRUE
+                         .operation = ADVANCE,
+                         .step     = {.k = s, .wantv = (PetscBool)(l < 2 && parts[l].v), .wantu = (PetscBool)(l < 2 && parts[l].u)},
+                         .diagonal = PETSC_TRUE
     }));
   PetscCall(TestCall(&check[COMBINE], problem, 2, side,
                      (Call){
                        .operation = COMBINE, .step = {.k = s, .wantv = PETSC_TRUE}
   }));
   for (PetscInt preconditioned = 0; preconditioned < 2; preconditioned++) {
-    PetscCall(TestCall(&check[ADVANCE], problem, 2, side, (Call){.operation = ADVANCE, .step = {.k = s}, .preconditioned = (PetscBool)preconditioned}));
+    PetscCall(TestCall(&check[ADVANCE], problem, 2, side,
+                       (Call){.operation = ADVANCE, .step = {.k = s}, .preconditioned = (PetscBool)preconditioned}));
     for (PetscInt l = 0; l + preconditioned < 2; l++)
       PetscCall(TestCall(&check[ADVANCE], problem, 2, side,
                          (Call){
-                           .operation = ADVANCE, .step = {.k = s, .wantv = parts[l].v, .wantu = parts[l].u},
-                                .preconditioned = (PetscBool)preconditioned
+                           .operation      = ADVANCE,
+                           .step           = {.k = s, .wantv = parts[l].v, .wantu = parts[l].u},
+                           .preconditioned = (PetscBool)preconditioned
       }));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -897,14 +935,16 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
   PetscCall(ProblemCreate(s, n, &problem));
   PetscCall(VecDuplicateVecs(problem.like, s, &P));
   for (PetscInt j = 0; j < s; j++) {
-    for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(P[j], problem.rstart + i, Number(500 + j, problem.rstart + i), INSERT_VALUES));
+    for (PetscInt i = 0; i < n; i++)
+      PetscCall(VecSetValue(P[j], problem.rstart + i, Number(500 + j, problem.rstart + i), INSERT_VALUES));
     PetscCall(VecAssemblyBegin(P[j]));
     PetscCall(VecAssemblyEnd(P[j]));
   }
   for (PetscInt hashed = 1; hashed >= 0; hashed--) {
     PetscCall(SideCreate(&problem, KSP_IDRS_VEC, hashed ? NULL : P, &side[0]));
     PetscCall(SideCreate(&problem, implementation, hashed ? NULL : P, &side[1]));
-    for (PetscInt k = 0; k < s; k++) PetscCall(TestCall(&check[PROJECT], &problem, 2, side, (Call){.operation = PROJECT, .step = {.k = k}}));
+    for (PetscInt k = 0; k < s; k++)
+      PetscCall(TestCall(&check[PROJECT], &problem, 2, side, (Call){.operation = PROJECT, .step = {.k = k}}));
     PetscCall(TestCall(&check[PROJECT], &problem, 2, side, (Call){.operation = PROJECT, .step = {.k = s}}));
     for (PetscInt k = 0; k < s; k++)
       PetscCall(TestCall(&check[PROJECT], &problem, 2, side,
@@ -940,11 +980,13 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
 
 int main(int argc, char **argv)
 {
-  PetscInt              columns[MAX_COLUMNS] = {1, 2, 3, 4, 8, 16, 19}, rows[MAX_ROWS] = {0, 1, 31, 32, 33, 1000, 1023, 1024, 1025, 2049}, spaces = 7, sizes = 10, count;
+  PetscInt columns[MAX_COLUMNS] = {1, 2, 3, 4, 8, 16, 19}, rows[MAX_ROWS] = {0, 1, 31, 32, 33, 1000, 1023, 1024, 1025, 2049},
+           spaces = 7, sizes = 10, count;
   PetscBool             set;
   KSPIDRSImplementation implementation        = KSP_IDRS_HOST;
-  Check                 check[OPERATIONS + 1] = {{.name = "combine"}, {.name = "project"}, {.name = "update"}, {.name = "advance"}, {.name = "cycle"}};
-  PetscMPIInt           rank, size;
+  Check                 check[OPERATIONS + 1] = {
+    {.name = "combine"}, {.name = "project"}, {.name = "update"}, {.name = "advance"}, {.name = "cycle"}};
+  PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -1,4 +1,5 @@
-static char help[] = "The iterate, residuals and norms that are computed beside the steps, for groups of works: against sums in long double, and each as by itself to the bit.\n\
+static char help[] = "The iterate, residuals and norms that are computed beside the steps, for groups of works: against sums in\n\
+long double, and each as by itself to the bit.\n\
   -implementation host  back end of the works: vec, host or cuda\n\
   -rows 0,1,..          local rows; each process takes the next one of the list\n\n";
 
@@ -30,7 +31,8 @@ typedef struct {
 /* A number in (-1, 1) without a pattern */
 static PetscScalar Number(PetscInt work, PetscInt which, PetscInt row)
 {
-  const PetscReal part[2] = {PetscSinReal((PetscReal)(1 + row * 7 + which * 131 + work * 1031)), PetscSinReal((PetscReal)(2 + row * 11 + which * 137 + work * 1033))};
+  const PetscReal part[2] = {PetscSinReal((PetscReal)(1 + row * 7 + which * 131 + work * 1031)),
+                             PetscSinReal((PetscReal)(2 + row * 11 + which * 137 + work * 1033))};
 
 #if PetscDefined(USE_COMPLEX)
   return PetscCMPLX(part[0], part[1]);
@@ -79,7 +81,8 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, KSPI
   PetscCall(IDRSWorkCreate(like, s, NULL, back, width, problem->group.work));
   for (PetscInt i = 0; i < width; i++) {
     for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(like, &problem->single[i][j]));
-    PetscCall(IDRSWorkSetVecs(problem->group.work[i], problem->single[i][R], problem->single[i][Z], problem->single[i][V], problem->single[i][T]));
+    PetscCall(IDRSWorkSetVecs(problem->group.work[i], problem->single[i][R], problem->single[i][Z], problem->single[i][V],
+                              problem->single[i][T]));
   }
   PetscCall(VecDestroy(&like));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -125,7 +128,9 @@ static PetscErrorCode TestIterate(const Problem *problem)
         sum += (Wide)Number(i, 500, j) * (Wide)Number(i, SINGLES + j, l);
         size += WideAbs((Wide)Number(i, 500, j)) * WideAbs((Wide)Number(i, SINGLES + j, l));
       }
-      PetscCall(ComplainIf(!(WideAbs((Wide)array[l] - sum) <= 2 * (problem->s + 2) * UNIT * size), "s = %" PetscInt_FMT ", work %" PetscInt_FMT " of %" PetscInt_FMT ": the iterate is wrong by %g", problem->s, i, problem->width, (double)WideAbs((Wide)array[l] - sum)));
+      PetscCall(ComplainIf(!(WideAbs((Wide)array[l] - sum) <= 2 * (problem->s + 2) * UNIT * size),
+                           "s = %" PetscInt_FMT ", work %" PetscInt_FMT " of %" PetscInt_FMT ": the iterate is wrong by %g",
+                           problem->s, i, problem->width, (double)WideAbs((Wide)array[l] - sum)));
       PetscCall(ComplainIf(z[l] != Number(i, Z, l), "work %" PetscInt_FMT ": z has changed", i));
     }
     PetscCall(VecRestoreArrayRead(problem->single[i][Z], &z));
@@ -154,7 +159,11 @@ static PetscErrorCode TestResidual(const Problem *problem, PetscInt which, Petsc
     for (PetscInt l = 0; l < problem->n; l++) {
       const PetscScalar wanted = subtracts ? Number(i, B, l) - Number(i, T, l) : Number(i, B, l);
 
-      PetscCall(ComplainIf(array[0][l] != wanted || array[1][l] != wanted, "work %" PetscInt_FMT " of %" PetscInt_FMT ": the residual in vector %" PetscInt_FMT ", copied to %" PetscInt_FMT ", is wrong by %g and %g", i, problem->width, which, copies, (double)PetscAbsScalar(array[0][l] - wanted), (double)PetscAbsScalar(array[1][l] - wanted)));
+      PetscCall(ComplainIf(array[0][l] != wanted || array[1][l] != wanted,
+                           "work %" PetscInt_FMT " of %" PetscInt_FMT ": the residual in vector %" PetscInt_FMT
+                           ", copied to %" PetscInt_FMT ", is wrong by %g and %g",
+                           i, problem->width, which, copies, (double)PetscAbsScalar(array[0][l] - wanted),
+                           (double)PetscAbsScalar(array[1][l] - wanted)));
       PetscCall(ComplainIf(array[2][l] != (PetscScalar)0.0, "work %" PetscInt_FMT ": z is not zero", i));
     }
     for (PetscInt j = 0; j < 3; j++) PetscCall(VecRestoreArrayRead(all[j], &array[j]));
@@ -162,7 +171,10 @@ static PetscErrorCode TestResidual(const Problem *problem, PetscInt which, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v||, also after a copy that has brought another norm along, and where squares overflow; the same as alone, and all in one reduction */
+/*
+   ||v||, also after a copy that has brought another norm along, and where squares overflow; the same as alone, and all in one
+   reduction
+*/
 static PetscErrorCode TestNorms(const Problem *problem)
 {
   PetscReal      norms[IDRS_MAX_WIDTH], alone, plain;
@@ -187,12 +199,17 @@ static PetscErrorCode TestNorms(const Problem *problem)
   calls -= Allreduces();
   PetscCall(IDRSNorms(&problem->group, v, norms));
   calls += Allreduces();
-  if (problem->width > 1 && !PetscIsInfReal(norms[problem->width - 1])) PetscCall(ComplainIf(calls > 2, "%g reductions for %" PetscInt_FMT " norms", calls, problem->width));
+  if (problem->width > 1 && !PetscIsInfReal(norms[problem->width - 1]))
+    PetscCall(ComplainIf(calls > 2, "%g reductions for %" PetscInt_FMT " norms", calls, problem->width));
   for (PetscInt i = 0; i < problem->width; i++) {
     PetscCall(IDRSNorms(IDRSAlone(problem->group.work[i]), &v[i], &alone));
     PetscCall(VecNorm(v[i], NORM_2, &plain));
-    PetscCall(ComplainIf(!(alone == norms[i] || PetscAbsReal(alone - norms[i]) <= 4 * UNIT * alone), "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, alone %g", i, problem->width, (double)norms[i], (double)alone));
-    PetscCall(ComplainIf(!(plain == norms[i] || PetscAbsReal(plain - norms[i]) <= 100 * UNIT * plain), "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, that of VecNorm() is %g", i, problem->width, (double)norms[i], (double)plain));
+    PetscCall(ComplainIf(!(alone == norms[i] || PetscAbsReal(alone - norms[i]) <= 4 * UNIT * alone),
+                         "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, alone %g", i, problem->width, (double)norms[i],
+                         (double)alone));
+    PetscCall(ComplainIf(!(plain == norms[i] || PetscAbsReal(plain - norms[i]) <= 100 * UNIT * plain),
+                         "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, that of VecNorm() is %g", i, problem->width,
+                         (double)norms[i], (double)plain));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,6 +13,7 @@ static const struct {
   uint64_t seed, row;
   int32_t  q[COLUMNS];
 } table[] = {
+  /* clang-format off */
   {0x0u,                0x0u,                {-29885, 38881, 12533, -63889, 27653, -37309, -38617, 49901, 57629, -57213, 43877, -34737, 12815, 27725, -32875, -53561, -21179, 53627}  },
   {0x0u,                0x1u,                {-48463, -47427, -8021, -41945, -10097, -47805, 42463, 64595, 16907, -23993, 29395, 45407, -52125, -49553, -12451, 58961, -39037, 12751} },
   {0x0u,                0xffffffffu,         {29073, -55623, -33945, -51345, 23313, -51159, -29423, 49113, -22613, 38451, 36689, 23321, -47211, -451, -2515, -571, 27331, -19749}     },
@@ -25,6 +26,7 @@ static const struct {
   {0x100000000u,        0x80000000u,         {33705, 29073, 53587, 30467, 46757, 12009, 3751, 62567, 30099, -36393, -49179, -27835, -15451, -63747, 3929, -55439, 8203, -62353}       },
   {0x800000000000000bu, 0xffffffffffu,       {-35421, -17185, 31003, -9505, 19675, -14237, -6449, -29733, -62139, -11291, 27707, 13967, -34475, 54153, -26515, 36641, 6179, 59171}    },
   {0xffffffffffffffffu, 0x8000000000000003u, {-1733, 22987, -58177, 13311, 5391, 25223, 1453, 60109, 16471, -51121, -24733, -44349, 55963, -19925, 27383, -37657, 32939, 50547}       }
+  /* clang-format on */
 };
 
 static PetscErrorCode TestTable(void)
@@ -34,10 +36,14 @@ static PetscErrorCode TestTable(void)
   PetscFunctionBegin;
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(table); l++) {
     for (PetscInt j = 0; j < COLUMNS; j++) {
-      const int32_t q = table[l].q[j], own = Shadow(table[l].seed, table[l].row, j), entry = IDRSShadowEntry(table[l].seed, table[l].row, (uint32_t)j);
+      const int32_t q = table[l].q[j], own = Shadow(table[l].seed, table[l].row, j),
+                    entry = IDRSShadowEntry(table[l].seed, table[l].row, (uint32_t)j);
 
-      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)own, (int)q));
-      PetscCall(Expect(&check, (PetscBool)(entry == q), "IDRSShadowEntry(): line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)entry, (int)q));
+      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" PetscInt_FMT " is %d, the table has %d",
+                       (int)l, j, (int)own, (int)q));
+      PetscCall(Expect(&check, (PetscBool)(entry == q),
+                       "IDRSShadowEntry(): line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)entry,
+                       (int)q));
     }
   }
   PetscCall(CheckVerdict(&check));
@@ -45,12 +51,14 @@ static PetscErrorCode TestTable(void)
 }
 
 /* A mean of n values, in units of its standard deviation */
-static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double sigma, PetscInt n, const char what[], PetscInt i, PetscInt j)
+static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double sigma, PetscInt n, const char what[], PetscInt i,
+                                 PetscInt j)
 {
   const double deviation = (sum / (double)n - mean) / (sigma / PetscSqrtReal((PetscReal)n));
 
   PetscFunctionBegin;
-  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0), "%s %" PetscInt_FMT " %" PetscInt_FMT ": off by %g sigmas", what, i, j, deviation));
+  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0),
+                   "%s %" PetscInt_FMT " %" PetscInt_FMT ": off by %g sigmas", what, i, j, deviation));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -78,7 +86,9 @@ static PetscErrorCode TestStatistics(uint64_t seed, uint64_t first, Check *range
       const int32_t   entry = IDRSShadowEntry(seed, row, (uint32_t)j);
       const PetscBool valid = (PetscBool)(entry % 2 && -65536 < entry && entry < 65536);
 
-      if (!valid || entry != Shadow(seed, row, j)) PetscCall(Expect(range, PETSC_FALSE, "row %" PetscInt_FMT " column %" PetscInt_FMT " is %d, by definition %d", i, j, (int)entry, (int)Shadow(seed, row, j)));
+      if (!valid || entry != Shadow(seed, row, j))
+        PetscCall(Expect(range, PETSC_FALSE, "row %" PetscInt_FMT " column %" PetscInt_FMT " is %d, by definition %d", i, j,
+                         (int)entry, (int)Shadow(seed, row, j)));
       else range->made++;
       if (valid) seen[(entry + 65535) / 2]++;
       q[i + j * n] = entry;
@@ -95,13 +105,16 @@ static PetscErrorCode TestStatistics(uint64_t seed, uint64_t first, Check *range
     for (PetscInt l = 0; l <= j; l++) {
       sum = 0;
       for (PetscInt i = 0; i < n; i++) sum += (int64_t)q[i + j * n] * q[i + l * n];
-      if (l == j) PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 1.0 / 3.0, PetscSqrtReal(4.0 / 45.0), n, "variance of column", j, j));
+      if (l == j)
+        PetscCall(
+          ExpectMean(statistics, (double)sum / unit / unit, 1.0 / 3.0, PetscSqrtReal(4.0 / 45.0), n, "variance of column", j, j));
       else PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 0.0, 1.0 / 3.0, n, "correlation of columns", j, l));
     }
     for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(lags); l++) {
       sum = 0;
       for (PetscInt i = 0; i < n - lags[l]; i++) sum += (int64_t)q[i + j * n] * q[i + lags[l] + j * n];
-      PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 0.0, 1.0 / 3.0, n - lags[l], "correlation of rows, column and lag", j, lags[l]));
+      PetscCall(ExpectMean(statistics, (double)sum / unit / unit, 0.0, 1.0 / 3.0, n - lags[l],
+                           "correlation of rows, column and lag", j, lags[l]));
     }
   }
   PetscCall(PetscFree(q));
@@ -134,7 +147,10 @@ static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, co
     for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(work->seed, (uint64_t)i, j) * Number(which, i);
     sum /= (PetscReal)65536.0;
     error = PetscAbsScalar(sums[j] - sum);
-    PetscCall(Expect(check, (PetscBool)(error <= tolerance), "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT " is off by %g of %g", work->passes->name, work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
+    PetscCall(Expect(check, (PetscBool)(error <= tolerance),
+                     "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT
+                     " is off by %g of %g",
+                     work->passes->name, work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -152,10 +168,14 @@ static PetscErrorCode ExpectVectors(Check *check, IDRSWork work)
     PetscCall(VecGetOwnershipRange(work->P[j], &begin, &end));
     PetscCall(VecGetArrayRead(work->P[j], &p));
     for (PetscInt i = begin; i < end; i++) {
-      if (!(PetscRealPart(p[i - begin]) == (PetscReal)Shadow(work->seed, (uint64_t)i, j) / 65536 && PetscImaginaryPart(p[i - begin]) == 0.0)) row = i;
+      if (!(PetscRealPart(p[i - begin]) == (PetscReal)Shadow(work->seed, (uint64_t)i, j) / 65536 &&
+            PetscImaginaryPart(p[i - begin]) == 0.0))
+        row = i;
     }
     PetscCall(VecRestoreArrayRead(work->P[j], &p));
-    PetscCall(Expect(check, (PetscBool)(row < 0), "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, work->s, work->seed, row, j));
+    PetscCall(Expect(check, (PetscBool)(row < 0),
+                     "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, work->s, work->seed,
+                     row, j));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -246,7 +266,9 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
     PetscScalar dot;
 
     PetscCall(VecDot(x, P[j], &dot));
-    if (!(before[j] == work->scalars.sums[j] && PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot))) same = PETSC_FALSE;
+    if (!(before[j] == work->scalars.sums[j] &&
+          PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot)))
+      same = PETSC_FALSE;
   }
   PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", work->passes->name));
   PetscCall(IDRSWorkDestroy(1, &work));
@@ -257,8 +279,8 @@ static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *
 
 int main(int argc, char **argv)
 {
-  const PetscInt        columns[] = {1, 2, 5, 16, COLUMNS};
-  Check                 range = {"range"}, statistics = {"statistics"}, vectors = {"vectors"}, sums = {"sums"}, fixed = {"explicit vectors"};
+  const PetscInt columns[] = {1, 2, 5, 16, COLUMNS};
+  Check range = {"range"}, statistics = {"statistics"}, vectors = {"vectors"}, sums = {"sums"}, fixed = {"explicit vectors"};
   KSPIDRSImplementation implementations[2] = {KSP_IDRS_VEC, KSP_IDRS_HOST};
   PetscMPIInt           rank;
 
@@ -276,7 +298,8 @@ int main(int argc, char **argv)
 
   for (PetscInt i = 0; i < 2; i++) {
     for (PetscInt layout = 0; layout < 3; layout++) {
-      for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(columns); l++) PetscCall(TestSpace(layout, columns[l], implementations[i], &vectors, &sums));
+      for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(columns); l++)
+        PetscCall(TestSpace(layout, columns[l], implementations[i], &vectors, &sums));
     }
     PetscCall(TestExplicit(implementations[i], &fixed));
   }

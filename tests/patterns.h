@@ -28,7 +28,10 @@ static inline uint64_t Bits(uint64_t j, uint64_t i)
   return z ^ (z >> 31);
 }
 
-/* Number i of sequence j, within [-1,1], with so many digits that products of two are rounded: with less, a multiplication that is fused with an addition could not be told from one that is not */
+/*
+   Number i of sequence j, within [-1,1], with so many digits that products of two are rounded: with less, a multiplication that is
+   fused with an addition could not be told from one that is not
+*/
 static inline PetscScalar Number(uint64_t j, uint64_t i)
 {
   const PetscReal unit = (PetscReal)(UINT64_C(1) << 52), re = (PetscReal)(Bits(j, i) >> 11) / unit - (PetscReal)1.0;
@@ -52,7 +55,8 @@ static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscI
     for (PetscInt l = 0; l < 7; l++) columns[count++] = row + offsets[l];
     break;
   case IRREGULAR:
-    for (PetscInt l = 0; l < 3 + (PetscInt)(Bits(1, (uint64_t)row) % 58); l++) columns[count++] = row - 300 + (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)row) % 600);
+    for (PetscInt l = 0; l < 3 + (PetscInt)(Bits(1, (uint64_t)row) % 58); l++)
+      columns[count++] = row - 300 + (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)row) % 600);
     break;
   case GAPS:
     if (row % 3 && row < N - 40) {
@@ -78,7 +82,8 @@ static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscI
     break;
   default:
     for (PetscInt l = 0; l < 5; l++) {
-      const PetscInt bs = patternblock, block = row / bs + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / bs)) % 200) - 100 : 0);
+      const PetscInt bs    = patternblock,
+                     block = row / bs + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / bs)) % 200) - 100 : 0);
 
       for (PetscInt i = 0; i < bs; i++) columns[count++] = bs * block + i;
     }
@@ -174,7 +179,9 @@ static inline PetscErrorCode CheckRows(Mat A, Vec all, Vec x, const char what[])
       size += WideAbs((Wide)values[l]) * WideAbs((Wide)uarray[columns[l]]);
     }
     PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
-    PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (terms + 8) * (long double)PETSC_MACHINE_EPSILON * size), "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, terms, (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
+    PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (terms + 8) * (long double)PETSC_MACHINE_EPSILON * size),
+                         "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, terms,
+                         (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
   }
   PetscCall(VecRestoreArrayRead(x, &xarray));
   PetscCall(VecRestoreArrayRead(all, &uarray));

@@ -1,4 +1,5 @@
-static char help[] = "PCBJIDRS: every block that counts as converged against b - A x computed here, blocks of many sizes and from every source, bad blocks\n\
+static char help[] = "PCBJIDRS: every block that counts as converged against b - A x computed here, blocks of many sizes and from\n\
+every source, bad blocks\n\
 among good ones, several right-hand sides, as a preconditioner, and bad input.\n\n";
 
 #include "systems.h"
@@ -16,7 +17,8 @@ typedef enum {
 /* In (-1,1), the same for these numbers on any number of processes */
 static PetscScalar Noise(PetscInt seed, PetscInt i, PetscInt j)
 {
-  const PetscReal re = PetscSinReal((PetscReal)(1 + seed % 97) * 12.9898 + (PetscReal)(i % 1009) * 78.233 + (PetscReal)(j % 1013) * 37.719);
+  const PetscReal re = PetscSinReal((PetscReal)(1 + seed % 97) * 12.9898 + (PetscReal)(i % 1009) * 78.233 +
+                                    (PetscReal)(j % 1013) * 37.719);
 
   return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, PetscCosReal(3 * re)) : (PetscScalar)re;
 }
@@ -72,7 +74,10 @@ static PetscErrorCode BlocksDestroy(Blocks *blocks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with these diagonal blocks; coupled: with an entry in each row left of the block, and one right of it. Block number bad is of another kind */
+/*
+   A matrix with these diagonal blocks; coupled: with an entry in each row left of the block, and one right of it. Block number bad
+   is of another kind
+*/
 static PetscErrorCode BatchCreate(const Blocks *blocks, PetscReal coupling, PetscInt bad, Kind kind, Mat *A, Vec *b)
 {
   PetscInt rstart, N;
@@ -114,7 +119,8 @@ static PetscErrorCode BatchCreate(const Blocks *blocks, PetscReal coupling, Pets
 }
 
 /* ||b|| and ||b - A x|| for one block, in which entries outside it do not count */
-static PetscErrorCode BlockResidual(Mat A, const Blocks *blocks, PetscInt k, const PetscScalar b[], const PetscScalar x[], PetscReal *bnorm, PetscReal *rnorm)
+static PetscErrorCode BlockResidual(Mat A, const Blocks *blocks, PetscInt k, const PetscScalar b[], const PetscScalar x[],
+                                    PetscReal *bnorm, PetscReal *rnorm)
 {
   PetscInt  rstart;
   PetscReal bb = 0.0, rr = 0.0, largest = 0.0;
@@ -130,7 +136,8 @@ static PetscErrorCode BlockResidual(Mat A, const Blocks *blocks, PetscInt k, con
 
     PetscCall(MatGetRow(A, rstart + i, &count, &columns, &values));
     for (PetscInt l = 0; l < count; l++) {
-      if (columns[l] - rstart >= blocks->starts[k] && columns[l] - rstart < blocks->starts[k + 1]) r -= values[l] * x[columns[l] - rstart];
+      if (columns[l] - rstart >= blocks->starts[k] && columns[l] - rstart < blocks->starts[k + 1])
+        r -= values[l] * x[columns[l] - rstart];
     }
     PetscCall(MatRestoreRow(A, rstart + i, &count, &columns, &values));
     if (largest > 0.0) {
@@ -144,7 +151,8 @@ static PetscErrorCode BlockResidual(Mat A, const Blocks *blocks, PetscInt k, con
 }
 
 /* Every block has converged, and says so of an x that solves it; but for the block with this number, if there is one */
-static PetscErrorCode CheckBlocks(const char what[], PC pc, Mat A, const Blocks *blocks, PetscReal tolerance, PetscInt but, Vec b, Vec x)
+static PetscErrorCode CheckBlocks(const char what[], PC pc, Mat A, const Blocks *blocks, PetscReal tolerance, PetscInt but, Vec b,
+                                  Vec x)
 {
   const KSPConvergedReason *reasons;
   const PetscInt           *its;
@@ -162,9 +170,15 @@ static PetscErrorCode CheckBlocks(const char what[], PC pc, Mat A, const Blocks 
 
     if (blocks->first + k == but) continue;
     PetscCall(BlockResidual(A, blocks, k, barray, xarray, &bnorm, &rnorm));
-    PetscCall(ComplainIf(reasons[k] <= 0, "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: %s after %" PetscInt_FMT " iterations, %g of %g", what, k, blocks->sizes[k], KSPConvergedReasons[reasons[k]], its[k], (double)norms[k], (double)bnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm), "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, ||b|| = %g", what, k, blocks->sizes[k], (double)rnorm, (double)bnorm));
-    PetscCall(ComplainIf(!(PetscAbsReal(rnorm - norms[k]) <= PetscMax(0.01 * tolerance, 10 * PETSC_MACHINE_EPSILON) * bnorm), "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, said to be %g", what, k, blocks->sizes[k], (double)rnorm, (double)norms[k]));
+    PetscCall(ComplainIf(reasons[k] <= 0,
+                         "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: %s after %" PetscInt_FMT " iterations, %g of %g",
+                         what, k, blocks->sizes[k], KSPConvergedReasons[reasons[k]], its[k], (double)norms[k], (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm),
+                         "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, ||b|| = %g", what, k,
+                         blocks->sizes[k], (double)rnorm, (double)bnorm));
+    PetscCall(ComplainIf(!(PetscAbsReal(rnorm - norms[k]) <= PetscMax(0.01 * tolerance, 10 * PETSC_MACHINE_EPSILON) * bnorm),
+                         "%s: block %" PetscInt_FMT " with %" PetscInt_FMT " rows: ||b - A x|| = %g, said to be %g", what, k,
+                         blocks->sizes[k], (double)rnorm, (double)norms[k]));
   }
   PetscCall(VecRestoreArrayRead(x, &xarray));
   PetscCall(VecRestoreArrayRead(b, &barray));
@@ -172,7 +186,8 @@ static PetscErrorCode CheckBlocks(const char what[], PC pc, Mat A, const Blocks 
 }
 
 /* The preconditioner with these settings inside */
-static PetscErrorCode BatchPCCreate(Mat A, PetscInt s, PetscInt seed, const char inside[], PetscReal tolerance, PetscInt maxits, PC *pc)
+static PetscErrorCode BatchPCCreate(Mat A, PetscInt s, PetscInt seed, const char inside[], PetscReal tolerance, PetscInt maxits,
+                                    PC *pc)
 {
   KSP inner;
   PC  innerpc;
@@ -226,7 +241,8 @@ static PetscErrorCode TestSolved(void)
           char           what[128];
           PCFailedReason failed;
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s%s", sizes[is], seed, inside[ip], coupled ? ", coupled" : ""));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s%s", sizes[is], seed,
+                                  inside[ip], coupled ? ", coupled" : ""));
           PetscCall(BatchPCCreate(A, sizes[is], seed, inside[ip], rtol, 3000, &pc));
           if (coupled) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, blocks.sizes));
           PetscCall(PCApply(pc, b, x));
@@ -272,7 +288,8 @@ static PetscErrorCode TestSmallDiagonal(void)
       PetscCall(BlocksCreate(20, &rows, 1, &blocks));
       PetscCall(BatchCreate(&blocks, coupled ? 1e7 : 0.0, -1, GOOD, &A, &b));
       PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-      for (PetscInt row = 0; row < blocks.rows; row += 4) PetscCall(MatSetValue(A, rstart + row, rstart + row, entries[i], INSERT_VALUES));
+      for (PetscInt row = 0; row < blocks.rows; row += 4)
+        PetscCall(MatSetValue(A, rstart + row, rstart + row, entries[i], INSERT_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
       PetscCall(VecDuplicate(b, &solutions[coupled]));
@@ -285,7 +302,8 @@ static PetscErrorCode TestSmallDiagonal(void)
       PetscCall(CheckBlocks(what, pc, A, &blocks, rtol, -1, b, solutions[coupled]));
       PetscCall(CheckViewLines(what, (PetscObject)pc));
       PetscCall(ViewNumbers((PetscObject)pc, " of it: ", 1, number, &lines));
-      PetscCall(ComplainIf(number[0] != expected, "%s: %g rows scaled by their largest entry instead of %g", what, (double)number[0], (double)expected));
+      PetscCall(ComplainIf(number[0] != expected, "%s: %g rows scaled by their largest entry instead of %g", what,
+                           (double)number[0], (double)expected));
       if (coupled) {
         PetscBool same;
 
@@ -333,7 +351,10 @@ static PetscErrorCode TestLarge(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On a GPU: what stands in the memory of the host is solved there, to the same tolerance, and a block may be too large for a GPU only, with one row more than the largest one */
+/*
+   On a GPU: what stands in the memory of the host is solved there, to the same tolerance, and a block may be too large for a GPU
+   only, with one row more than the largest one
+*/
 static PetscErrorCode TestBackEnds(void)
 {
   const PetscInt most[] = {16000, 16001};
@@ -346,7 +367,8 @@ static PetscErrorCode TestBackEnds(void)
 
   PetscFunctionBeginUser;
   for (PetscInt large = 0; large < 3; large++) {
-    PetscCall(BlocksCreate(large ? 1 : PETSC_STATIC_ARRAY_LENGTH(mixed), large ? &most[large - 1] : mixed, large ? 1 : PETSC_STATIC_ARRAY_LENGTH(mixed), &blocks));
+    PetscCall(BlocksCreate(large ? 1 : PETSC_STATIC_ARRAY_LENGTH(mixed), large ? &most[large - 1] : mixed,
+                           large ? 1 : PETSC_STATIC_ARRAY_LENGTH(mixed), &blocks));
     PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
     PetscCall(OnGPU(A, &gpu));
     PetscCall(VecDuplicate(b, &x));
@@ -478,7 +500,10 @@ static PetscErrorCode TestBad(void)
     PetscCall(ComplainIf(failed != (mine ? PC_SUBPC_ERROR : PC_NOERROR), "%s: %s", what, PCFailedReasons[failed]));
     PetscCall(CheckBlocks(what, pc, A, &blocks, rtol, bad, b, y));
     PetscCall(PCBJIDRSGetResults(pc, NULL, &reasons, NULL, NULL));
-    if (mine) PetscCall(ComplainIf(kinds[i] == NOT_A_NUMBER ? reasons[bad - blocks.first] != KSP_DIVERGED_NANORINF : reasons[bad - blocks.first] >= 0, "%s: %s", what, KSPConvergedReasons[reasons[bad - blocks.first]]));
+    if (mine)
+      PetscCall(ComplainIf(kinds[i] == NOT_A_NUMBER ? reasons[bad - blocks.first] != KSP_DIVERGED_NANORINF
+                                                    : reasons[bad - blocks.first] >= 0,
+                           "%s: %s", what, KSPConvergedReasons[reasons[bad - blocks.first]]));
     PetscCall(VecGetArrayRead(x, &xarray));
     PetscCall(VecGetArrayRead(y, &yarray));
     for (PetscInt k = 0; k < blocks.n; k++) {
@@ -487,20 +512,23 @@ static PetscErrorCode TestBad(void)
       PetscCall(PetscArraycmp(xarray + blocks.starts[k], yarray + blocks.starts[k], blocks.sizes[k], &same));
       if (blocks.first + k != bad) PetscCall(ComplainIf(!same, "%s: another x in block %" PetscInt_FMT, what, k));
       else {
-        for (PetscInt j = blocks.starts[k]; j < blocks.starts[k + 1]; j++) PetscCall(ComplainIf(PetscIsInfOrNanScalar(yarray[j]), "%s: its x is not finite", what));
+        for (PetscInt j = blocks.starts[k]; j < blocks.starts[k + 1]; j++)
+          PetscCall(ComplainIf(PetscIsInfOrNanScalar(yarray[j]), "%s: its x is not finite", what));
       }
     }
     PetscCall(VecRestoreArrayRead(y, &yarray));
     PetscCall(VecRestoreArrayRead(x, &xarray));
     PetscCall(PCSetErrorIfFailure(pc, PETSC_TRUE));
     PetscCall(Listen());
-    ierr = PCApply(pc, b, y); /* the error of one process leaves its event open, so that it does not wait at the next ones: hence -log_sync 0 */
+    /* the error of one process leaves its event open, so that it does not wait at the next ones: hence -log_sync 0 */
+    ierr = PCApply(pc, b, y);
     PetscCall(Heard());
     if (mine) {
       char number[32], rows[64];
 
       PetscCall(PetscSNPrintf(number, sizeof(number), "Block %" PetscInt_FMT " ", bad - blocks.first));
-      PetscCall(PetscSNPrintf(rows, sizeof(rows), "rows %" PetscInt_FMT " to %" PetscInt_FMT " ", blocks.starts[bad - blocks.first], blocks.starts[bad - blocks.first + 1] - 1));
+      PetscCall(PetscSNPrintf(rows, sizeof(rows), "rows %" PetscInt_FMT " to %" PetscInt_FMT " ", blocks.starts[bad - blocks.first],
+                              blocks.starts[bad - blocks.first + 1] - 1));
       PetscCall(CheckError(ierr, what, number, rows));
       PetscCall(CheckError(ierr, what, "Block", KSPConvergedReasons[reasons[bad - blocks.first]]));
     } else PetscCall(ComplainIf(ierr, "%s on another process: error code %d", what, (int)ierr));
@@ -566,9 +594,14 @@ static PetscErrorCode TestManyBad(void)
     PetscBool same;
 
     PetscCall(PetscArraycmp(xarray + blocks.starts[k], yarray + blocks.starts[k], blocks.sizes[k], &same));
-    if (IsNaN(k)) PetscCall(ComplainIf(reasons[k] != KSP_DIVERGED_NANORINF, "NaN block %" PetscInt_FMT ": %s", k, KSPConvergedReasons[reasons[k]]));
-    else if (IsSingular(k)) PetscCall(ComplainIf(reasons[k] >= 0, "singular block %" PetscInt_FMT ": %s", k, KSPConvergedReasons[reasons[k]]));
-    else PetscCall(ComplainIf(reasons[k] <= 0 || !same, "good block %" PetscInt_FMT " beside bad ones: %s%s", k, KSPConvergedReasons[reasons[k]], same ? "" : ", another x"));
+    if (IsNaN(k))
+      PetscCall(
+        ComplainIf(reasons[k] != KSP_DIVERGED_NANORINF, "NaN block %" PetscInt_FMT ": %s", k, KSPConvergedReasons[reasons[k]]));
+    else if (IsSingular(k))
+      PetscCall(ComplainIf(reasons[k] >= 0, "singular block %" PetscInt_FMT ": %s", k, KSPConvergedReasons[reasons[k]]));
+    else
+      PetscCall(ComplainIf(reasons[k] <= 0 || !same, "good block %" PetscInt_FMT " beside bad ones: %s%s", k,
+                           KSPConvergedReasons[reasons[k]], same ? "" : ", another x"));
   }
 #undef IsNaN
 #undef IsSingular
@@ -606,7 +639,8 @@ static PetscErrorCode TestPlace(void)
     PetscInt    columns[5], count = BlockRow(3, 90, GOOD, i % 90, columns, other);
     PetscScalar value = Noise(5, i % 90, 1);
 
-    for (PetscInt l = 0; l < count; l++) PetscCall(MatSetValue(A, rstart + i, rstart + i - i % 90 + columns[l], other[l], INSERT_VALUES));
+    for (PetscInt l = 0; l < count; l++)
+      PetscCall(MatSetValue(A, rstart + i, rstart + i - i % 90 + columns[l], other[l], INSERT_VALUES));
     PetscCall(VecSetValue(b, rstart + i, value, INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
@@ -675,7 +709,9 @@ static PetscErrorCode TestColumns(void)
   PetscCall(PCMatApply(pc, B, X));
   PetscCall(PCBJIDRSGetResults(pc, &n, &reasons, NULL, NULL));
   PetscCall(ComplainIf(n != columns * blocks.n, "%" PetscInt_FMT " results of %" PetscInt_FMT " systems", n, columns * blocks.n));
-  for (PetscInt i = 0; i < n; i++) PetscCall(ComplainIf(reasons[i] != (i / blocks.n == 2 ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL), "system %" PetscInt_FMT ": %s", i, KSPConvergedReasons[reasons[i]]));
+  for (PetscInt i = 0; i < n; i++)
+    PetscCall(ComplainIf(reasons[i] != (i / blocks.n == 2 ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL),
+                         "system %" PetscInt_FMT ": %s", i, KSPConvergedReasons[reasons[i]]));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, KSPPREONLY));
@@ -691,7 +727,8 @@ static PetscErrorCode TestColumns(void)
       PetscCall(ColumnGet(l ? Y : X, j, y));
       PetscCall(VecAXPY(y, -1.0, x));
       PetscCall(VecNorm(y, NORM_INFINITY, &difference));
-      PetscCall(ComplainIf(difference != 0.0, "column %" PetscInt_FMT " by %s differs by %g", j, l ? "KSPMatSolve()" : "PCMatApply()", (double)difference));
+      PetscCall(ComplainIf(difference != 0.0, "column %" PetscInt_FMT " by %s differs by %g", j,
+                           l ? "KSPMatSolve()" : "PCMatApply()", (double)difference));
     }
   }
   PetscCall(KSPDestroy(&ksp));
@@ -755,7 +792,8 @@ static PetscErrorCode TestPreconditioner(void)
       PetscCall(KSPGetIterationNumber(ksp, &its[exact]));
       PetscCall(KSPDestroy(&ksp));
     }
-    PetscCall(ComplainIf(its[0] > its[1] + its[1] / 4 + 4, "%s: %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, solvers[i], its[0], its[1]));
+    PetscCall(ComplainIf(its[0] > its[1] + its[1] / 4 + 4, "%s: %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, solvers[i],
+                         its[0], its[1]));
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -815,7 +853,9 @@ static PetscErrorCode TestTolerances(void)
   for (PetscInt k = 0; k < n; k++) {
     const PetscBool single = (PetscBool)(blocks.sizes[k] == 1);
 
-    PetscCall(ComplainIf(single ? reasons[k] <= 0 : reasons[k] != KSP_DIVERGED_ITS || its[k] != 3, "block of %" PetscInt_FMT " rows with 3 iterations: %s after %" PetscInt_FMT, blocks.sizes[k], KSPConvergedReasons[reasons[k]], its[k]));
+    PetscCall(ComplainIf(single ? reasons[k] <= 0 : reasons[k] != KSP_DIVERGED_ITS || its[k] != 3,
+                         "block of %" PetscInt_FMT " rows with 3 iterations: %s after %" PetscInt_FMT, blocks.sizes[k],
+                         KSPConvergedReasons[reasons[k]], its[k]));
   }
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPSetNormType(inner, KSP_NORM_NONE));
@@ -824,7 +864,9 @@ static PetscErrorCode TestTolerances(void)
   PetscCall(ComplainIf(failed, "without a test: %s", PCFailedReasons[failed]));
   PetscCall(PCBJIDRSGetResults(pc, &n, &reasons, &its, NULL));
   for (PetscInt k = 0; k < n; k++)
-    PetscCall(ComplainIf(reasons[k] <= 0 || its[k] > 3 || (blocks.sizes[k] > 1 && its[k] != 3), "block of %" PetscInt_FMT " rows without a test: %s after %" PetscInt_FMT, blocks.sizes[k], KSPConvergedReasons[reasons[k]], its[k]));
+    PetscCall(ComplainIf(reasons[k] <= 0 || its[k] > 3 || (blocks.sizes[k] > 1 && its[k] != 3),
+                         "block of %" PetscInt_FMT " rows without a test: %s after %" PetscInt_FMT, blocks.sizes[k],
+                         KSPConvergedReasons[reasons[k]], its[k]));
   PetscCall(PCDestroy(&pc));
   PetscCall(VecDestroy(&c));
   PetscCall(VecDestroy(&x));
@@ -867,7 +909,8 @@ static PetscErrorCode TestChanges(void)
   PetscCall(MatGetOwnershipRange(B, &rstart, NULL));
   PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
-  for (PetscInt k = 0; k < other.n; k++) PetscCall(MatSetValue(B, rstart + other.starts[k] + 2, rstart + other.starts[k] + 9, -0.4, INSERT_VALUES));
+  for (PetscInt k = 0; k < other.n; k++)
+    PetscCall(MatSetValue(B, rstart + other.starts[k] + 2, rstart + other.starts[k] + 9, -0.4, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
   PetscCall(PCSetUp(pc));
@@ -930,7 +973,8 @@ static PetscErrorCode TestAfterFailure(void)
     PetscCall(MatMult(A, x, r));
     PetscCall(VecAXPY(r, -1.0, b));
     PetscCall(VecNorm(r, NORM_2, &rnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s after a failure: ||b - A x|| = %g, ||b|| = %g", outer[i], (double)rnorm, (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s after a failure: ||b - A x|| = %g, ||b|| = %g", outer[i],
+                         (double)rnorm, (double)bnorm));
     PetscCall(PCDestroy(&pc));
     PetscCall(KSPDestroy(&ksp));
   }
@@ -943,7 +987,10 @@ static PetscErrorCode TestAfterFailure(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block with as many rows as there are shadow vectors is solved by the start; and the preconditioner inside may be set at any time */
+/*
+   A block with as many rows as there are shadow vectors is solved by the start; and the preconditioner inside may be set at any
+   time
+*/
 static PetscErrorCode TestIterations(void)
 {
   PetscFunctionBeginUser;
@@ -959,7 +1006,8 @@ static PetscErrorCode TestIterations(void)
     PetscCall(BlocksCreate(60, &s, 1, &blocks));
     PetscCall(BatchCreate(&blocks, 0.0, -1, GOOD, &A, &b));
     PetscCall(VecDuplicate(b, &x));
-    if (!PetscDefined(USE_REAL_SINGLE)) PetscCall(MatDiagonalScale(A, b, NULL)); /* rows of very different sizes, for Jacobi; single precision has not the digits for them */
+    /* rows of very different sizes, for Jacobi; single precision has not the digits for them */
+    if (!PetscDefined(USE_REAL_SINGLE)) PetscCall(MatDiagonalScale(A, b, NULL));
     PetscCall(BatchPCCreate(A, s, 0, PCNONE, rtol, 1000, &pc));
     if (blocks.n) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, blocks.sizes));
     for (PetscInt jacobi = 0; jacobi < 2; jacobi++) {
@@ -971,8 +1019,10 @@ static PetscErrorCode TestIterations(void)
       PetscCall(KSPGetPC(inner, &innerpc));
       PetscCall(PCSetType(innerpc, PCJACOBI));
     }
-    PetscCall(ComplainIf(10 * sum[0] > 13 * s * n, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " blocks", s, sum[0], n));
-    PetscCall(ComplainIf(10 * sum[1] > 13 * s * n, "s = %" PetscInt_FMT ", Jacobi: %" PetscInt_FMT " iterations of %" PetscInt_FMT " blocks", s, sum[1], n));
+    PetscCall(ComplainIf(10 * sum[0] > 13 * s * n,
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " blocks", s, sum[0], n));
+    PetscCall(ComplainIf(10 * sum[1] > 13 * s * n,
+                         "s = %" PetscInt_FMT ", Jacobi: %" PetscInt_FMT " iterations of %" PetscInt_FMT " blocks", s, sum[1], n));
     PetscCall(PCDestroy(&pc));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));
@@ -983,7 +1033,10 @@ static PetscErrorCode TestIterations(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Near to the attainable accuracy r of a recurrence meets tolerances that b - A x does not: many blocks are solved by restarts only, and none counts as solved that is not */
+/*
+   Near to the attainable accuracy r of a recurrence meets tolerances that b - A x does not: many blocks are solved by restarts
+   only, and none counts as solved that is not
+*/
 static PetscErrorCode TestRestarts(void)
 {
   const PetscInt  n = 60, restarts[] = {0, 10};
@@ -1030,14 +1083,19 @@ static PetscErrorCode TestRestarts(void)
         rounding = 8 * PETSC_MACHINE_EPSILON * (bnorm + 3.6 * PetscSqrtReal(xx)); /* of b - A x, there and here, as x is large */
         if (reasons[k] <= 0) failed[ir]++;
         else
-          PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm + rounding), "s = %" PetscInt_FMT ", %" PetscInt_FMT " restarts: block %" PetscInt_FMT " is said to be solved, ||b - A x|| = %g of %g", s, restarts[ir], k, (double)rnorm, (double)bnorm));
+          PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm + rounding),
+                               "s = %" PetscInt_FMT ", %" PetscInt_FMT " restarts: block %" PetscInt_FMT
+                               " is said to be solved, ||b - A x|| = %g of %g",
+                               s, restarts[ir], k, (double)rnorm, (double)bnorm));
       }
       PetscCall(VecRestoreArrayRead(x, &xarray));
       PetscCall(VecRestoreArrayRead(b, &barray));
       PetscCall(PCDestroy(&pc));
     }
     IDRSCallAllreduce(MPI_IN_PLACE, failed, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
-    PetscCall(ComplainIf(failed[0] < 5 || 10 * failed[1] > 6 * failed[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " of 100 blocks fail with restarts, %" PetscInt_FMT " without", s, failed[1], failed[0]));
+    PetscCall(ComplainIf(failed[0] < 5 || 10 * failed[1] > 6 * failed[0],
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " of 100 blocks fail with restarts, %" PetscInt_FMT " without", s,
+                         failed[1], failed[0]));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
@@ -1068,7 +1126,11 @@ static PetscErrorCode TestOptions(void)
   PetscCall(BatchCreate(&blocks, 0.5, -1, GOOD, &A, &b));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &y));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "-pc_type bjidrs -pc_bjidrs_blocks %" PetscInt_FMT " -pc_bjidrs_ksp_rtol %g -pc_bjidrs_ksp_max_it 77 -pc_bjidrs_ksp_idrs_s 3 -pc_bjidrs_ksp_idrs_seed 5 -pc_bjidrs_pc_type none", blocks.n, (double)loose));
+  PetscCall(PetscSNPrintf(
+    text, sizeof(text),
+    "-pc_type bjidrs -pc_bjidrs_blocks %" PetscInt_FMT
+    " -pc_bjidrs_ksp_rtol %g -pc_bjidrs_ksp_max_it 77 -pc_bjidrs_ksp_idrs_s 3 -pc_bjidrs_ksp_idrs_seed 5 -pc_bjidrs_pc_type none",
+    blocks.n, (double)loose));
   PetscCall(OptionsPush(text, &options));
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetOperators(pc, A, A));
@@ -1076,7 +1138,8 @@ static PetscErrorCode TestOptions(void)
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPGetTolerances(inner, &tolerance, NULL, NULL, &maxits));
   PetscCall(KSPIDRSGetShadowSize(inner, &s));
-  PetscCall(ComplainIf(tolerance != loose || maxits != 77 || s != 3, "options: tolerance %g, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT, (double)tolerance, maxits, s));
+  PetscCall(ComplainIf(tolerance != loose || maxits != 77 || s != 3,
+                       "options: tolerance %g, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT, (double)tolerance, maxits, s));
   PetscCall(PCApply(pc, b, x));
   PetscCall(CheckBlocks("with options", pc, A, &blocks, loose, -1, b, x));
   PetscCall(PCBJIDRSGetLocalBlocks(pc, &nblocks, NULL));
@@ -1088,7 +1151,8 @@ static PetscErrorCode TestOptions(void)
     PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks.n, NULL));
     PetscCall(PCApply(pc, b, y));
     PetscCall(VecEqual(x, y, &same));
-    PetscCall(ComplainIf(same != (seeds[i] == 5 ? PETSC_TRUE : PETSC_FALSE), "seed %" PetscInt_FMT ": %s x as with options", seeds[i], same ? "the same" : "another"));
+    PetscCall(ComplainIf(same != (seeds[i] == 5 ? PETSC_TRUE : PETSC_FALSE), "seed %" PetscInt_FMT ": %s x as with options",
+                         seeds[i], same ? "the same" : "another"));
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(VecDestroy(&y));
@@ -1163,16 +1227,29 @@ static PetscErrorCode AskFor(PetscInt what, KSP inner)
 
 static PetscErrorCode TestBadInput(void)
 {
-  const char *const settings[] = {"ksp_type",           "pc_type",    "ksp_pc_side",      "ksp_norm_type", "ksp_initial_guess_nonzero", "ksp_monitor",
-                                  "ksp_idrs_smoothing", "ksp_idrs_s", "ksp_idrs_product", "ksp_knoll",     "ksp_check_norm_iteration",  "ksp_error_if_not_converged",
+  const char *const settings[] = {"ksp_type",
+                                  "pc_type",
+                                  "ksp_pc_side",
+                                  "ksp_norm_type",
+                                  "ksp_initial_guess_nonzero",
+                                  "ksp_monitor",
+                                  "ksp_idrs_smoothing",
+                                  "ksp_idrs_s",
+                                  "ksp_idrs_product",
+                                  "ksp_knoll",
+                                  "ksp_check_norm_iteration",
+                                  "ksp_error_if_not_converged",
                                   "KSPConvergedDefault"};
-  const char *const values[]   = {"gmres", "sor", "LEFT", "NATURAL", "zero", "PCBJIDRSGetResults", "residuals", "17", "mat", "zero", "15", "PCBJIDRSGetResults", "convergence test"};
-  const PetscInt    equal[] = {10}, zero[] = {10, 0, 20}, few[] = {10, 10}, many[] = {20, 20}, huge[] = {PETSC_MAX_INT, PETSC_MAX_INT, 32}, negative[] = {20, -10, 20};
-  Blocks            blocks;
-  Mat               A, dense, wide;
-  Vec               b, x;
-  PC                pc;
-  PetscErrorCode    ierr;
+  const char *const values[]   = {"gmres",           "sor", "LEFT", "NATURAL", "zero", "PCBJIDRSGetResults",
+                                  "residuals",       "17",  "mat",  "zero",    "15",   "PCBJIDRSGetResults",
+                                  "convergence test"};
+  const PetscInt    equal[] = {10}, zero[] = {10, 0, 20}, few[] = {10, 10}, many[] = {20, 20},
+                 huge[] = {PETSC_MAX_INT, PETSC_MAX_INT, 32}, negative[] = {20, -10, 20};
+  Blocks         blocks;
+  Mat            A, dense, wide;
+  Vec            b, x;
+  PC             pc;
+  PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
   PetscCall(BlocksCreate(3, equal, 1, &blocks));

@@ -1,4 +1,5 @@
-static char help[] = "The solve of a block by a team of threads, as a GPU has it, on the host: right for every size of the team, and the same bits\n\
+static char help[] = "The solve of a block by a team of threads, as a GPU has it, on the host: right for every size of the team,\n\
+and the same bits\n\
 again, with a copy of the block in the memory of the team, too.\n\n";
 
 #include "systems.h"
@@ -66,7 +67,8 @@ static void *Solve(void *argument)
 #define WIDTH 5
 
 /* Solves with the rows of A that begin at first, by so many threads; all must find the same. packed: with a copy of the block */
-static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSBlockLimits *limits, PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSBlockResult *result)
+static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSBlockLimits *limits,
+                                PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSBlockResult *result)
 {
   pthread_t       threads[MOST_MEMBERS];
   Task            tasks[MOST_MEMBERS];
@@ -79,7 +81,8 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc3((IDRS_BLOCK_ENTRIES(limits->s) + 1) * n, &memory, WIDTH * n, &values, WIDTH * n, &columns));
-  system.A = (IDRSBlock){.first = first, .n = n, .inverse = inverse, .width = packed ? WIDTH : 0, .values = values, .columns = columns};
+  system.A = (IDRSBlock){
+    .first = first, .n = n, .inverse = inverse, .width = packed ? WIDTH : 0, .values = values, .columns = columns};
   IDRSBlockSetPanels(&system, limits->s, memory);
   system.y = memory + IDRS_BLOCK_ENTRIES(limits->s) * n;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
@@ -91,14 +94,19 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
     tasks[i].system.team = (IDRSTeam){i, count};
     PetscCheck(!pthread_create(&threads[i], NULL, Solve, &tasks[i]), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
   }
-  for (PetscInt i = 0; i < count; i++) PetscCheck(!pthread_join(threads[i], NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "A thread does not end");
+  for (PetscInt i = 0; i < count; i++)
+    PetscCheck(!pthread_join(threads[i], NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "A thread does not end");
   (void)pthread_barrier_destroy(&barrier);
   *result = tasks[0].result;
   for (PetscInt i = 1; i < count; i++) {
     const IDRSBlockResult *other = &tasks[i].result;
 
-    PetscCall(ComplainIf(other->reason != result->reason || other->its != result->its || other->products != result->products || other->restarts != result->restarts || (other->norm != result->norm && !PetscIsNanReal(result->norm)), "%" PetscInt_FMT " rows, member %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, not %s after %" PetscInt_FMT, n, i, count,
-                         KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason], result->its));
+    PetscCall(ComplainIf(other->reason != result->reason || other->its != result->its || other->products != result->products ||
+                           other->restarts != result->restarts || (other->norm != result->norm && !PetscIsNanReal(result->norm)),
+                         "%" PetscInt_FMT " rows, member %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT
+                         " iterations, not %s after %" PetscInt_FMT,
+                         n, i, count, KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason],
+                         result->its));
   }
   PetscCall(MatSeqAIJRestoreArrayRead(A, &system.A.a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
@@ -107,7 +115,8 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
 }
 
 /* ||b - A x|| and ||b|| of these rows, computed here */
-static PetscErrorCode BlockNorms(Mat A, PetscInt first, PetscInt n, const PetscScalar b[], const PetscScalar x[], PetscReal *rnorm, PetscReal *bnorm)
+static PetscErrorCode BlockNorms(Mat A, PetscInt first, PetscInt n, const PetscScalar b[], const PetscScalar x[], PetscReal *rnorm,
+                                 PetscReal *bnorm)
 {
   PetscReal rr = 0.0, bb = 0.0;
 
@@ -141,7 +150,14 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
     for (size_t is = 0; is < SIZES; is++) {
       for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(teams); it++) {
         const PetscInt  n      = ns[in];
-        IDRSBlockLimits limits = {.rtol = rtol, .abstol = 0.0, .cosine = 0.5, .growth = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75), .s = sizes[is], .maxits = 1000, .maxrestarts = 10, .seed = it};
+        IDRSBlockLimits limits = {.rtol        = rtol,
+                                  .abstol      = 0.0,
+                                  .cosine      = 0.5,
+                                  .growth      = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75),
+                                  .s           = sizes[is],
+                                  .maxits      = 1000,
+                                  .maxrestarts = 10,
+                                  .seed        = it};
         IDRSBlockResult result, again;
         PetscScalar     x[300], y[300];
         PetscReal       rnorm, bnorm;
@@ -149,10 +165,15 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
 
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_FALSE, b + first, x, &result));
         PetscCall(BlockNorms(A, first, n, b + first, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(result.reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: %s, ||b - A x|| = %g of %g", n, sizes[is], teams[it], KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
+        PetscCall(ComplainIf(result.reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm),
+                             "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: %s, ||b - A x|| = %g of %g",
+                             n, sizes[is], teams[it], KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_TRUE, b + first, y, &again));
         PetscCall(PetscArraycmp(x, y, n, &same));
-        PetscCall(ComplainIf(!same, "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: another x with a copy of the block", n, sizes[is], teams[it]));
+        PetscCall(ComplainIf(!same,
+                             "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT
+                             " members: another x with a copy of the block",
+                             n, sizes[is], teams[it]));
       }
     }
   }
@@ -182,7 +203,14 @@ static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
   for (PetscInt i = 0; i < n; i++) rows[i] = first + 2 + i;
   for (PetscInt i = 0; i < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
     for (PetscInt members = 1; members <= 8; members *= 2) {
-      IDRSBlockLimits limits = {.rtol = rtol, .abstol = 0.0, .cosine = 0.5, .growth = PETSC_MAX_REAL, .s = 4, .maxits = cases[i].maxits, .maxrestarts = 3, .seed = 0};
+      IDRSBlockLimits limits = {.rtol        = rtol,
+                                .abstol      = 0.0,
+                                .cosine      = 0.5,
+                                .growth      = PETSC_MAX_REAL,
+                                .s           = 4,
+                                .maxits      = cases[i].maxits,
+                                .maxrestarts = 3,
+                                .seed        = 0};
       IDRSBlockResult result;
       Mat             B;
 
@@ -197,7 +225,9 @@ static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
       if (i == 3) PetscCall(MatZeroRows(B, n - 2, rows, 0.0, NULL, NULL));
       for (PetscInt l = 0; i == 4 && l < n; l++) c[l] *= PetscPowReal(PETSC_MAX_REAL, -0.6);
       PetscCall(TeamSolve(B, first, n, NULL, &limits, members, (PetscBool)(members % 4 == 0), c, x, &result));
-      PetscCall(ComplainIf(result.reason != cases[i].expected, "%s, %" PetscInt_FMT " members: %s after %" PetscInt_FMT " iterations and %" PetscInt_FMT " restarts", cases[i].what, members, KSPConvergedReasons[result.reason], result.its, result.restarts));
+      PetscCall(ComplainIf(result.reason != cases[i].expected,
+                           "%s, %" PetscInt_FMT " members: %s after %" PetscInt_FMT " iterations and %" PetscInt_FMT " restarts",
+                           cases[i].what, members, KSPConvergedReasons[result.reason], result.its, result.restarts));
       if (i == 3) PetscCall(ComplainIf(result.restarts < 1, "%s, %" PetscInt_FMT " members: no restart", cases[i].what, members));
       PetscCall(MatDestroy(&B));
     }

@@ -1,9 +1,18 @@
-static char help[] = "MATSOLVERPETSCIDRS as users of preconditioners see it: in PCILU, PCLU, PCBJACOBI and PCASM, beside PETSc's own package with the same options; with\n\
+static char help[] = "MATSOLVERPETSCIDRS as users of preconditioners see it: in PCILU, PCLU, PCBJACOBI and PCASM, beside PETSc's\n\
+own package with the same options; with\n\
 several solvers, transposed, with many right-hand sides, and with values and patterns that change.\n\n";
 
 #include "systems.h"
 
-static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0", "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm", "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill", "-pc_type lu", "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_fill", "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1", "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu", "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu", "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
+static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0",
+                                     "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm",
+                                     "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill",
+                                     "-pc_type lu",
+                                     "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_fill",
+                                     "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1",
+                                     "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu",
+                                     "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu",
+                                     "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
 #define SETUPS   PETSC_STATIC_ARRAY_LENGTH(setups)
 #define ONE_ONLY 5 /* those before are for one process */
 
@@ -15,7 +24,8 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PC           pc;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(string, sizeof(string), "%s -pc_factor_mat_solver_type %s -sub_pc_factor_mat_solver_type %s", setup, package, package));
+  PetscCall(PetscSNPrintf(string, sizeof(string), "%s -pc_factor_mat_solver_type %s -sub_pc_factor_mat_solver_type %s", setup,
+                          package, package));
   PetscCall(PetscOptionsCreate(&options));
   PetscCall(PetscOptionsInsertString(options, string));
   PetscCall(PetscOptionsPush(options));
@@ -120,7 +130,8 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
   PetscCall(KSPSolve(ours, b, x));
   PetscCall(CheckConverged(what, ours, b, x));
   PetscCall(KSPGetIterationNumber(ours, &its[0]));
-  PetscCall(ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, what, its[0], its[1]));
+  PetscCall(ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" PetscInt_FMT " iterations instead of %" PetscInt_FMT,
+                       what, its[0], its[1]));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -204,7 +215,9 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
 /* -pc_factor_nonzeros_along_diagonal, with which PETSc changes the ordering in place */
 static PetscErrorCode TestDiagonal(void)
 {
-  const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_", "-pc_type bjacobi -sub_pc_type lu -sub_", "-pc_type ilu -", "-pc_type ilu -pc_factor_levels 1 -", "-pc_type lu -"};
+  const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_",
+                                   "-pc_type bjacobi -sub_pc_type lu -sub_", "-pc_type ilu -", "-pc_type ilu -pc_factor_levels 1 -",
+                                   "-pc_type lu -"};
   const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM, MATORDERINGND};
   const PetscReal   small[]     = {0.0, 1e-3};
   PetscMPIInt       size;
@@ -220,13 +233,15 @@ static PetscErrorCode TestDiagonal(void)
         PC   pc;
         char setup[256];
 
-        PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s", pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
+        PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s",
+                                pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
         PetscCall(ShiftCreate(small[is], &A));
         PetscCall(MatCreateVecs(A, &b, NULL));
         PetscCall(VecSetGeneral(b, 0.3));
         PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
         PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
-        if (ip == 2 && io == 0) { /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and takes more iterations */
+        /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and takes more iterations */
+        if (ip == 2 && io == 0) {
           Vec x;
 
           PetscCall(VecDuplicate(b, &x));
@@ -279,7 +294,9 @@ static PetscErrorCode TestInBlocks(void)
     PetscReal error;
     KSP       ksp;
 
-    PetscCall(SolverWith(A, types[it], "-pc_type lu -pc_factor_mat_ordering_type natural -pc_factor_shift_type inblocks -ksp_pc_side left", MATSOLVERPETSCIDRS, &ksp));
+    PetscCall(SolverWith(A, types[it],
+                         "-pc_type lu -pc_factor_mat_ordering_type natural -pc_factor_shift_type inblocks -ksp_pc_side left",
+                         MATSOLVERPETSCIDRS, &ksp));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(VecAXPY(x, -1.0, ones));
     PetscCall(VecNorm(x, NORM_INFINITY, &error));
@@ -333,8 +350,10 @@ static PetscErrorCode TestFailure(void)
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(ComplainIf(reasons[0] != reasons[1] || reasons[0] >= 0, "zero pivot: reason %d, with PETSc's package %d", (int)reasons[0], (int)reasons[1]));
-  PetscCall(ComplainIf(failures[0] != failures[1], "zero pivot: PC fails by %d, with PETSc's package %d", (int)failures[0], (int)failures[1]));
+  PetscCall(ComplainIf(reasons[0] != reasons[1] || reasons[0] >= 0, "zero pivot: reason %d, with PETSc's package %d",
+                       (int)reasons[0], (int)reasons[1]));
+  PetscCall(ComplainIf(failures[0] != failures[1], "zero pivot: PC fails by %d, with PETSc's package %d", (int)failures[0],
+                       (int)failures[1]));
   PetscCall(Verdict("zero pivot"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,4 +1,5 @@
-static char help[] = "The preconditioner PCPOLY on several processes: a single exchange in an application, beside one in each product.\n\n";
+static char
+  help[] = "The preconditioner PCPOLY on several processes: a single exchange in an application, beside one in each product.\n\n";
 
 #include <petscidrs.h>
 #include "systems.h"
@@ -41,11 +42,15 @@ static PetscScalar Scattered(PetscInt i, PetscInt j, PetscInt n)
   return (7 * i + 3) % n == j || (5 * i + 1) % n == j || j == i + 1 || (i % 37 == 5 && j == i - 1) ? -1.0 + 0.25 * (i % 2) : 0.0;
 }
 
-/* On these systems both give the same but for rounding errors, also after the values have changed; the transposed application does not depend on it */
+/*
+   On these systems both give the same but for rounding errors, also after the values have changed; the transposed application does
+   not depend on it
+*/
 static PetscErrorCode TestSame(Mat A, const char what[])
 {
-  const PetscInt  degrees[] = {2, 3, 8, 17};
-  const PetscReal bounds[]  = {2e-2, 1e-4, 2e3 * PETSC_MACHINE_EPSILON}; /* half, single, double: values outside the diagonal block are rounded in one of them only */
+  const PetscInt degrees[] = {2, 3, 8, 17};
+  /* half, single, double: values outside the diagonal block are rounded in one of them only */
+  const PetscReal bounds[] = {2e-2, 1e-4, 2e3 * PETSC_MACHINE_EPSILON};
   PetscMPIInt     size;
   Vec             x, y[2];
 
@@ -55,28 +60,36 @@ static PetscErrorCode TestSame(Mat A, const char what[])
   for (PetscInt i = 0; i < 2; i++) PetscCall(VecDuplicate(x, &y[i]));
   PetscCall(VecSetGeneral(x, 1.0));
   for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(degrees); id++) {
-    for (PCPolyPrecision precision = PC_POLY_PRECISION_HALF; precision <= PC_POLY_PRECISION_DOUBLE; precision = (PCPolyPrecision)(precision + 1)) {
-      const char *const kinds[] = {"one exchange between processes in an application", "an exchange between processes in each product"};
+    for (PCPolyPrecision precision = PC_POLY_PRECISION_HALF; precision <= PC_POLY_PRECISION_DOUBLE;
+         precision                 = (PCPolyPrecision)(precision + 1)) {
+      const char *const kinds[] = {"one exchange between processes in an application",
+                                   "an exchange between processes in each product"};
       PC                pc[2];
       PetscInt          lines, used[2];
       PetscReal         difference, number;
 
-      for (PetscInt i = 0; i < 2; i++) PetscCall(PolyCreate(A, degrees[id], precision, i ? PC_POLY_HALO_EACH : PC_POLY_HALO_DEEP, &pc[i]));
+      for (PetscInt i = 0; i < 2; i++)
+        PetscCall(PolyCreate(A, degrees[id], precision, i ? PC_POLY_HALO_EACH : PC_POLY_HALO_DEEP, &pc[i]));
       for (PetscInt change = 0; change < 2; change++) {
         for (PetscInt i = 0; i < 2; i++) {
           if (change) PetscCall(PCSetUp(pc[i]));
           PetscCall(PCPolyGetDegree(pc[i], NULL, &used[i]));
           PetscCall(PCApply(pc[i], x, y[i]));
           PetscCall(ViewNumbers((PetscObject)pc[i], kinds[i], 1, &number, &lines));
-          PetscCall(ComplainIf(lines != (size > 1 && (i || used[i] > 2) ? 1 : 0), "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " lines with \"%s\"", what, degrees[id], lines, kinds[i]));
+          PetscCall(ComplainIf(lines != (size > 1 && (i || used[i] > 2) ? 1 : 0),
+                               "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " lines with \"%s\"", what, degrees[id], lines,
+                               kinds[i]));
         }
         PetscCall(Difference(y[0], y[1], &difference));
-        PetscCall(ComplainIf(used[0] != used[1] || !(difference <= bounds[precision]), "%s, degree %" PetscInt_FMT ", precision %s, change %" PetscInt_FMT ": %g apart", what, degrees[id], PCPolyPrecisions[precision], change, (double)difference));
+        PetscCall(ComplainIf(used[0] != used[1] || !(difference <= bounds[precision]),
+                             "%s, degree %" PetscInt_FMT ", precision %s, change %" PetscInt_FMT ": %g apart", what, degrees[id],
+                             PCPolyPrecisions[precision], change, (double)difference));
         if (!change) PetscCall(MatScale(A, 1.75));
       }
       for (PetscInt i = 0; i < 2; i++) PetscCall(PCApplyTranspose(pc[i], x, y[i]));
       PetscCall(Difference(y[0], y[1], &difference));
-      PetscCall(ComplainIf(!(difference <= 2e3 * PETSC_MACHINE_EPSILON), "%s, degree %" PetscInt_FMT ": %g apart, transposed", what, degrees[id], (double)difference));
+      PetscCall(ComplainIf(!(difference <= 2e3 * PETSC_MACHINE_EPSILON), "%s, degree %" PetscInt_FMT ": %g apart, transposed", what,
+                           degrees[id], (double)difference));
       for (PetscInt i = 0; i < 2; i++) PetscCall(PCDestroy(&pc[i]));
       PetscCall(MatScale(A, 1.0 / 1.75));
     }
@@ -123,7 +136,10 @@ static PetscErrorCode TestSolve(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrices without rows to copy: an error where a single exchange is asked for on several processes, else an exchange in each product; values that do not exist */
+/*
+   Matrices without rows to copy: an error where a single exchange is asked for on several processes, else an exchange in each
+   product; values that do not exist
+*/
 static PetscErrorCode TestErrors(void)
 {
   PetscErrorCode ierr;

@@ -99,7 +99,10 @@ static PetscErrorCode HiddenFill(const Hidden *hidden, Mat A)
         const PetscInt j = i + offset[k];
 
         if (j < 0 || j >= N) continue;
-        PetscCall(MatSetValue(A, row, j, hidden->weight[which] * Exponent(hidden->range, row) * Exponent(hidden->range, 5 * j + 2) * HiddenEntry(hidden, i, j), ADD_VALUES));
+        PetscCall(MatSetValue(A, row, j,
+                              hidden->weight[which] * Exponent(hidden->range, row) * Exponent(hidden->range, 5 * j + 2) *
+                                HiddenEntry(hidden, i, j),
+                              ADD_VALUES));
       }
     }
   }
@@ -209,7 +212,8 @@ static PetscErrorCode TestReference(void)
         if (!Is(types[t], PCBJIDRS) && !Is(types[t], PCSOR)) {
           PetscScalar dots[2];
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT ", transposed", types[t], mattypes[m], layout));
+          PetscCall(
+            PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT ", transposed", types[t], mattypes[m], layout));
           PetscCall(ReferenceApply(&reference, PETSC_TRUE, x, z));
           PetscCall(PCApplyTranspose(pc, x, y));
           PetscCall(CheckEqual(what, y, z, Rounding(types[t])));
@@ -219,7 +223,8 @@ static PetscErrorCode TestReference(void)
           PetscCall(VecTDot(z, y, &dots[0]));
           PetscCall(PCApplyTranspose(pc, y, z));
           PetscCall(VecTDot(x, z, &dots[1]));
-          PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= 1e5 * PETSC_MACHINE_EPSILON * PetscAbsScalar(dots[0])), "%s: products %g and %g", what, (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
+          PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= 1e5 * PETSC_MACHINE_EPSILON * PetscAbsScalar(dots[0])),
+                               "%s: products %g and %g", what, (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
         }
         PetscCall(PCDestroy(&pc));
         PetscCall(ReferenceDestroy(&reference));
@@ -249,7 +254,8 @@ static PetscErrorCode CheckInverse(const char what[], Mat A, PetscBool transpose
   PetscCall(VecAYPX(r, -1.0, b));
   PetscCall(VecPointwiseMult(r, D, r));
   PetscCall(VecNorm(r, NORM_2, &norm));
-  PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm,
+                       (double)bnorm));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -506,13 +512,15 @@ static PetscErrorCode TestNewValues(void)
     PetscCall(InnerMat(pc, &inner[1], &ids[1]));
     PetscCall(PetscObjectStateGet((PetscObject)inner[1], &states[1]));
     PetscCall(ComplainIf(ids[1] != ids[0], "%s: another inner matrix", what));
-    PetscCall(ComplainIf(states[1] <= states[0], "%s: the inner matrix has state %" PetscInt64_FMT " after state %" PetscInt64_FMT, what, (PetscInt64)states[1], (PetscInt64)states[0]));
+    PetscCall(ComplainIf(states[1] <= states[0], "%s: the inner matrix has state %" PetscInt64_FMT " after state %" PetscInt64_FMT,
+                         what, (PetscInt64)states[1], (PetscInt64)states[0]));
 
     /* other values, the same permutation. A direct solver and types that divide by the diagonal do not depend on the scalings */
     hidden.change = 0.1;
     PetscCall(HiddenFill(&hidden, A));
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, changed values", type));
-    if (Is(type, PCJACOBI) || Is(type, PCILU) || Is(type, PCSOR) || Is(type, PCBJACOBI) || t == TYPES) PetscCall(CheckFresh(what, pc, type, A, b));
+    if (Is(type, PCJACOBI) || Is(type, PCILU) || Is(type, PCSOR) || Is(type, PCBJACOBI) || t == TYPES)
+      PetscCall(CheckFresh(what, pc, type, A, b));
     else PetscCall(PCSetUp(pc));
     PetscCall(InnerMat(pc, &inner[1], &ids[1]));
     PetscCall(ComplainIf(ids[1] != ids[0], "%s: another inner matrix", what));
@@ -707,7 +715,8 @@ static PetscErrorCode TestSolvers(void)
           PC                 pc, inner;
           char               what[128];
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s%s", solvers[k], types[t], PCSides[sides[s]], other ? ", another matrix for the preconditioner" : ""));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s%s", solvers[k], types[t], PCSides[sides[s]],
+                                  other ? ", another matrix for the preconditioner" : ""));
           PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
           PetscCall(KSPSetType(ksp, solvers[k]));
           PetscCall(KSPSetOperators(ksp, A, other ? near : A));
@@ -758,7 +767,8 @@ static PetscErrorCode TestMatSolve(void)
     PetscCall(ColumnGet(B, j, b));
     PetscCall(ColumnGet(X, j, x));
     PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-    PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "column %" PetscInt_FMT ": the norm of b - A x is %g of %g", j, (double)norm, (double)bnorm));
+    PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "column %" PetscInt_FMT ": the norm of b - A x is %g of %g", j,
+                         (double)norm, (double)bnorm));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&X));
@@ -835,7 +845,8 @@ static PetscErrorCode TestSmall(void)
 
         PetscCall(PCApply(pc, b, x));
         PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-        PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * bnorm), "%s: the norm of b - A x is %g of %g", what,
+                             (double)norm, (double)bnorm));
       }
       PetscCall(DenseCreate(b, 2, &X));
       PetscCall(DenseCreate(b, 2, &Y));
@@ -884,9 +895,11 @@ static PetscErrorCode TestSingular(void)
       PetscCall(PCGetFailedReason(pc, &failed));
       PetscCall(ComplainIf(failed, "%s", PCFailedReasons[failed]));
       PetscCall(VecNorm(x, NORM_2, &norm));
-      PetscCall(ComplainIf(PetscIsInfOrNanReal(norm) || norm > 1e20, "%s, time %" PetscInt_FMT ": the norm is %g", kinds[kind], time, (double)norm));
+      PetscCall(ComplainIf(PetscIsInfOrNanReal(norm) || norm > 1e20, "%s, time %" PetscInt_FMT ": the norm is %g", kinds[kind],
+                           time, (double)norm));
       PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, &number, &lines));
-      PetscCall(ComplainIf(lines != 1 || number != expected, "%s: rank %g in %" PetscInt_FMT " lines", kinds[kind], (double)number, lines));
+      PetscCall(
+        ComplainIf(lines != 1 || number != expected, "%s: rank %g in %" PetscInt_FMT " lines", kinds[kind], (double)number, lines));
       PetscCall(MatScale(A, 1.0 + time));
       PetscCall(PetscObjectStateIncrease((PetscObject)A));
     }
@@ -942,7 +955,9 @@ static PetscErrorCode TestOptions(void)
   PetscCall(OptionsPop(&options));
 
   /* the prefix comes after the type */
-  PetscCall(OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor", &options));
+  PetscCall(
+    OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor",
+                &options));
   PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "a_"));
   PetscCall(KSPSetFromOptions(ksp));
@@ -953,7 +968,8 @@ static PetscErrorCode TestOptions(void)
   PetscCall(PCPolyGetDegree(inner, &degree, NULL));
   PetscCall(ComplainIf(degree != 3, "degree %" PetscInt_FMT, degree));
   PetscCall(ViewNumbers((PetscObject)ksp, "PC Object: (a_matching_) ", 1, &number, &lines));
-  PetscCall(ComplainIf(lines != 1 || number != Processes(), "the inner preconditioner is in the view %" PetscInt_FMT " times", lines));
+  PetscCall(
+    ComplainIf(lines != 1 || number != Processes(), "the inner preconditioner is in the view %" PetscInt_FMT " times", lines));
   PetscCall(ViewNumbers((PetscObject)ksp, "maximum product matching: ", 1, &number, &lines));
   PetscCall(ComplainIf(lines != 1 || number != 60, "%g rows are moved", (double)number));
   PetscCall(CheckViewLines("view", (PetscObject)pc));
@@ -1067,7 +1083,8 @@ static PetscErrorCode TestNotFinite(void)
 
         KSPConvergedReason reason;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solvers[k], outside ? "outside" : "inside", late ? "late" : "at first"));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solvers[k], outside ? "outside" : "inside", late ? "late" : "at first"));
         PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
         PetscCall(VecDuplicate(b, &x));
         PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
@@ -1086,7 +1103,8 @@ static PetscErrorCode TestNotFinite(void)
           PetscCall(CheckReason(what, ksp, PC_FACTOR_OTHER));
         }
         PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, &number, &lines));
-        PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" PetscInt_FMT " lines of the view", what, (double)number, lines));
+        PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" PetscInt_FMT " lines of the view", what, (double)number,
+                             lines));
         PetscCall(PCApply(pc, b, x));
         PetscCall(VecNorm(x, NORM_2, &number));
         PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application has norm %g", what, (double)number));

@@ -1,4 +1,5 @@
-static char help[] = "PCPOLY as its users see it: with every solver and side, operators of several types, matrices that change, systems for which there is no\n\
+static char help[] = "PCPOLY as its users see it: with every solver and side, operators of several types, matrices that change,\n\
+systems for which there is no\n\
 polynomial of the degree asked for, or none at all, and bad values.\n\n";
 
 #include "systems.h"
@@ -36,7 +37,8 @@ static PetscErrorCode TestSolvers(void)
         for (PetscInt left = 0; left < 2; left++) {
           PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, PCNONE, &ksp));
           PetscCall(SetPoly(ksp, degrees[id], &pc));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, degree %" PetscInt_FMT ", s = %" PetscInt_FMT "%s", (double)peclets[ip], degrees[id], sizes[is], left ? ", left" : ""));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, degree %" PetscInt_FMT ", s = %" PetscInt_FMT "%s",
+                                  (double)peclets[ip], degrees[id], sizes[is], left ? ", left" : ""));
           if (left) PetscCall(SolveConverged(what, ksp, b));
           else {
             PetscCall(KSPSolve(ksp, b, x));
@@ -57,7 +59,9 @@ static PetscErrorCode TestSolvers(void)
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
         /* without the verification of KSPIDRS, and most of them in the preconditioned norm */
-        PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 100 * rtol * bnorm), "%s, degree %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", others[i], degrees[id], KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
+        PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 100 * rtol * bnorm),
+                             "%s, degree %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", others[i], degrees[id],
+                             KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -69,7 +73,10 @@ static PetscErrorCode TestSolvers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Central differences at a mesh Peclet number of 10, where IDR(s) alone hardly converges: with every degree from 2 on, in fewer matvecs */
+/*
+   Central differences at a mesh Peclet number of 10, where IDR(s) alone hardly converges: with every degree from 2 on, in fewer
+   matvecs
+*/
 static PetscErrorCode TestConvection(void)
 {
   Mat A;
@@ -95,7 +102,8 @@ static PetscErrorCode TestConvection(void)
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(PCPolyGetDegree(pc, NULL, &used));
       PetscCall(PCPolyGetResidual(pc, NULL, &residual));
-      PetscCall(ComplainIf(used < 1 || used > degree || !(residual < 1.0), "%s: degree %" PetscInt_FMT " used, residual %g", what, used, (double)residual));
+      PetscCall(ComplainIf(used < 1 || used > degree || !(residual < 1.0), "%s: degree %" PetscInt_FMT " used, residual %g", what,
+                           used, (double)residual));
       PetscCall(ComplainIf(its * used > 1500, "%s: %" PetscInt_FMT " iterations", what, its));
       PetscCall(KSPDestroy(&ksp));
     }
@@ -228,7 +236,15 @@ static PetscErrorCode TestChanges(void)
   PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
   PetscCall(SetPoly(ksp, 4, &pc));
   for (PetscInt change = 0; change < 9; change++) {
-    const char *names[] = {"at first", "nothing", "diagonal", "rows scaled", "another matrix", "reuse, another matrix", "reuse, another degree", "no reuse, the same matrix", "another seed"};
+    const char *names[] = {"at first",
+                           "nothing",
+                           "diagonal",
+                           "rows scaled",
+                           "another matrix",
+                           "reuse, another matrix",
+                           "reuse, another degree",
+                           "no reuse, the same matrix",
+                           "another seed"};
     Mat         now     = change < 4 ? A : (change == 4 ? C : A);
     PetscInt    asked, used;
 
@@ -250,10 +266,13 @@ static PetscErrorCode TestChanges(void)
     PetscCall(CheckSolved(names[change], ksp, now, b, x));
     PetscCall(RootsMoved(pc, &n, re, &moved));
     /* D^{-1}A does not depend on the scale of rows, so its roots do not either */
-    if (change == 1 || change == 3 || change == 5 || change == 7) PetscCall(ComplainIf(!(moved <= 1e4 * PETSC_SQRT_MACHINE_EPSILON * PETSC_SQRT_MACHINE_EPSILON * 1e4), "%s: roots have moved by %g", names[change], (double)moved));
+    if (change == 1 || change == 3 || change == 5 || change == 7)
+      PetscCall(ComplainIf(!(moved <= 1e4 * PETSC_SQRT_MACHINE_EPSILON * PETSC_SQRT_MACHINE_EPSILON * 1e4),
+                           "%s: roots have moved by %g", names[change], (double)moved));
     else PetscCall(ComplainIf(!(moved > 1e-5), "%s: roots have moved by %g only", names[change], (double)moved));
     PetscCall(PCPolyGetDegree(pc, &asked, &used));
-    PetscCall(ComplainIf(asked != (change < 6 ? 4 : 3) || used != asked, "%s: degree %" PetscInt_FMT ", %" PetscInt_FMT " used", names[change], asked, used));
+    PetscCall(ComplainIf(asked != (change < 6 ? 4 : 3) || used != asked, "%s: degree %" PetscInt_FMT ", %" PetscInt_FMT " used",
+                         names[change], asked, used));
   }
   /* another type and back */
   PetscCall(PCSetType(pc, PCJACOBI));
@@ -365,9 +384,12 @@ static PetscErrorCode TestSpecial(void)
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, degree %" PetscInt_FMT, systems[i].name, degrees[id]));
       PetscCall(CheckSolved(what, ksp, A, b, x));
       PetscCall(PCPolyGetDegree(pc, NULL, &used));
-      PetscCall(ComplainIf(used < 1 || used > PetscMin(degrees[id], systems[i].most), "%s: degree %" PetscInt_FMT " used", what, used));
+      PetscCall(
+        ComplainIf(used < 1 || used > PetscMin(degrees[id], systems[i].most), "%s: degree %" PetscInt_FMT " used", what, used));
       PetscCall(PCPolyGetRoots(pc, &n, &re, &im));
-      for (PetscInt k = 0; k < n; k++) PetscCall(ComplainIf(PetscIsInfOrNanReal(re[k]) || PetscIsInfOrNanReal(im[k]) || (re[k] == 0.0 && im[k] == 0.0), "%s: root %g + %gi", what, (double)re[k], (double)im[k]));
+      for (PetscInt k = 0; k < n; k++)
+        PetscCall(ComplainIf(PetscIsInfOrNanReal(re[k]) || PetscIsInfOrNanReal(im[k]) || (re[k] == 0.0 && im[k] == 0.0),
+                             "%s: root %g + %gi", what, (double)re[k], (double)im[k]));
       PetscCall(KSPDestroy(&ksp));
       PetscCall(VecDestroy(&b));
       PetscCall(VecDestroy(&x));
@@ -426,13 +448,16 @@ static PetscErrorCode TestSmallDiagonal(void)
         PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
         PetscCall(VecSet(x, 0.0));
         PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i], scaled ? ", rows scaled" : ""));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i],
+                                scaled ? ", rows scaled" : ""));
         PetscCall(CheckSolved(what, ksp, A, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its));
         if (i == 0) zero[scaled][it] = its;
-        PetscCall(ComplainIf(expected && its > zero[scaled][it] + 2, "%s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", what, its, zero[scaled][it]));
+        PetscCall(ComplainIf(expected && its > zero[scaled][it] + 2,
+                             "%s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", what, its, zero[scaled][it]));
         PetscCall(SmallRows(pc, &rows));
-        PetscCall(ComplainIf(rows != expected, "%s: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, what, rows, expected));
+        PetscCall(ComplainIf(rows != expected, "%s: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT,
+                             what, rows, expected));
         PetscCall(KSPDestroy(&ksp));
         PetscCall(VecDestroy(&x));
         PetscCall(VecDestroy(&b));
@@ -476,19 +501,24 @@ static PetscErrorCode TestSmallNest(void)
     PetscCall(CheckSolved(l ? "nest, small entries" : "nest, zeros", ksp, N, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its[l]));
     PetscCall(SmallRows(pc, &rows));
-    PetscCall(ComplainIf(rows != n, "nest: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, rows, n));
+    PetscCall(
+      ComplainIf(rows != n, "nest: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, rows, n));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&N));
     for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&block[i]));
   }
-  PetscCall(ComplainIf(its[1] > its[0] + 2, "nest: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", its[1], its[0]));
+  PetscCall(
+    ComplainIf(its[1] > its[0] + 2, "nest: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", its[1], its[0]));
   PetscCall(Verdict("small diagonal entries of a nest"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrices without a polynomial: the preconditioner has failed, and a good matrix after it is solved. A nilpotent matrix has polynomials, but no solution */
+/*
+   Matrices without a polynomial: the preconditioner has failed, and a good matrix after it is solved. A nilpotent matrix has
+   polynomials, but no solution
+*/
 static PetscErrorCode TestFailures(void)
 {
   Entry *const      entries[] = {Zero, Nilpotent, Tridiagonal, Tridiagonal, Skew};
@@ -527,8 +557,12 @@ static PetscErrorCode TestFailures(void)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(PCGetFailedReason(pc, &failed));
     PetscCall(PCPolyGetDegree(pc, NULL, &used));
-    if (i == 1) PetscCall(ComplainIf(reason >= 0 || failed || !used, "%s: %s, degree %" PetscInt_FMT, names[i], KSPConvergedReasons[reason], used));
-    else PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED || !failed || used, "%s: %s, degree %" PetscInt_FMT, names[i], KSPConvergedReasons[reason], used));
+    if (i == 1)
+      PetscCall(
+        ComplainIf(reason >= 0 || failed || !used, "%s: %s, degree %" PetscInt_FMT, names[i], KSPConvergedReasons[reason], used));
+    else
+      PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED || !failed || used, "%s: %s, degree %" PetscInt_FMT, names[i],
+                           KSPConvergedReasons[reason], used));
     PetscCall(KSPSetOperators(ksp, good, good));
     PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_GMRES));
     PetscCall(KSPSolve(ksp, b, x));
@@ -555,7 +589,8 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionBeginUser;
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, m, 0.0, 0.0, &A));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  for (PetscInt row = begin; row < end; row++) PetscCall(MatSetValue(A, row, row, (row % m > 0) + (row % m < m - 1) + (row / m > 0) + (row / m < m - 1), INSERT_VALUES));
+  for (PetscInt row = begin; row < end; row++)
+    PetscCall(MatSetValue(A, row, row, (row % m > 0) + (row % m < m - 1) + (row / m > 0) + (row / m < m - 1), INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatCreateVecs(A, &x, &b));
@@ -606,7 +641,9 @@ static PetscErrorCode TestValues(void)
   PetscCall(PCPolyGetRootsType(pc, &type));
   PetscCall(PCPolyGetSeed(pc, &seed));
   PetscCall(PCPolyGetReuse(pc, &reuse));
-  PetscCall(ComplainIf(degree != 8 || type != PC_POLY_ROOTS_GMRES || seed != 0 || reuse, "the defaults are degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", degree, PCPolyRootsTypes[type], seed, (int)reuse));
+  PetscCall(ComplainIf(degree != 8 || type != PC_POLY_ROOTS_GMRES || seed != 0 || reuse,
+                       "the defaults are degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", degree,
+                       PCPolyRootsTypes[type], seed, (int)reuse));
   for (PetscInt i = 0; i < 4; i++) {
     const PetscInt    values[] = {0, -3, 129, 1000000};
     const char *const texts[]  = {" 0:", "-3", "129", "1000000"};
@@ -655,7 +692,9 @@ static PetscErrorCode TestValues(void)
   PetscCall(PCPolyGetDegree(pc, &degree, NULL));
   PetscCall(PCPolyGetRootsType(pc, &type));
   PetscCall(PCPolyGetSeed(pc, &seed));
-  PetscCall(ComplainIf(degree != 8 || type != PC_POLY_ROOTS_GMRES || seed != 0, "after errors: degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT, degree, PCPolyRootsTypes[type], seed));
+  PetscCall(ComplainIf(degree != 8 || type != PC_POLY_ROOTS_GMRES || seed != 0,
+                       "after errors: degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT, degree, PCPolyRootsTypes[type],
+                       seed));
   PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_degree", "12"));
   PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_roots", "neumann"));
   PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_seed", "5"));
@@ -665,7 +704,9 @@ static PetscErrorCode TestValues(void)
   PetscCall(PCPolyGetRootsType(pc, &type));
   PetscCall(PCPolyGetSeed(pc, &seed));
   PetscCall(PCPolyGetReuse(pc, &reuse));
-  PetscCall(ComplainIf(degree != 12 || type != PC_POLY_ROOTS_NEUMANN || seed != 5 || !reuse, "the options have set degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", degree, PCPolyRootsTypes[type], seed, (int)reuse));
+  PetscCall(ComplainIf(degree != 12 || type != PC_POLY_ROOTS_NEUMANN || seed != 5 || !reuse,
+                       "the options have set degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", degree,
+                       PCPolyRootsTypes[type], seed, (int)reuse));
   PetscCall(PCDestroy(&pc));
   PetscCall(Verdict("values"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -691,13 +732,15 @@ static PetscErrorCode TestView(void)
     PetscCall(CheckViewLines(zero ? "zero" : "convection", (PetscObject)pc));
     for (PetscInt i = 0; i < 3; i++) {
       PetscCall(ViewNumbers((PetscObject)pc, texts[i], 4, numbers, &lines));
-      PetscCall(ComplainIf(lines != (zero == (i == 2) ? 1 : 0), "%s: %" PetscInt_FMT " lines with \"%s\"", zero ? "zero" : "convection", lines, texts[i]));
+      PetscCall(ComplainIf(lines != (zero == (i == 2) ? 1 : 0), "%s: %" PetscInt_FMT " lines with \"%s\"",
+                           zero ? "zero" : "convection", lines, texts[i]));
       if (lines == 1 && i == 0) PetscCall(ComplainIf(numbers[0] != 3.0, "degree %g in the view", (double)numbers[0]));
       if (lines == 1 && i == 1) {
         PetscReal residual;
 
         PetscCall(PCPolyGetResidual(pc, NULL, &residual));
-        PetscCall(ComplainIf(!(PetscAbsReal(numbers[0] - residual) <= 1e-4 * residual), "residual %g in the view, %g asked for", (double)numbers[0], (double)residual));
+        PetscCall(ComplainIf(!(PetscAbsReal(numbers[0] - residual) <= 1e-4 * residual), "residual %g in the view, %g asked for",
+                             (double)numbers[0], (double)residual));
       }
     }
     PetscCall(PCDestroy(&pc));

@@ -1,4 +1,5 @@
-static char help[] = "The polynomial of PCPOLY against what it is defined by: the residual polynomial of GMRES for its start vector, as KSPGMRES computes it, and the\n\
+static char help[] = "The polynomial of PCPOLY against what it is defined by: the residual polynomial of GMRES for its start\n\
+vector, as KSPGMRES computes it, and the\n\
 product of the factors of its roots; its transpose; the same polynomial on any number of processes.\n\n";
 
 #include <petscidrs/private/idrsshadow.h>
@@ -16,7 +17,8 @@ static PetscErrorCode StartVector(PetscInt seed, Vec v)
   PetscFunctionBeginUser;
   PetscCall(VecGetOwnershipRange(v, &begin, &end));
   PetscCall(VecGetArrayWrite(v, &array));
-  for (PetscInt i = begin; i < end; i++) array[i - begin] = (PetscReal)IDRSShadowEntry((uint64_t)seed, (uint64_t)i, START_COLUMN) * (PetscReal)IDRS_SHADOW_UNIT;
+  for (PetscInt i = begin; i < end; i++)
+    array[i - begin] = (PetscReal)IDRSShadowEntry((uint64_t)seed, (uint64_t)i, START_COLUMN) * (PetscReal)IDRS_SHADOW_UNIT;
   PetscCall(VecRestoreArrayWrite(v, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -125,10 +127,16 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscCall(KSPGetResidualNorm(ksp, &rnorm));
   PetscCall(VecNorm(v, NORM_2, &vnorm));
   rnorm /= vnorm;
-  PetscCall(ComplainIf(!(PetscAbsReal(predicted - rnorm) <= tolerance), "%s, degree %" PetscInt_FMT ": residual %g predicted, GMRES has %g", what, used, (double)predicted, (double)rnorm));
-  PetscCall(ComplainIf(!(PetscAbsReal(computed - rnorm) <= tolerance), "%s, degree %" PetscInt_FMT ": residual %g computed, GMRES has %g", what, used, (double)computed, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(predicted - rnorm) <= tolerance),
+                       "%s, degree %" PetscInt_FMT ": residual %g predicted, GMRES has %g", what, used, (double)predicted,
+                       (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(computed - rnorm) <= tolerance),
+                       "%s, degree %" PetscInt_FMT ": residual %g computed, GMRES has %g", what, used, (double)computed,
+                       (double)rnorm));
   PetscCall(Difference(y, x, &difference));
-  PetscCall(ComplainIf(!(difference <= (PETSC_MACHINE_EPSILON > 1e-10 ? 1e-3 : 1e-5)), "%s, degree %" PetscInt_FMT ": p(A)v and the iterate of GMRES differ by %g", what, used, (double)difference));
+  PetscCall(ComplainIf(!(difference <= (PETSC_MACHINE_EPSILON > 1e-10 ? 1e-3 : 1e-5)),
+                       "%s, degree %" PetscInt_FMT ": p(A)v and the iterate of GMRES differ by %g", what, used,
+                       (double)difference));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&Dv));
   PetscCall(VecDestroy(&x));
@@ -156,7 +164,9 @@ static PetscErrorCode CompareFactors(const char what[], PC pc, Mat A, Vec diagon
   PetscCall(VecAXPY(z, 1.0, v));
   PetscCall(Difference(x, z, &difference));
   PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
-  PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)), "%s, %" PetscInt_FMT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n, (double)difference));
+  PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)),
+                       "%s, %" PetscInt_FMT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n,
+                       (double)difference));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
@@ -229,12 +239,15 @@ static PetscErrorCode TestRootsTypes(void)
       else PetscCall(PCPolySetRootsType(pc, type));
       PetscCall(PCSetUp(pc));
       PetscCall(PCPolyGetRoots(pc, &n, &rootre, &rootim));
-      PetscCall(ComplainIf(n != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", PCPolyRootsTypes[type], degree, n));
+      PetscCall(
+        ComplainIf(n != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", PCPolyRootsTypes[type], degree, n));
       PetscCall(CompareFactors(PCPolyRootsTypes[type], pc, A, diagonal, v));
       for (PetscInt i = 0; i < n && type != PC_POLY_ROOTS_USER; i++) {
-        const PetscReal wrong = type == PC_POLY_ROOTS_NEUMANN ? PetscAbsReal(rootre[i] - 1.0) : (rootre[i] > 0.0 && rootre[i] < 2.0 ? 0.0 : 1.0);
+        const PetscReal wrong = type == PC_POLY_ROOTS_NEUMANN ? PetscAbsReal(rootre[i] - 1.0)
+                                                              : (rootre[i] > 0.0 && rootre[i] < 2.0 ? 0.0 : 1.0);
 
-        PetscCall(ComplainIf(wrong > 0.0 || rootim[i] != 0.0, "%s, degree %" PetscInt_FMT ": root %g + %gi", PCPolyRootsTypes[type], degree, (double)rootre[i], (double)rootim[i]));
+        PetscCall(ComplainIf(wrong > 0.0 || rootim[i] != 0.0, "%s, degree %" PetscInt_FMT ": root %g + %gi", PCPolyRootsTypes[type],
+                             degree, (double)rootre[i], (double)rootim[i]));
         previous = rootre[i];
       }
       PetscCall(ComplainIf(previous <= 0.0, "%s: no root", PCPolyRootsTypes[type]));
@@ -271,7 +284,9 @@ static PetscErrorCode TestTranspose(void)
     PetscCall(VecTDot(Bx, y, &left));
     PetscCall(VecTDot(x, By, &right));
     PetscCall(VecNorm(Bx, NORM_2, &norm));
-    PetscCall(ComplainIf(!(PetscAbsScalar(left - right) <= 1e4 * PETSC_MACHINE_EPSILON * norm * 30.0), "degree %" PetscInt_FMT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id], (double)PetscAbsScalar(left - right)));
+    PetscCall(ComplainIf(!(PetscAbsScalar(left - right) <= 1e4 * PETSC_MACHINE_EPSILON * norm * 30.0),
+                         "degree %" PetscInt_FMT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id],
+                         (double)PetscAbsScalar(left - right)));
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(VecDestroy(&x));
@@ -321,8 +336,9 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
     const PetscInt  count = dense ? pattern->dense : pattern->shortest + (row * 7) % (pattern->longest - pattern->shortest + 1);
 
     for (PetscInt k = 0; k < count; k++) {
-      const PetscInt column = (row + 1 + (dense ? k : (((row % 4096) * 7919 % 1009 + 3) * (k + 1) * 311) % pattern->reach)) % pattern->n;
-      PetscScalar    value  = PetscSinReal(0.3 + row + 5.0 * k);
+      const PetscInt column = (row + 1 + (dense ? k : (((row % 4096) * 7919 % 1009 + 3) * (k + 1) * 311) % pattern->reach)) %
+                              pattern->n;
+      PetscScalar value = PetscSinReal(0.3 + row + 5.0 * k);
 
 #if PetscDefined(USE_COMPLEX)
       value += PETSC_i * PetscCosReal(2.0 * row + k);
@@ -337,12 +353,13 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
 }
 
 /*
-   With roots r, r of pi, p(z) = 2 / r - z / r^2, so B^{-1} x = 2 w / r - D^{-1}A w / r^2 with w = D^{-1}x: one product of the copy, in long double, with the bound for
-   the rounding of values and sums
+   With roots r, r of pi, p(z) = 2 / r - z / r^2, so B^{-1} x = 2 w / r - D^{-1}A w / r^2 with w = D^{-1}x: one product of the copy,
+   in long double, with the bound for the rounding of values and sums
 */
 static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision precision, Vec x, Vec y)
 {
-  const PetscReal    root = 1.25, units[] = {4.9e-4, 6.0e-8, PETSC_MACHINE_EPSILON}, rounding = PetscMax(units[precision], PETSC_MACHINE_EPSILON);
+  const PetscReal root = 1.25, units[] = {4.9e-4, 6.0e-8, PETSC_MACHINE_EPSILON},
+                  rounding = PetscMax(units[precision], PETSC_MACHINE_EPSILON);
   const PetscScalar *all, *mine, *diagonal;
   PetscInt           begin, end;
   VecScatter         scatter;
@@ -391,8 +408,10 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision p
     PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
     sum   = 2.0L * (Wide)all[row] / (Wide)root - sum / (Wide)diagonal[row - begin] / ((Wide)root * (Wide)root);
     error = PetscAbsScalar((PetscScalar)(sum - (Wide)mine[row - begin]));
-    bound = (rounding + (count + 16) * PETSC_MACHINE_EPSILON) * size / (root * root) + 16 * PETSC_MACHINE_EPSILON * PetscAbsScalar(all[row]) * 2.0 / root;
-    PetscCall(ComplainIf(!(error <= 1.5 * bound), "%s, row %" PetscInt_FMT " of %" PetscInt_FMT " entries: error %g, bound %g", what, row, count, (double)error, (double)bound));
+    bound = (rounding + (count + 16) * PETSC_MACHINE_EPSILON) * size / (root * root) +
+            16 * PETSC_MACHINE_EPSILON * PetscAbsScalar(all[row]) * 2.0 / root;
+    PetscCall(ComplainIf(!(error <= 1.5 * bound), "%s, row %" PetscInt_FMT " of %" PetscInt_FMT " entries: error %g, bound %g",
+                         what, row, count, (double)error, (double)bound));
   }
   PetscCall(VecRestoreArrayRead(everything, &all));
   PetscCall(VecRestoreArrayRead(y, &mine));
@@ -436,7 +455,8 @@ static PetscErrorCode TestCopy(void)
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecDuplicate(y, &again));
     PetscCall(VecSetGeneral(x, 0.7));
-    for (PCPolyPrecision precision = PC_POLY_PRECISION_HALF; precision <= PC_POLY_PRECISION_DOUBLE; precision = (PCPolyPrecision)(precision + 1)) {
+    for (PCPolyPrecision precision = PC_POLY_PRECISION_HALF; precision <= PC_POLY_PRECISION_DOUBLE;
+         precision                 = (PCPolyPrecision)(precision + 1)) {
       PCPolyPrecision least = PC_POLY_PRECISION_SINGLE, seen; /* the processor has no half precision */
       PetscInt        copies;
       PetscBool       same;
@@ -451,7 +471,9 @@ static PetscErrorCode TestCopy(void)
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, precision %s", patterns[i].name, PCPolyPrecisions[precision]));
       PetscCall(GetCopy(pc, &copies, &seen));
       if (!aij) least = PC_POLY_PRECISION_HALF;
-      if ((aij || cuda) && size == 1) PetscCall(ComplainIf(copies != ((cuda ? patterns[i].copiedcuda : patterns[i].copied) ? 1 : 0), "%s: %s", what, copies ? "a copy" : "no copy"));
+      if ((aij || cuda) && size == 1)
+        PetscCall(ComplainIf(copies != ((cuda ? patterns[i].copiedcuda : patterns[i].copied) ? 1 : 0), "%s: %s", what,
+                             copies ? "a copy" : "no copy"));
       PetscCall(ComplainIf(copies && seen != PetscMax(precision, least), "%s: the values are %s", what, PCPolyPrecisions[seen]));
       for (PetscInt k = 0; k < 2; k++) PetscCall(PCApply(pc, x, k ? again : y));
       PetscCall(VecEqual(y, again, &same));
@@ -501,7 +523,8 @@ static PetscErrorCode TestOverflow(void)
     PetscCall(PCPolySetRoots(pc, 2, roots, NULL));
     PetscCall(PCSetUp(pc));
     PetscCall(GetCopy(pc, &copies, &seen));
-    PetscCall(ComplainIf(!copies || seen == PC_POLY_PRECISION_DOUBLE, "%" PetscInt_FMT " copies, values %s", copies, PCPolyPrecisions[seen]));
+    PetscCall(ComplainIf(!copies || seen == PC_POLY_PRECISION_DOUBLE, "%" PetscInt_FMT " copies, values %s", copies,
+                         PCPolyPrecisions[seen]));
     PetscCall(PCApply(pc, x, y));
     PetscCall(CompareProduct("overflow", A, seen, x, y));
     PetscCall(PCDestroy(&pc));
@@ -531,11 +554,14 @@ static PetscErrorCode TestProcesses(void)
       PetscCall(PCPolyGetRoots(pc[i], &n[i], &re[i], &im[i]));
       PetscCall(MatDestroy(&A));
     }
-    PetscCall(ComplainIf(n[0] != n[1] || (n[0] != 6 && PETSC_MACHINE_EPSILON < 1e-10), "layout %d: %" PetscInt_FMT " roots, and %" PetscInt_FMT " on one process", (int)layout, n[0], n[1]));
+    PetscCall(ComplainIf(n[0] != n[1] || (n[0] != 6 && PETSC_MACHINE_EPSILON < 1e-10),
+                         "layout %d: %" PetscInt_FMT " roots, and %" PetscInt_FMT " on one process", (int)layout, n[0], n[1]));
     for (PetscInt i = 0; i < n[0]; i++) {
       const PetscReal difference = PetscAbsReal(re[0][i] - re[1][i]) + PetscAbsReal(im[0][i] - im[1][i]);
 
-      PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)), "layout %d: root %" PetscInt_FMT " is %g + %gi, and %g + %gi on one process", (int)layout, i, (double)re[0][i], (double)im[0][i], (double)re[1][i], (double)im[1][i]));
+      PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)),
+                           "layout %d: root %" PetscInt_FMT " is %g + %gi, and %g + %gi on one process", (int)layout, i,
+                           (double)re[0][i], (double)im[0][i], (double)re[1][i], (double)im[1][i]));
     }
     for (PetscInt i = 0; i < 2; i++) PetscCall(PCDestroy(&pc[i]));
   }

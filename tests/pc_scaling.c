@@ -1,4 +1,5 @@
-static char help[] = "PCPOLY with scaling by a matching: against the polynomial of the permuted and scaled matrix made by hand, transposed, with several\n\
+static char help[] = "PCPOLY with scaling by a matching: against the polynomial of the permuted and scaled matrix made by hand,\n\
+transposed, with several\n\
 columns; systems that need it; the automatic choice; new values; singular matrices; bad input.\n\n";
 
 #include "matched.h"
@@ -30,7 +31,10 @@ static PetscScalar PairedOther(PetscInt i, PetscInt j, PetscInt n)
   return Convection(i ^ 1, j, n) * (1.0 + 0.2 * PetscSinReal((PetscReal)(3 * i + j)));
 }
 
-/* Convection whose diagonal is weak, along one direction and against a matching along the flow: a polynomial of the matrix as it is is better */
+/*
+   Convection whose diagonal is weak, along one direction and against a matching along the flow: a polynomial of the matrix as it is
+   is better
+*/
 static PetscScalar Windy(PetscInt i, PetscInt j, PetscInt n)
 {
   const PetscReal wind = 60.0;
@@ -114,7 +118,9 @@ static PetscErrorCode TestByHand(void)
       PetscCall(PCApplyTranspose(pc, w, z));
       PetscCall(VecTDot(w, y, &dots[0]));
       PetscCall(VecTDot(x, z, &dots[1]));
-      PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= tolerance * PetscAbsScalar(dots[0])), "%s: the transposed application is not that of the transpose: %g, %g", what, (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
+      PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= tolerance * PetscAbsScalar(dots[0])),
+                           "%s: the transposed application is not that of the transpose: %g, %g", what,
+                           (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
       PetscCall(PCDestroy(&pc));
       PetscCall(ReferenceDestroy(&hand));
       PetscCall(VecDestroy(&x));
@@ -169,7 +175,8 @@ static PetscErrorCode TestSystems(void)
         PetscCall(ComplainIf(used != PC_POLY_SCALING_MATCHING, "%s: the automatic choice is %s", what, PCPolyScalings[used]));
         if (side == 0) PetscCall(CheckSolved(what, ksp, A, b, x));
         else if (t == 0) PetscCall(CheckConverged(what, ksp, b, x));
-        else { /* the recurrences of others do not keep the norm of a residual whose entries are of very different magnitudes */ PetscCall(KSPGetConvergedReason(ksp, &reason));
+        else { /* the recurrences of others do not keep the norm of a residual whose entries are of very different magnitudes */
+          PetscCall(KSPGetConvergedReason(ksp, &reason));
           PetscCall(ComplainIf(reason <= 0, "%s: %s", what, KSPConvergedReasons[reason]));
         }
         if (t == 0 && side == 0) {
@@ -180,7 +187,8 @@ static PetscErrorCode TestSystems(void)
             PetscCall(ColumnGet(X, j, x));
             PetscCall(ColumnGet(B, j, column));
             PetscCall(ResidualNorm(A, column, x, &rnorm, &bnorm));
-            PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": residual %g of %g", what, j, (double)rnorm, (double)bnorm));
+            PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": residual %g of %g", what, j,
+                                 (double)rnorm, (double)bnorm));
           }
         }
         PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
@@ -188,7 +196,8 @@ static PetscErrorCode TestSystems(void)
         PetscCall(VecSet(x, 0.0));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
-        if (side == 0) PetscCall(ComplainIf(reason > 0, "%s: solved without a matching, too, which leaves nothing to see here", what));
+        if (side == 0)
+          PetscCall(ComplainIf(reason > 0, "%s: solved without a matching, too, which leaves nothing to see here", what));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -208,7 +217,8 @@ static PetscErrorCode TestChoice(void)
 {
   Entry *const        entries[]  = {Convection, Paired, Swapped, Windy};
   const char *const   names[]    = {"convection", "paired", "swapped", "windy"};
-  const PCPolyScaling expected[] = {PC_POLY_SCALING_DIAGONAL, PC_POLY_SCALING_DIAGONAL, PC_POLY_SCALING_MATCHING, PC_POLY_SCALING_DIAGONAL};
+  const PCPolyScaling expected[] = {PC_POLY_SCALING_DIAGONAL, PC_POLY_SCALING_DIAGONAL, PC_POLY_SCALING_MATCHING,
+                                    PC_POLY_SCALING_DIAGONAL};
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
@@ -223,13 +233,15 @@ static PetscErrorCode TestChoice(void)
       PetscCall(MatCreateEntries(entries[i], ROWS, PETSC_FALSE, &A));
       PetscCall(PolyCreate(A, 8, (PCPolyScaling)asked, &pc));
       PetscCall(PCPolyGetScaling(pc, &used[0], &used[1]));
-      PetscCall(ComplainIf(used[0] != (PCPolyScaling)asked || used[1] != PC_POLY_SCALING_NONE, "%s: %s is %s, before a set-up %s", names[i], PCPolyScalings[asked], PCPolyScalings[used[0]], PCPolyScalings[used[1]]));
+      PetscCall(ComplainIf(used[0] != (PCPolyScaling)asked || used[1] != PC_POLY_SCALING_NONE, "%s: %s is %s, before a set-up %s",
+                           names[i], PCPolyScalings[asked], PCPolyScalings[used[0]], PCPolyScalings[used[1]]));
       PetscCall(PCSetUp(pc));
       PetscCall(PCPolyGetScaling(pc, NULL, &used[1]));
       PetscCall(ComplainIf(used[1] != right, "%s: %s is %s", names[i], PCPolyScalings[asked], PCPolyScalings[used[1]]));
       PetscCall(CheckViewLines(names[i], (PetscObject)pc));
       PetscCall(ViewNumbers((PetscObject)pc, "matching: ", 1, number, &lines));
-      PetscCall(ComplainIf(lines != (right == PC_POLY_SCALING_MATCHING), "%s, %s: %" PetscInt_FMT " lines about a matching in the view", names[i], PCPolyScalings[asked], lines));
+      PetscCall(ComplainIf(lines != (right == PC_POLY_SCALING_MATCHING),
+                           "%s, %s: %" PetscInt_FMT " lines about a matching in the view", names[i], PCPolyScalings[asked], lines));
       if (i == 2 && lines == 1) PetscCall(ComplainIf(number[0] != (PetscReal)ROWS, "%g rows moved", (double)number[0]));
       PetscCall(PCDestroy(&pc));
       PetscCall(MatDestroy(&A));
@@ -346,7 +358,8 @@ static PetscErrorCode TestChoiceKept(void)
   PetscCall(PCApply(pc, x, y));
   PetscCall(PCPolyGetScaling(pc, NULL, &used));
   PetscCall(VecNorm(y, NORM_2, &norm));
-  PetscCall(ComplainIf(used != PC_POLY_SCALING_NONE || PetscIsInfOrNanReal(norm), "a shell after a matching: %s, norm %g", PCPolyScalings[used], (double)norm));
+  PetscCall(ComplainIf(used != PC_POLY_SCALING_NONE || PetscIsInfOrNanReal(norm), "a shell after a matching: %s, norm %g",
+                       PCPolyScalings[used], (double)norm));
   PetscCall(MatDestroy(&S));
   /* roots that are given are those of the matrix scaled by its diagonal */
   PetscCall(PCPolySetRoots(pc, 2, re, NULL));
@@ -392,9 +405,11 @@ static PetscErrorCode TestSingular(void)
     PetscCall(PolyCreate(A, 4, PC_POLY_SCALING_MATCHING, &pc));
     PetscCall(PCSetUp(pc));
     PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, number, &lines));
-    PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" PetscInt_FMT " rows of zeros: rank %g", deficits[i], (double)number[0]));
+    PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" PetscInt_FMT " rows of zeros: rank %g",
+                         deficits[i], (double)number[0]));
     PetscCall(PCGetFailedReason(pc, &failed));
-    PetscCall(ComplainIf((i == 2) != (failed != PC_NOERROR), "%" PetscInt_FMT " rows of zeros: reason %d", deficits[i], (int)failed));
+    PetscCall(
+      ComplainIf((i == 2) != (failed != PC_NOERROR), "%" PetscInt_FMT " rows of zeros: reason %d", deficits[i], (int)failed));
     if (!failed) {
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(VecSetGeneral(x, 0.3));

@@ -1,4 +1,5 @@
-static char help[] = "PetscSF of type nccl against type basic: graphs, units, operations, places of the arrays, vectors, grids and products.\n\
+static char help[] = "PetscSF of type nccl against type basic: graphs, units, operations, places of the arrays, vectors, grids\n\
+and products.\n\
   -inner n  entries of a process and of a graph, about (default 40)\n\n";
 
 #include <petscsf.h>
@@ -96,7 +97,10 @@ static PetscErrorCode GraphSet(PetscSF sf, Graph graph, PetscInt n, PetscInt *nr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector of this process, with its entries (whole numbers, so that the order of sums does not matter) in the memory where it is to be */
+/*
+   A vector of this process, with its entries (whole numbers, so that the order of sums does not matter) in the memory where it is
+   to be
+*/
 static PetscErrorCode ArrayCreate(PetscInt n, PetscInt start, Place place, Vec *x)
 {
   PetscMPIInt  rank, size;
@@ -143,8 +147,12 @@ static PetscErrorCode End(PetscSF sf, MPI_Datatype unit, MPI_Op op, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two scatters at once, the second one ended first, three times over in the same arrays; the sum of the results is left in the first */
-static PetscErrorCode Scatters(PetscSF sf, PetscInt nroots, PetscInt nleaves, PetscInt bs, Place place, MPI_Op op, PetscBool reverse, Vec *result)
+/*
+   Two scatters at once, the second one ended first, three times over in the same arrays; the sum of the results is left in the
+   first
+*/
+static PetscErrorCode Scatters(PetscSF sf, PetscInt nroots, PetscInt nleaves, PetscInt bs, Place place, MPI_Op op,
+                               PetscBool reverse, Vec *result)
 {
   MPI_Datatype unit = MPIU_SCALAR;
   Under        under[UNITS];
@@ -185,7 +193,8 @@ static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetArrayRead(x, &a));
   PetscCall(VecGetArrayRead(y, &b));
-  for (PetscInt i = 0; i < n; i++) *difference = PetscMax(*difference, PetscIsNanScalar(a[i] - b[i]) ? PETSC_MAX_REAL : PetscAbsScalar(a[i] - b[i]));
+  for (PetscInt i = 0; i < n; i++)
+    *difference = PetscMax(*difference, PetscIsNanScalar(a[i] - b[i]) ? PETSC_MAX_REAL : PetscAbsScalar(a[i] - b[i]));
   PetscCall(VecRestoreArrayRead(x, &a));
   PetscCall(VecRestoreArrayRead(y, &b));
   IDRSCallAllreduce(MPI_IN_PLACE, difference, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
@@ -223,9 +232,13 @@ static PetscErrorCode TestGraphs(PetscInt n)
 
         /* where a root has several leaves, which of them it is to get is not defined */
         if (reverse && c / 4 == 0 && (graph == GRAPH_MANY || graph == GRAPH_CENTRAL)) continue;
-        for (PetscInt t = 0; t < 2; t++) PetscCall(Scatters(sf[t], nroots, nleaves, bs, (Place)place, ops[c / 4], reverse, &result[t]));
+        for (PetscInt t = 0; t < 2; t++)
+          PetscCall(Scatters(sf[t], nroots, nleaves, bs, (Place)place, ops[c / 4], reverse, &result[t]));
         PetscCall(Difference(result[0], result[1], &difference));
-        PetscCall(ComplainIf(!(difference == 0.0), "graph %s, units of %" PetscInt_FMT ", %s, operation %" PetscInt_FMT ", place %" PetscInt_FMT ": differs by %g", graphs[graph], bs, reverse ? "reverse" : "forward", c / 4, place, (double)difference));
+        PetscCall(ComplainIf(!(difference == 0.0),
+                             "graph %s, units of %" PetscInt_FMT ", %s, operation %" PetscInt_FMT ", place %" PetscInt_FMT
+                             ": differs by %g",
+                             graphs[graph], bs, reverse ? "reverse" : "forward", c / 4, place, (double)difference));
         for (PetscInt t = 0; t < 2; t++) PetscCall(VecDestroy(&result[t]));
       }
     }
@@ -236,8 +249,9 @@ static PetscErrorCode TestGraphs(PetscInt n)
 }
 
 /*
-   A scatter that has begun does not end, as after an error between the two; a scatter that began before it does. Then the same arrays have other
-   entries, and a scatter that ends. The type basic, which has an error of its own for this, is given the last scatter alone
+   A scatter that has begun does not end, as after an error between the two; a scatter that began before it does. Then the same
+   arrays have other entries, and a scatter that ends. The type basic, which has an error of its own for this, is given the last
+   scatter alone
 */
 static PetscErrorCode TestLeft(PetscInt n)
 {
@@ -308,7 +322,10 @@ static PetscErrorCode TestOthers(PetscInt n)
   PetscCall(PetscSFFetchAndOpBegin(sf, MPIU_INT, roots, leaves, updated, MPI_SUM));
   PetscCall(PetscSFFetchAndOpEnd(sf, MPIU_INT, roots, leaves, updated, MPI_SUM));
   for (PetscInt i = 0; i < nroots; i++) {
-    if (roots[i] != degree[i]) PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "  root %" PetscInt_FMT " has %" PetscInt_FMT " leaves of %" PetscInt_FMT "\n", i, roots[i], degree[i]));
+    if (roots[i] != degree[i])
+      PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD,
+                                        "  root %" PetscInt_FMT " has %" PetscInt_FMT " leaves of %" PetscInt_FMT "\n", i, roots[i],
+                                        degree[i]));
     total += roots[i];
   }
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
@@ -330,8 +347,8 @@ static PetscErrorCode TestOthers(PetscInt n)
 }
 
 /*
-   Some entries of a vector go to another one and are added to it on the way back, three times over. Between these what is sent is taken from other
-   places of the same process. Leaves the sum of all that arrives in the vector
+   Some entries of a vector go to another one and are added to it on the way back, three times over. Between these what is sent is
+   taken from other places of the same process. Leaves the sum of all that arrives in the vector
 */
 static PetscErrorCode Remapped(const char type[], PetscInt n, Vec *result)
 {
@@ -395,7 +412,9 @@ static PetscErrorCode TestRemap(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A grid, with its three kinds of exchanges, and a matrix on it, by both types; leaves the sum of all that comes out in the vector */
+/*
+   A grid, with its three kinds of exchanges, and a matrix on it, by both types; leaves the sum of all that comes out in the vector
+*/
 static PetscErrorCode Grid(const char type[], PetscInt n, Vec *result)
 {
   DM       da;
@@ -405,7 +424,8 @@ static PetscErrorCode Grid(const char type[], PetscInt n, Vec *result)
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsSetValue(NULL, "-sf_type", type));
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_PERIODIC, DM_BOUNDARY_NONE, DMDA_STENCIL_BOX, n, n, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_PERIODIC, DM_BOUNDARY_NONE, DMDA_STENCIL_BOX, n, n, PETSC_DECIDE,
+                         PETSC_DECIDE, 2, 1, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
   PetscCall(DMCreateGlobalVector(da, &x));
@@ -495,7 +515,8 @@ static PetscErrorCode CanRun(PetscBool *can)
     char *found;
 
     PetscCall(PetscStrstr(message, "-sf_type nccl cannot be used: ", &found));
-    PetscCall(ComplainIf((ierr != PETSC_ERR_SUP) || !found, "error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
+    PetscCall(
+      ComplainIf((ierr != PETSC_ERR_SUP) || !found, "error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
     PetscCall(VecRestoreArrayReadAndMemType(under.roots, &under.from));
     PetscCall(VecRestoreArrayAndMemType(under.leaves, &under.to));
   } else PetscCall(End(sf, MPIU_SCALAR, MPI_REPLACE, PETSC_FALSE, &under));
@@ -521,7 +542,9 @@ int main(int argc, char **argv)
     PetscCall(TestLeft(n));
     PetscCall(TestRemap(n));
     PetscCall(TestGrids(12));
-  } else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "graphs, grids and products: left out, the processes have no GPU each that NCCL connects\n"));
+  } else
+    PetscCall(
+      PetscPrintf(PETSC_COMM_WORLD, "graphs, grids and products: left out, the processes have no GPU each that NCCL connects\n"));
   PetscCall(PetscFinalize());
   return 0;
 }

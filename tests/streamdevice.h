@@ -1,5 +1,6 @@
 /*
-   A device for streamed matrices, emulated on the host, that works off its two queues in an order of its own, and looks at what it is asked for
+   A device for streamed matrices, emulated on the host, that works off its two queues in an order of its own, and looks at what it
+   is asked for
 */
 #pragma once
 
@@ -39,7 +40,8 @@ static PetscInt PackedColumn(const IDRSStreamChunk *chunk, const char *packed, P
 }
 
 /*
-   A device with two queues, which it works off in an order of its own: copies as early as they may, computations as early as they may, or at random
+   A device with two queues, which it works off in an order of its own: copies as early as they may, computations as early as they
+   may, or at random
 */
 typedef enum {
   DEVICE_COPY,
@@ -94,7 +96,8 @@ static PetscErrorCode DeviceAdd(Device *device, PetscInt queue, const DeviceEntr
 {
   PetscFunctionBeginUser;
   PetscCall(DeviceFails(device));
-  PetscCheck(device->end[queue] < MOST_ENTRIES && device->events < MOST_ENTRIES, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many operations");
+  PetscCheck(device->end[queue] < MOST_ENTRIES && device->events < MOST_ENTRIES, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "Too many operations");
   device->queues[queue][device->end[queue]++] = *entry;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -117,8 +120,11 @@ static void TaskRun(const IDRSStreamTask *task)
     const PetscInt row = chunk->row + r, own = task->ghosts ? row - task->last.n : row;
     PetscScalar    sum = 0.0;
 
-    for (uint32_t p = offsets[r]; p < offsets[r + 1]; p++) sum += values[p] * *Place(task->last, PackedColumn(chunk, task->memory, row, p));
-    for (uint32_t p = task->outside.offsets ? task->outside.offsets[r] : 0; task->outside.offsets && p < task->outside.offsets[r + 1]; p++) sum += task->outside.values[p] * *Place(task->last, (PetscInt)task->outside.columns[p]);
+    for (uint32_t p = offsets[r]; p < offsets[r + 1]; p++)
+      sum += values[p] * *Place(task->last, PackedColumn(chunk, task->memory, row, p));
+    for (uint32_t p = task->outside.offsets ? task->outside.offsets[r] : 0;
+         task->outside.offsets && p < task->outside.offsets[r + 1]; p++)
+      sum += task->outside.values[p] * *Place(task->last, (PetscInt)task->outside.columns[p]);
     if (!task->product) {
       const PetscScalar last = *Place(task->last, row);
 
@@ -155,9 +161,12 @@ static PetscErrorCode DeviceRun(Device *device, PetscBool both)
 {
   PetscFunctionBeginUser;
   while (device->begin[0] < device->end[0] || (both && device->begin[1] < device->end[1])) {
-    const PetscInt queue = device->manner == RANDOM ? (PetscInt)(Bits(11, device->draws++) % 2) : device->manner == COPIES_FIRST ? 0 : 1;
+    const PetscInt queue = device->manner == RANDOM       ? (PetscInt)(Bits(11, device->draws++) % 2)
+                         : device->manner == COPIES_FIRST ? 0
+                                                          : 1;
 
-    PetscCheck(DeviceStep(device, queue) || DeviceStep(device, 1 - queue), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Copies and computations wait for each other");
+    PetscCheck(DeviceStep(device, queue) || DeviceStep(device, 1 - queue), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+               "Copies and computations wait for each other");
   }
   if (both) device->begin[0] = device->end[0] = device->begin[1] = device->end[1] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,7 +245,8 @@ static PetscErrorCode DeviceReuse(void *ctx, PetscInt slot)
 
   PetscFunctionBeginUser;
   PetscCheck(slot < MOST_SLOTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many slots");
-  if (device->released[slot]) PetscCall(DeviceAdd(device, 0, &(DeviceEntry){.operation = DEVICE_WAIT, .event = device->released[slot]}));
+  if (device->released[slot])
+    PetscCall(DeviceAdd(device, 0, &(DeviceEntry){.operation = DEVICE_WAIT, .event = device->released[slot]}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,9 +257,12 @@ static PetscErrorCode DeviceCopy(void *ctx, void *to, const void *from, size_t b
 
   PetscFunctionBeginUser;
   for (PetscInt place = 0; place < MOST_PINNED; place++) {
-    if (device->pinned[place] && device->pinned[place] <= (const char *)from && (const char *)from + bytes <= device->pinned[place] + device->pinnedbytes[place]) pinned = PETSC_TRUE;
+    if (device->pinned[place] && device->pinned[place] <= (const char *)from &&
+        (const char *)from + bytes <= device->pinned[place] + device->pinnedbytes[place])
+      pinned = PETSC_TRUE;
   }
-  if (!pinned || (char *)to < (char *)device->memory || (char *)to + bytes > (char *)device->memory + device->allocated) device->wrong++;
+  if (!pinned || (char *)to < (char *)device->memory || (char *)to + bytes > (char *)device->memory + device->allocated)
+    device->wrong++;
   else PetscCall(DeviceAdd(device, 0, &(DeviceEntry){.operation = DEVICE_COPY, .to = to, .from = from, .bytes = bytes}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -324,8 +337,9 @@ static PetscErrorCode DeviceEnd(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSStreamDeviceOps deviceops = {"emulated", PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree,    DevicePin,    DeviceUnpin, DeviceReuse,
-                                              DeviceCopy, DeviceArrived,      DeviceCompute,   DeviceMove,   DeviceRelease, DeviceFinish, DeviceEnd};
+static const IDRSStreamDeviceOps deviceops = {"emulated",    PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree,
+                                              DevicePin,     DeviceUnpin,        DeviceReuse,     DeviceCopy,   DeviceArrived,
+                                              DeviceCompute, DeviceMove,         DeviceRelease,   DeviceFinish, DeviceEnd};
 
 static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *device)
 {

@@ -49,7 +49,8 @@ static inline PetscErrorCode ColumnSet(Mat B, PetscInt j, Vec b)
   PetscFunctionBeginUser;
   PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
   PetscCall(VecCopy(b, column));
-  PetscCall(VecNorm(column, NORM_2, &norm)); /* waits: VecCopy() of PETSc 3.26 returns while a GPU still reads the array of b on the host, which callers write to again */
+  /* waits: VecCopy() of PETSc 3.26 returns while a GPU still reads the array of b on the host, which callers write to again */
+  PetscCall(VecNorm(column, NORM_2, &norm));
   PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -66,7 +67,10 @@ static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBoo
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
   PetscCall(MatSetType(*A, MATAIJ));
   PetscCall(MatSetFromOptions(*A));
-  /* without it, PETSc 3.26's MatSetValues() of complex MATMPIAIJCUSPARSE takes the value for one aligned to 16 bytes, and may end in a signal */
+  /*
+     without it, PETSc 3.26's MatSetValues() of complex MATMPIAIJCUSPARSE takes the value for one aligned to 16 bytes, and may end
+     in a signal
+  */
   PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
   PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n, NULL));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
@@ -98,7 +102,10 @@ static inline PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
   return j == i + 1 ? 1.0 + 0.1 * i : (j == i - 1 ? -1.0 - 0.1 * j : 0.0);
 }
 
-/* Convection and diffusion on a grid whose lines have LINE points, row after row; the transpose is another matrix, the Hermitian one a third */
+/*
+   Convection and diffusion on a grid whose lines have LINE points, row after row; the transpose is another matrix, the Hermitian
+   one a third
+*/
 #define LINE 12
 
 static inline PetscScalar Convection(PetscInt i, PetscInt j, PetscInt n)
@@ -176,8 +183,8 @@ static inline PetscErrorCode LayoutSize(MPI_Comm comm, Layout layout, PetscInt N
 }
 
 /*
-   Convection and diffusion on m x m points by central differences, with these mesh Peclet numbers |w| h / epsilon in the two directions; with an
-   imaginary shift where there are complex numbers
+   Convection and diffusion on m x m points by central differences, with these mesh Peclet numbers |w| h / epsilon in the two
+   directions; with an imaginary shift where there are complex numbers
 */
 static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m, PetscReal peclet0, PetscReal peclet1, Mat *A)
 {
@@ -219,7 +226,10 @@ static inline PetscErrorCode SystemCreateGrid(MPI_Comm comm, PetscInt m, PetscRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same operator on any grid of a two-dimensional DMDA, with the convection of the unit square in both directions, *(PetscReal *)ctx; and a right-hand side */
+/*
+   The same operator on any grid of a two-dimensional DMDA, with the convection of the unit square in both directions, *(PetscReal
+   *)ctx; and a right-hand side
+*/
 static inline PetscErrorCode GridOperators(KSP ksp, Mat A, Mat P, void *ctx)
 {
   DM            da;
@@ -264,7 +274,8 @@ static inline PetscErrorCode GridSolverCreate(PetscInt m, PetscReal *convection,
   DM da;
 
   PetscFunctionBeginUser;
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, m, m, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, m, m, PETSC_DECIDE, PETSC_DECIDE,
+                         1, 1, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
@@ -345,7 +356,8 @@ static inline PetscErrorCode SolverCreateSide(Mat A, PetscInt s, PCSide side, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side, KSPNormType norm, PetscInt max_it, const char pctype[], KSP *ksp)
+static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side, KSPNormType norm, PetscInt max_it,
+                                                 const char pctype[], KSP *ksp)
 {
   PetscFunctionBeginUser;
   PetscCall(SolverCreateSide(A, s, side, pctype, ksp));
@@ -419,8 +431,10 @@ static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, V
   PetscCall(SolverNorm(ksp, b, x, &norm));
   PetscCall(SolverNorm(ksp, b, NULL, &reference));
   PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
-  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference), "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  PetscCall(
+    ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference),
+                       "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,4 +1,5 @@
-static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: every solve ends, within bounds, with a reason that tells the truth, and\n\
+static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: every solve ends, within bounds, with a reason that\n\
+tells the truth, and\n\
 restarts are told.\n\n";
 
 #include <petscidrs/private/idrsshadow.h>
@@ -94,16 +95,26 @@ static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Ve
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
   PetscCall(KSPIDRSGetMaxRestarts(ksp, &allowed));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT " restarts", name, n, s, KSPConvergedReasons[reason], its, restarts));
+  PetscCall(PetscSNPrintf(what, sizeof(what),
+                          "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT
+                          " restarts",
+                          name, n, s, KSPConvergedReasons[reason], its, restarts));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   PetscCall(ComplainIf(ierr, "%s: error \"%s\"", what, message));
   /* in single precision x itself may overflow, at a restart, before the recurrence does */
-  PetscCall(ComplainIf(!(norm <= PETSC_MAX_REAL) && !(PetscDefined(USE_REAL_SINGLE) && reason == KSP_DIVERGED_NANORINF), "%s: x is not of numbers", what));
-  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscCall(ComplainIf(!(norm <= PETSC_MAX_REAL) && !(PetscDefined(USE_REAL_SINGLE) && reason == KSP_DIVERGED_NANORINF),
+                       "%s: x is not of numbers", what));
+  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm,
+                       (double)bnorm));
   PetscCall(ComplainIf(end == END_CONVERGED && its > 30 * (n + s), "%s: too many", what));
-  PetscCall(ComplainIf(reason < 0 && reason != KSP_DIVERGED_BREAKDOWN && reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_ITS && reason != KSP_DIVERGED_DTOL, "%s: another reason", what));
-  PetscCall(ComplainIf(!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0), "%s: not expected", what));
-  PetscCall(ComplainIf(end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed), "%s: not after %" PetscInt_FMT " restarts", what, allowed));
+  PetscCall(ComplainIf(reason < 0 && reason != KSP_DIVERGED_BREAKDOWN && reason != KSP_DIVERGED_NANORINF &&
+                         reason != KSP_DIVERGED_ITS && reason != KSP_DIVERGED_DTOL,
+                       "%s: another reason", what));
+  PetscCall(
+    ComplainIf(!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0),
+               "%s: not expected", what));
+  PetscCall(ComplainIf(end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed),
+                       "%s: not after %" PetscInt_FMT " restarts", what, allowed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,7 +289,10 @@ static PetscErrorCode TestShadows(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Shadow vectors and right-hand sides of any scale: what is of the size of both squared is more than the largest number, or less than the smallest */
+/*
+   Shadow vectors and right-hand sides of any scale: what is of the size of both squared is more than the largest number, or less
+   than the smallest
+*/
 static PetscErrorCode TestScales(void)
 {
   const PetscInt s = 4;
@@ -344,13 +358,16 @@ static PetscErrorCode TestTold(void)
     PetscCall(PetscFree(name));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
     PetscCall(FileNumbers("breakdown_info.0", "Breakdown at iteration ", 1, &number, &times));
-    PetscCall(ComplainIf(PetscDefined(USE_INFO) && (times != allowed + 1 || !(number == 0.0)), "%" PetscInt_FMT " restarts: %" PetscInt_FMT " breakdowns told, the first at iteration %g", restarts, times, (double)number));
+    PetscCall(ComplainIf(PetscDefined(USE_INFO) && (times != allowed + 1 || !(number == 0.0)),
+                         "%" PetscInt_FMT " restarts: %" PetscInt_FMT " breakdowns told, the first at iteration %g", restarts,
+                         times, (double)number));
 
     PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "breakdown_view", &viewer));
     PetscCall(KSPView(ksp, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
     PetscCall(FileNumbers("breakdown_view", " verifications, ", 1, &number, &times));
-    PetscCall(ComplainIf(times != 1 || !(number == (PetscReal)allowed), "%" PetscInt_FMT " restarts: %g viewed", restarts, (double)number));
+    PetscCall(
+      ComplainIf(times != 1 || !(number == (PetscReal)allowed), "%" PetscInt_FMT " restarts: %g viewed", restarts, (double)number));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(VecDestroyVecs(s, &P));
@@ -389,8 +406,9 @@ static PetscErrorCode StrayMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 }
 
 /*
-   A residual norm that has grown by the power 3/4 of 1 / (machine precision) is that of a recurrence that has gone astray: it begins anew, and is
-   not followed any further; on a GPU, while the host is ahead of it. A smoothed norm does not grow at all, and is that of the smoothed iterate.
+   A residual norm that has grown by the power 3/4 of 1 / (machine precision) is that of a recurrence that has gone astray: it
+   begins anew, and is not followed any further; on a GPU, while the host is ahead of it. A smoothed norm does not grow at all, and
+   is that of the smoothed iterate.
 */
 static PetscErrorCode TestAstray(void)
 {
@@ -421,18 +439,25 @@ static PetscErrorCode TestAstray(void)
       PetscCall(KSPSolve(ksp, stray.b, x));
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-      PetscCall(ComplainIf(reason == KSP_DIVERGED_DTOL || reason == KSP_DIVERGED_NANORINF, "almost skew-symmetric, s = %" PetscInt_FMT ": %s", s, KSPConvergedReasons[reason]));
+      PetscCall(ComplainIf(reason == KSP_DIVERGED_DTOL || reason == KSP_DIVERGED_NANORINF,
+                           "almost skew-symmetric, s = %" PetscInt_FMT ": %s", s, KSPConvergedReasons[reason]));
       PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
       for (PetscInt i = 0; i < entries; i++) beyond += history[i] > limit * history[0] ? 1 : 0;
-      PetscCall(ComplainIf(beyond > restarts + 1, "almost skew-symmetric, s = %" PetscInt_FMT ": %" PetscInt_FMT " norms are beyond the limit, with %" PetscInt_FMT " restarts", s, beyond, restarts));
-      PetscCall(ComplainIf(smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))), "almost skew-symmetric, s = %" PetscInt_FMT ", smoothed: the norm has grown %" PetscInt_FMT " times, and is off by %g", s,
-                           stray.grown, (double)stray.worst));
+      PetscCall(ComplainIf(beyond > restarts + 1,
+                           "almost skew-symmetric, s = %" PetscInt_FMT ": %" PetscInt_FMT
+                           " norms are beyond the limit, with %" PetscInt_FMT " restarts",
+                           s, beyond, restarts));
+      PetscCall(ComplainIf(smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))),
+                           "almost skew-symmetric, s = %" PetscInt_FMT ", smoothed: the norm has grown %" PetscInt_FMT
+                           " times, and is off by %g",
+                           s, stray.grown, (double)stray.worst));
       total += beyond;
       PetscCall(KSPDestroy(&ksp));
       PetscCall(VecDestroy(&x));
     }
   }
-  PetscCall(ComplainIf(!total && !PetscDefined(USE_COMPLEX), "almost skew-symmetric: nothing has gone astray")); /* complex numbers omega are better ones */
+  /* complex numbers omega are better ones */
+  PetscCall(ComplainIf(!total && !PetscDefined(USE_COMPLEX), "almost skew-symmetric: nothing has gone astray"));
   PetscCall(VecDestroy(&stray.b));
   PetscCall(VecDestroy(&stray.x));
   PetscCall(MatDestroy(&stray.A));
@@ -440,7 +465,10 @@ static PetscErrorCode TestAstray(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes from x what it has of a normal vector, but for so little that the residual norm grows beyond any limit where this is P^H A u */
+/*
+   Takes from x what it has of a normal vector, but for so little that the residual norm grows beyond any limit where this is P^H A
+   u
+*/
 static PetscErrorCode MakeAlmostOrthogonal(Vec normal, Vec x)
 {
   PetscScalar dot;
@@ -457,8 +485,8 @@ static PetscErrorCode MakeAlmostOrthogonal(Vec normal, Vec x)
 }
 
 /*
-   A shadow vector that is given, and almost orthogonal to A b: the residual norm grows as far at once. With this vector again a restart would go the same
-   way; without one the solve comes down from there.
+   A shadow vector that is given, and almost orthogonal to A b: the residual norm grows as far at once. With this vector again a
+   restart would go the same way; without one the solve comes down from there.
 */
 static PetscErrorCode TestGiven(void)
 {
@@ -494,7 +522,10 @@ static PetscErrorCode TestGiven(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner that once, when the smoothed residual is small, hands back a direction whose product is almost orthogonal to the shadow vector */
+/*
+   A preconditioner that once, when the smoothed residual is small, hands back a direction whose product is almost orthogonal to the
+   shadow vector
+*/
 typedef struct {
   KSP       ksp;
   Vec       normal; /* A^H p, normalized */
@@ -520,8 +551,8 @@ static PetscErrorCode SpikeApply(PC pc, Vec x, Vec y)
 }
 
 /*
-   Without reliable updates the recurrence would begin again from the residual of the guess, which is too far from the smoothed one by then: it begins from
-   the smoothed iterate, once.
+   Without reliable updates the recurrence would begin again from the residual of the guess, which is too far from the smoothed one
+   by then: it begins from the smoothed iterate, once.
 */
 static PetscErrorCode TestSpike(void)
 {
@@ -542,7 +573,9 @@ static PetscErrorCode TestSpike(void)
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetOwnershipRange(p, &begin, &end));
   PetscCall(VecGetArrayWrite(p, &array));
-  for (PetscInt i = begin; i < end; i++) array[i - begin] = (PetscReal)IDRSShadowInteger(IDRSShadowFieldEven(IDRSShadowRowState(IDRSShadowKey(0), (uint64_t)i), IDRSShadowMultiplier(0)));
+  for (PetscInt i = begin; i < end; i++)
+    array[i - begin] = (PetscReal)IDRSShadowInteger(
+      IDRSShadowFieldEven(IDRSShadowRowState(IDRSShadowKey(0), (uint64_t)i), IDRSShadowMultiplier(0)));
   PetscCall(VecRestoreArrayWrite(p, &array));
   PetscCall(MatMultHermitianTranspose(A, p, spike.normal));
   PetscCall(VecNormalize(spike.normal, &norm));
@@ -560,7 +593,8 @@ static PetscErrorCode TestSpike(void)
   PetscCall(KSPIDRSGetCounts(spike.ksp, NULL, NULL, NULL, &restarts));
   /* where norms come an iteration late the solve may end before, and numbers of single precision are never so small */
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQ, &host));
-  PetscCall(ComplainIf(host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2), "spike: %s, %" PetscInt_FMT " restarts", spike.done ? "made" : "not made", restarts));
+  PetscCall(ComplainIf(host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2),
+                       "spike: %s, %" PetscInt_FMT " restarts", spike.done ? "made" : "not made", restarts));
   PetscCall(KSPDestroy(&spike.ksp));
   PetscCall(VecDestroy(&p));
   PetscCall(VecDestroy(&spike.normal));
@@ -600,9 +634,9 @@ static PetscScalar LargeEntry(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   The residual falls to the tolerance, or near to the rounding errors of the large row times x. How far the last restarts get depends
-   on rounding errors: with a very large entry about 2 of 100 seeds end 2 to 5 times above the bound, and say so. Most seeds must reach it,
-   and all ten times the bound
+   The residual falls to the tolerance, or near to the rounding errors of the large row times x. How far the last restarts get
+   depends on rounding errors: with a very large entry about 2 of 100 seeds end 2 to 5 times above the bound, and say so. Most seeds
+   must reach it, and all ten times the bound
 */
 #define SEEDS 5
 
@@ -636,9 +670,14 @@ static PetscErrorCode TestDominated(void)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
         missed += !(rnorm <= systems[i].attainable * bnorm);
-        PetscCall(ComplainIf(!(rnorm <= 10 * systems[i].attainable * bnorm), "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": the norm of b - A x is %g of %g", systems[i].name, sizes[is], 100 * seed, (double)rnorm, (double)bnorm));
+        PetscCall(ComplainIf(!(rnorm <= 10 * systems[i].attainable * bnorm),
+                             "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": the norm of b - A x is %g of %g", systems[i].name,
+                             sizes[is], 100 * seed, (double)rnorm, (double)bnorm));
       }
-      PetscCall(ComplainIf(2 * missed > SEEDS, "%s, s = %" PetscInt_FMT ": the norm of b - A x is above %g times that of b with %" PetscInt_FMT " of %d seeds", systems[i].name, sizes[is], (double)systems[i].attainable, missed, SEEDS));
+      PetscCall(ComplainIf(2 * missed > SEEDS,
+                           "%s, s = %" PetscInt_FMT ": the norm of b - A x is above %g times that of b with %" PetscInt_FMT
+                           " of %d seeds",
+                           systems[i].name, sizes[is], (double)systems[i].attainable, missed, SEEDS));
       PetscCall(KSPDestroy(&ksp));
     }
     PetscCall(MatDestroy(&A));
@@ -650,8 +689,9 @@ static PetscErrorCode TestDominated(void)
 }
 
 /*
-   Powers of 2 that A and b are multiplied by, in parts of the exponents that numbers have: the squares of norms vanish, or overflow. Multiplication by a power of 2 is exact, so solves differ from those
-   of the system without it only by the rounding errors of the sums that x consists of
+   Powers of 2 that A and b are multiplied by, in parts of the exponents that numbers have: the squares of norms vanish, or
+   overflow. Multiplication by a power of 2 is exact, so solves differ from those of the system without it only by the rounding
+   errors of the sums that x consists of
 */
 static const struct {
   PetscReal A, b;
@@ -700,7 +740,12 @@ static PetscErrorCode TestExtremeSystems(void)
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(KSPGetResidualNorm(ksp, &norm));
         PetscCall(ResidualNorm(A, b, y, &rnorm, &bnorm));
-        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > 2 || !(rnorm <= 1.01 * rtol * bnorm) || !(norm > 0.0 && norm <= PETSC_MAX_REAL), "A times %g, b times %g, s = %" PetscInt_FMT ", %s: %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT " expected, norm %g, the norm of b - A x is %g of %g", (double)a, (double)factor, sizes[is], left ? "left" : "right", KSPConvergedReasons[reason], its[1], its[0], (double)norm, (double)rnorm, (double)bnorm));
+        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > 2 || !(rnorm <= 1.01 * rtol * bnorm) ||
+                               !(norm > 0.0 && norm <= PETSC_MAX_REAL),
+                             "A times %g, b times %g, s = %" PetscInt_FMT ", %s: %s after %" PetscInt_FMT
+                             " iterations, %" PetscInt_FMT " expected, norm %g, the norm of b - A x is %g of %g",
+                             (double)a, (double)factor, sizes[is], left ? "left" : "right", KSPConvergedReasons[reason], its[1],
+                             its[0], (double)norm, (double)rnorm, (double)bnorm));
       }
       PetscCall(KSPDestroy(&ksp));
     }
@@ -749,7 +794,9 @@ static PetscErrorCode TestExtremeColumns(void)
       PetscCall(VecScale(x, 1 / factor[j]));
       PetscCall(VecSetGeneral(b, 1.0 + j));
       PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-      PetscCall(ComplainIf(reasons[j] != KSP_CONVERGED_RTOL || !(rnorm <= 1.01 * rtol * bnorm), "%s recurrences, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", block ? "block" : "single", j, KSPConvergedReasons[reasons[j]], (double)rnorm, (double)bnorm));
+      PetscCall(ComplainIf(reasons[j] != KSP_CONVERGED_RTOL || !(rnorm <= 1.01 * rtol * bnorm),
+                           "%s recurrences, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g",
+                           block ? "block" : "single", j, KSPConvergedReasons[reasons[j]], (double)rnorm, (double)bnorm));
     }
     PetscCall(KSPDestroy(&ksp));
   }

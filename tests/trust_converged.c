@@ -38,12 +38,16 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char wh
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, reason));
   PetscCall(ScaledResidualNorm(A, b, x, &rnorm, &bnorm));
-  PetscCall(ComplainIf(!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm)), "%s: %s with |b - A x| / |b| = %g", what, KSPConvergedReasons[*reason], (double)(rnorm / bnorm)));
+  PetscCall(ComplainIf(!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm)), "%s: %s with |b - A x| / |b| = %g", what,
+                       KSPConvergedReasons[*reason], (double)(rnorm / bnorm)));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without reliable updating and not far from the attainable accuracy, the recursive residual is often wrong about x; with it all converge */
+/*
+   Without reliable updating and not far from the attainable accuracy, the recursive residual is often wrong about x; with it all
+   converge
+*/
 static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, PetscBool updating)
 {
   const char        *what      = updating ? "with reliable updating" : "without reliable updating";
@@ -58,7 +62,9 @@ static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, P
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(Solve(ksp, A, b, tolerance, what, &reason));
       if (reason > 0) converged++;
-      else PetscCall(ComplainIf(updating, "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", what, s, seed, KSPConvergedReasons[reason]));
+      else
+        PetscCall(ComplainIf(updating, "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", what, s, seed,
+                             KSPConvergedReasons[reason]));
     }
   }
   PetscCall(ComplainIf(converged < 30, "%s: only %" PetscInt_FMT " of 40 runs converged", what, converged));
@@ -86,7 +92,10 @@ static PetscErrorCode TestBelow(KSP ksp, Mat A, Vec b, PetscReal tolerance)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(reason != KSP_DIVERGED_BREAKDOWN || its > 40 * enough || !(rnorm <= 1e3 * tolerance * bnorm), "below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", and %" PetscInt_FMT " are enough, with |b - A x| = %g, |b| = %g", s, KSPConvergedReasons[reason], its, enough, (double)rnorm, (double)bnorm));
+    PetscCall(ComplainIf(reason != KSP_DIVERGED_BREAKDOWN || its > 40 * enough || !(rnorm <= 1e3 * tolerance * bnorm),
+                         "below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", and %" PetscInt_FMT
+                         " are enough, with |b - A x| = %g, |b| = %g",
+                         s, KSPConvergedReasons[reason], its, enough, (double)rnorm, (double)bnorm));
     PetscCall(VecDestroy(&x));
   }
   PetscCall(Verdict("below the attainable accuracy"));
@@ -117,7 +126,8 @@ static PetscErrorCode TestScales(KSP ksp, Mat A, Vec b)
       for (PetscInt seed = 0; seed < 2; seed++) {
         PetscCall(KSPIDRSSetShadowSize(ksp, s));
         PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "right-hand side of norm %g, s = %" PetscInt_FMT ", seed %" PetscInt_FMT, (double)scales[i], s, seed));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "right-hand side of norm %g, s = %" PetscInt_FMT ", seed %" PetscInt_FMT,
+                                (double)scales[i], s, seed));
         PetscCall(Solve(ksp, A, b, rtol, what, &reason));
       }
     }
@@ -145,8 +155,8 @@ static PetscErrorCode Listener(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 }
 
 /*
-   Solves, and compares what history and KSPGetResidualNorm() tell of the end, and the monitor where it is called after the last norm was known; then once
-   more with arrays that are too short, and just long enough
+   Solves, and compares what history and KSPGetResidualNorm() tell of the end, and the monitor where it is called after the last
+   norm was known; then once more with arrays that are too short, and just long enough
 */
 static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConvergedReason expected, PetscBool heard)
 {
@@ -167,10 +177,16 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPGetResidualNorm(ksp, &norm));
   PetscCall(KSPGetResidualHistory(ksp, &norms, &full));
-  PetscCall(ComplainIf(reason != expected && !PetscDefined(USE_REAL_SINGLE), "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], its));
-  PetscCall(ComplainIf(full != its + 1 || told.calls != full, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " norms in the history, %" PetscInt_FMT " calls of the monitor", what, its, full, told.calls));
-  PetscCall(ComplainIf(full && !(norms[full - 1] == norm), "%s, %s: the history ends with %.17g, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)norms[full - 1], (double)norm));
-  PetscCall(ComplainIf(heard && !(told.norm == norm), "%s, %s: the monitor is told %.17g last, KSPGetResidualNorm() gives %.17g", what, KSPConvergedReasons[reason], (double)told.norm, (double)norm));
+  PetscCall(ComplainIf(reason != expected && !PetscDefined(USE_REAL_SINGLE), "%s: %s after %" PetscInt_FMT, what,
+                       KSPConvergedReasons[reason], its));
+  PetscCall(ComplainIf(full != its + 1 || told.calls != full,
+                       "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " norms in the history, %" PetscInt_FMT
+                       " calls of the monitor",
+                       what, its, full, told.calls));
+  PetscCall(ComplainIf(full && !(norms[full - 1] == norm), "%s, %s: the history ends with %.17g, KSPGetResidualNorm() gives %.17g",
+                       what, KSPConvergedReasons[reason], (double)norms[full - 1], (double)norm));
+  PetscCall(ComplainIf(heard && !(told.norm == norm), "%s, %s: the monitor is told %.17g last, KSPGetResidualNorm() gives %.17g",
+                       what, KSPConvergedReasons[reason], (double)told.norm, (double)norm));
 
   PetscCall(PetscMalloc1(full + 1, &half));
   PetscCall(PetscArraycpy(half, norms, full));
@@ -183,7 +199,9 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetResidualHistory(ksp, NULL, &count));
     PetscCall(PetscArraycmp(own, half, length, &same));
-    PetscCall(ComplainIf(count != length || !same || !(own[length] == -1.0), "%s: %" PetscInt_FMT " norms in a history of length %" PetscInt_FMT "%s", what, count, length, same ? "" : ", not those of the long one"));
+    PetscCall(ComplainIf(count != length || !same || !(own[length] == -1.0),
+                         "%s: %" PetscInt_FMT " norms in a history of length %" PetscInt_FMT "%s", what, count, length,
+                         same ? "" : ", not those of the long one"));
     PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_TRUE));
     PetscCall(PetscFree(own));
   }
@@ -193,7 +211,10 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last norm of the history, that of the last call of a monitor and that of KSPGetResidualNorm() are one and the same, however the solve ends */
+/*
+   The last norm of the history, that of the last call of a monitor and that of KSPGetResidualNorm() are one and the same, however
+   the solve ends
+*/
 static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
 {
   Vec *P;
@@ -216,7 +237,10 @@ static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
       }
     }
   }
-  /* Shadow vectors that are all the same: a breakdown in the second iteration, and again after each restart. The monitor is called before the restart computes b - A x */
+  /*
+     Shadow vectors that are all the same: a breakdown in the second iteration, and again after each restart. The monitor is called
+     before the restart computes b - A x
+  */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-3));
   PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, 20000));
   PetscCall(VecDuplicateVecs(b, 4, &P));
@@ -241,7 +265,9 @@ static PetscErrorCode TestOften(KSP ksp, Mat A, Vec b)
   PetscCall(Solve(ksp, A, b, 1e-8, "updates in many iterations", &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates, NULL));
-  PetscCall(ComplainIf(!(reason > 0) || updates < 20, "updates in many iterations: %s after %" PetscInt_FMT ", with %" PetscInt_FMT " updates", KSPConvergedReasons[reason], its, updates));
+  PetscCall(ComplainIf(!(reason > 0) || updates < 20,
+                       "updates in many iterations: %s after %" PetscInt_FMT ", with %" PetscInt_FMT " updates",
+                       KSPConvergedReasons[reason], its, updates));
   PetscCall(Verdict("updates in many iterations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

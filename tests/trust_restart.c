@@ -1,5 +1,5 @@
-static char help[] = "KSPIDRS where its recurrence goes astray, on a badly scaled matrix without preconditioner: it breaks down, starts again from the best\n\
-solution that it has kept, and converges; what it gives up with is no worse than that.\n\
+static char help[] = "KSPIDRS where its recurrence goes astray, on a badly scaled matrix without preconditioner: it breaks down,\n\
+starts again from the best solution that it has kept, and converges; what it gives up with is no worse than that.\n\
   -f <file> - the matrix\n\n";
 
 #include "systems.h"
@@ -48,9 +48,15 @@ int main(int argc, char **argv)
         PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
         total += restarts;
         if (!few && !(reason > 0)) lost++;
-        PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": converged, and the norm of b - A x is %g of %g", sizes[is], seed, (double)norm, (double)bnorm));
-        PetscCall(ComplainIf(reason < 0 && !(norm <= bnorm), "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s with a solution worse than none, %g of %g", sizes[is], seed, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
-        PetscCall(ComplainIf(few && restarts, "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %" PetscInt_FMT " restarts where none are allowed", sizes[is], seed, restarts));
+        PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm),
+                             "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": converged, and the norm of b - A x is %g of %g",
+                             sizes[is], seed, (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(reason < 0 && !(norm <= bnorm),
+                             "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s with a solution worse than none, %g of %g",
+                             sizes[is], seed, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(few && restarts,
+                             "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %" PetscInt_FMT " restarts where none are allowed",
+                             sizes[is], seed, restarts));
       }
     }
   }

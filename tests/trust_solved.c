@@ -1,4 +1,5 @@
-static char help[] = "Small systems that a few steps solve exactly, so that the recurrence breaks down: no invalid operation, and a convergence test of the user\n\
+static char help[] = "Small systems that a few steps solve exactly, so that the recurrence breaks down: no invalid operation, and\n\
+a convergence test of the user\n\
 learns of the solution even where no restart is left.\n\n";
 
 #include <petscidrs.h>
@@ -98,7 +99,9 @@ static PetscErrorCode TestTest(void)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance, "n = %" PetscInt_FMT ", s = %" PetscInt_FMT ", %" PetscInt_FMT ": %s with ||b - A x|| = %g", n, s, i, KSPConvergedReasons[reason], (double)rnorm));
+        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance,
+                             "n = %" PetscInt_FMT ", s = %" PetscInt_FMT ", %" PetscInt_FMT ": %s with ||b - A x|| = %g", n, s, i,
+                             KSPConvergedReasons[reason], (double)rnorm));
         PetscCall(KSPDestroy(&ksp));
         PetscCall(SystemDestroy(&A, &b, &x));
       }

@@ -5,8 +5,9 @@ static char help[] = "KSPMatSolve() with block recurrences of KSPIDRS. Every col
 #define COLUMNS 8
 
 /*
-   In single precision rounding errors of the vectors grow from cycle to cycle in a block of so many columns, also where all sums and the algebra are in double precision. It saves no matvecs
-   then, breaks down, and its columns go on by themselves. They are solved all the same; what is said about counts holds for a few cycles, or with a larger bound
+   In single precision rounding errors of the vectors grow from cycle to cycle in a block of so many columns, also where all sums
+   and the algebra are in double precision. It saves no matvecs then, breaks down, and its columns go on by themselves. They are
+   solved all the same; what is said about counts holds for a few cycles, or with a larger bound
 */
 #define SINGLE PetscDefined(USE_REAL_SINGLE)
 
@@ -31,7 +32,10 @@ static PetscErrorCode CountMatvecs(KSP ksp, Mat B, Mat X, PetscInt *matvecs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block takes fewer matvecs than recurrences of their own, and columns that depend on others take next to none: their norms, and b - A x */
+/*
+   A block takes fewer matvecs than recurrences of their own, and columns that depend on others take next to none: their norms, and
+   b - A x
+*/
 static PetscErrorCode TestMatvecs(Mat A)
 {
   PetscFunctionBeginUser;
@@ -48,8 +52,16 @@ static PetscErrorCode TestMatvecs(Mat A)
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[0]));
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[1]));
-    /* with s = 1 rounding errors move the count of a block by some per cent: from 600 to 648 of 680 with other orders of the same sums, and on 1, 2, 3 processes */
-    PetscCall(ComplainIf(matvecs[1] > (SINGLE ? 1.5 : s > 1 ? 0.95 : 0.98) * matvecs[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1], matvecs[0]));
+    /*
+       with s = 1 rounding errors move the count of a block by some per cent: from 600 to 648 of 680 with other orders of the same
+       sums, and on 1, 2, 3 processes
+    */
+    PetscCall(ComplainIf(matvecs[1] > (SINGLE  ? 1.5
+                                       : s > 1 ? 0.95
+                                               : 0.98) *
+                                        matvecs[0],
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1],
+                         matvecs[0]));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
     PetscCall(BlockCreate(A, 2 * COLUMNS, &B));
@@ -62,7 +74,10 @@ static PetscErrorCode TestMatvecs(Mat A)
     }
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[2]));
     PetscCall(CheckBlock("dependent columns", ksp, A, B, X, PETSC_TRUE));
-    PetscCall(ComplainIf(matvecs[2] > matvecs[1] + matvecs[1] / (SINGLE ? 2 : 10) + 3 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs for twice as many columns of the same rank, %" PetscInt_FMT " for half of them", s, matvecs[2], matvecs[1]));
+    PetscCall(ComplainIf(matvecs[2] > matvecs[1] + matvecs[1] / (SINGLE ? 2 : 10) + 3 * COLUMNS,
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT
+                         " matvecs for twice as many columns of the same rank, %" PetscInt_FMT " for half of them",
+                         s, matvecs[2], matvecs[1]));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
@@ -72,7 +87,10 @@ static PetscErrorCode TestMatvecs(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step has one reduction, in which the Gram matrix of R travels, too. Beside the steps: the basis, each reliable update, and the verification of each column */
+/*
+   A step has one reduction, in which the Gram matrix of R travels, too. Beside the steps: the basis, each reliable update, and the
+   verification of each column
+*/
 static PetscErrorCode TestReductions(Mat A)
 {
   PetscBool device;
@@ -93,7 +111,10 @@ static PetscErrorCode TestReductions(Mat A)
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     /* five: of the first norms, the basis in three rounds at most, and f; a device makes some steps in vain where it has stopped */
-    PetscCall(ComplainIf(reductions < its || reductions > its + updates / COLUMNS + COLUMNS + 5 + (device ? updates + COLUMNS : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations with %" PetscInt_FMT " updates", sizes[is], reductions, its, updates));
+    PetscCall(ComplainIf(reductions < its || reductions > its + updates / COLUMNS + COLUMNS + 5 + (device ? updates + COLUMNS : 0),
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations with %" PetscInt_FMT
+                         " updates",
+                         sizes[is], reductions, its, updates));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
@@ -132,12 +153,14 @@ static PetscErrorCode StrayingMult(Mat S, Vec x, Vec y)
 }
 
 /*
-   The residual of a recurrence that an error of the operator has led astray meets the tolerance where b - A x does not: the recurrence goes on from b - A x, and makes use of its panels, in
-   whichever step of a cycle that is found. It takes 0.60 to 0.64 of the matvecs more that all of the solve takes without the error; 0.68 to 0.85 where M is not P^H G in that step
+   The residual of a recurrence that an error of the operator has led astray meets the tolerance where b - A x does not: the
+   recurrence goes on from b - A x, and makes use of its panels, in whichever step of a cycle that is found. It takes 0.60 to 0.64
+   of the matvecs more that all of the solve takes without the error; 0.68 to 0.85 where M is not P^H G in that step
 */
 static PetscErrorCode TestMisses(Mat A)
 {
-  const PetscInt shadows[] = {3, 4}, start = 8; /* with others the column that is lost is a smaller part of what M knows, or of a cycle */
+  /* with others the column that is lost is a smaller part of what M knows, or of a cycle */
+  const PetscInt shadows[] = {3, 4}, start = 8;
   PetscReal      more = 0.0, all = 0.0;
   Straying       straying = {.A = A, .part = 1e-4};
   Mat            S, B, X;
@@ -176,7 +199,10 @@ static PetscErrorCode TestMisses(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One product that is not finite, in whichever step: the block recurrence breaks down, its columns go on by themselves from the last iterate, and all are solved. The view says so */
+/*
+   One product that is not finite, in whichever step: the block recurrence breaks down, its columns go on by themselves from the
+   last iterate, and all are solved. The view says so
+*/
 static PetscErrorCode TestBreakdown(Mat A)
 {
   Straying straying = {.A = A, .part = PETSC_MAX_REAL};
@@ -208,8 +234,8 @@ static PetscErrorCode TestBreakdown(Mat A)
 }
 
 /*
-   Columns that differ by little more than rounding errors, and tolerances as small: what is left of them out of the space of the others is neglected in the block. No column is said to be
-   solved that is not, and none is left that KSPSolve() solves
+   Columns that differ by little more than rounding errors, and tolerances as small: what is left of them out of the space of the
+   others is neglected in the block. No column is said to be solved that is not, and none is left that KSPSolve() solves
 */
 static PetscErrorCode TestNear(Mat A)
 {
@@ -246,11 +272,13 @@ static PetscErrorCode TestNear(Mat A)
         }
         PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
         PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %g epsilon apart, to %g epsilon", s, (double)differences[id], (double)tolerances[it]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %g epsilon apart, to %g epsilon", s,
+                                (double)differences[id], (double)tolerances[it]));
         PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_FALSE));
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
         for (PetscInt j = 0; j < COLUMNS; j++) {
-          PetscCall(ComplainIf(alone[j] > 0 && reasons[j] < 0, "%s: column %" PetscInt_FMT " is %s, alone %s", what, j, KSPConvergedReasons[reasons[j]], KSPConvergedReasons[alone[j]]));
+          PetscCall(ComplainIf(alone[j] > 0 && reasons[j] < 0, "%s: column %" PetscInt_FMT " is %s, alone %s", what, j,
+                               KSPConvergedReasons[reasons[j]], KSPConvergedReasons[alone[j]]));
           solved += alone[j] > 0 ? 1 : 0;
         }
         PetscCall(KSPDestroy(&ksp));
@@ -292,7 +320,9 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(CheckBlock("from the solution", ksp, A, B, X, PETSC_TRUE));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" PetscInt_FMT " iterations of column %" PetscInt_FMT, its[j], j));
+  for (PetscInt j = 0; j < COLUMNS; j++)
+    PetscCall(
+      ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" PetscInt_FMT " iterations of column %" PetscInt_FMT, its[j], j));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
   PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
   PetscCall(KSPMatSolve(ksp, B, X));
@@ -311,14 +341,18 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("a limit", ksp, A, B, X, PETSC_FALSE));
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT, limit, KSPConvergedReasons[reasons[j]], its[j]));
+    for (PetscInt j = 0; j < COLUMNS; j++)
+      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT,
+                           limit, KSPConvergedReasons[reasons[j]], its[j]));
   }
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
   PetscCall(VecSet(b, (PetscScalar)NAN));
   PetscCall(ColumnSet(B, 3, b));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(j == 3 ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "beside a NaN: column %" PetscInt_FMT " is %s", j, KSPConvergedReasons[reasons[j]]));
+  for (PetscInt j = 0; j < COLUMNS; j++)
+    PetscCall(ComplainIf(j == 3 ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0,
+                         "beside a NaN: column %" PetscInt_FMT " is %s", j, KSPConvergedReasons[reasons[j]]));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
@@ -366,10 +400,17 @@ static PetscErrorCode TestAlone(void)
         PetscCall(KSPMatSolve(ksp, B, X));
         PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" PetscInt_FMT ", %s", (int)i, sizes[is], BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, slow ? PETSC_FALSE : PETSC_TRUE));
-        /* in single precision what rounding leaves of R after the steps that solve for all columns, on paper, may miss the tolerance: a block recurrence breaks down on that. So does that of 2 residuals on the way to find no smaller ones */
+        /*
+           in single precision what rounding leaves of R after the steps that solve for all columns, on paper, may miss the
+           tolerance: a block recurrence breaks down on that. So does that of 2 residuals on the way to find no smaller ones
+        */
         if (!slow && !(SINGLE && kind == BLOCK_POINTS)) PetscCall(CheckView(ksp, "went on without a block recurrence", 0));
         if (entries[i] == Shift && (kind == BLOCK_NEAR || kind == BLOCK_EQUAL))
-          PetscCall(CheckView(ksp, SINGLE && kind == BLOCK_NEAR ? "8 of them went on without a block recurrence" : "8 of them went on without a block recurrence: it has found no smaller residual for a long time", 1));
+          PetscCall(CheckView(ksp,
+                              SINGLE && kind == BLOCK_NEAR
+                                ? "8 of them went on without a block recurrence"
+                                : "8 of them went on without a block recurrence: it has found no smaller residual for a long time",
+                              1));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -381,7 +422,10 @@ static PetscErrorCode TestAlone(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The view tells of block recurrences, and of columns that have had none, as they have fewer unknowns than a block has shadow vectors */
+/*
+   The view tells of block recurrences, and of columns that have had none, as they have fewer unknowns than a block has shadow
+   vectors
+*/
 static PetscErrorCode TestView(Mat A)
 {
   PetscFunctionBeginUser;
@@ -409,9 +453,11 @@ static PetscErrorCode TestView(Mat A)
 /* What cannot go with blocks is an error that names the options */
 static PetscErrorCode TestErrors(Mat A)
 {
-  const char *const named[] = {"ksp_idrs_width", "ksp_idrs_smoothing", "KSPIDRSSetShadowVecs", "ksp_idrs_run", "ksp_idrs_width", "KSPIDRSSetShadowVecs"}, *const values[] = {"1", "true", "4", "whole", "1600", "8"};
-  const PetscInt s = 4, rank = 2; /* so that there would be s times 2 shadow vectors, which cannot be given either */
-  Mat            B, X;
+  const char *const        named[]  = {"ksp_idrs_width", "ksp_idrs_smoothing", "KSPIDRSSetShadowVecs",
+                                       "ksp_idrs_run",   "ksp_idrs_width",     "KSPIDRSSetShadowVecs"},
+                    *const values[] = {"1", "true", "4", "whole", "1600", "8"};
+  const PetscInt           s = 4, rank = 2; /* so that there would be s times 2 shadow vectors, which cannot be given either */
+  Mat                      B, X;
 
   PetscFunctionBeginUser;
   PetscCall(BlockCreate(A, 2, &B));

@@ -1,4 +1,5 @@
-static char help[] = "Small systems that other solvers give KSPIDRS: blocks and domains, the coarse level of multigrid, steps of Newton's method and in time. On a GPU all of them are\n\
+static char help[] = "Small systems that other solvers give KSPIDRS: blocks and domains, the coarse level of multigrid, steps of\n\
+Newton's method and in time. On a GPU all of them are\n\
 solved by kernels that make many iterations, with nothing said about it; elsewhere step by step.\n\n";
 
 #include "systems.h"
@@ -42,7 +43,10 @@ static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
   expected = !gpu ? 0 : (size == 1 ? caller->alone : size * caller->several);
   PetscCall(ViewLines(ksp, "run whole (chosen automatically)", &chosen));
   PetscCall(ViewLines(ksp, " matvecs with their vector operations in ", &made));
-  PetscCall(ComplainIf(chosen != expected || made != expected, "%s: many iterations in one kernel were chosen by %" PetscInt_FMT " solvers and made by %" PetscInt_FMT ", and not by %" PetscInt_FMT, caller->name, chosen, made, expected));
+  PetscCall(ComplainIf(chosen != expected || made != expected,
+                       "%s: many iterations in one kernel were chosen by %" PetscInt_FMT " solvers and made by %" PetscInt_FMT
+                       ", and not by %" PetscInt_FMT,
+                       caller->name, chosen, made, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -86,13 +90,21 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
 static PetscErrorCode TestParts(void)
 {
   const Caller callers[] = {
-    {"a block for each process", BLOCKS "-sub_pc_type jacobi",                                                                                                             1, 1},
-    {"blocks",                   BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type none",                                                                                    3, 3},
-    {"blocks without a test",    BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type jacobi -sub_ksp_norm_type none -sub_ksp_convergence_test skip -sub_ksp_max_it 20",        3, 3},
-    {"domains",                  "-ksp_type fgmres -pc_type asm -pc_asm_local_blocks 2 -pc_asm_overlap 2 -sub_ksp_type idrs -sub_ksp_rtol 0.01 -sub_pc_type jacobi",       2, 2},
-    {"idrs in idrs",             "-ksp_type idrs -pc_type bjacobi -pc_bjacobi_local_blocks 2 -sub_ksp_type idrs -sub_ksp_idrs_s 2 -sub_ksp_rtol 0.01 -sub_pc_type jacobi", 2, 2},
-    {"PCKSP",                    "-ksp_type fgmres -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 0.1 -ksp_pc_type jacobi",                                                 1, 0},
-    {"blocks with sor",          BLOCKS "-sub_pc_type sor",                                                                                                                0, 0},
+    /* clang-format off */
+    {"a block for each process", BLOCKS "-sub_pc_type jacobi", 1, 1},
+    {"blocks", BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type none", 3, 3},
+    {"blocks without a test",
+     BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type jacobi -sub_ksp_norm_type none -sub_ksp_convergence_test skip "
+     "-sub_ksp_max_it 20", 3, 3},
+    {"domains",
+     "-ksp_type fgmres -pc_type asm -pc_asm_local_blocks 2 -pc_asm_overlap 2 -sub_ksp_type idrs -sub_ksp_rtol 0.01 "
+     "-sub_pc_type jacobi", 2, 2},
+    {"idrs in idrs",
+     "-ksp_type idrs -pc_type bjacobi -pc_bjacobi_local_blocks 2 -sub_ksp_type idrs -sub_ksp_idrs_s 2 -sub_ksp_rtol "
+     "0.01 -sub_pc_type jacobi", 2, 2},
+    {"PCKSP", "-ksp_type fgmres -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 0.1 -ksp_pc_type jacobi", 1, 0},
+    {"blocks with sor", BLOCKS "-sub_pc_type sor", 0, 0},
+    /* clang-format on */
   };
 
   PetscFunctionBeginUser;
@@ -125,10 +137,16 @@ static PetscErrorCode TestLongRows(void)
 static PetscErrorCode TestGrids(void)
 {
   const Caller callers[] = {
-    {"coarse level",           LEVELS "-mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type jacobi",                                                                                                                 1, 0},
-    {"coarse level, Galerkin", LEVELS "-pc_mg_galerkin both -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type none",                                                                                              1, 0},
-    {"smoothers",              "-ksp_type fgmres -pc_type mg -pc_mg_levels 3 -mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 -mg_levels_ksp_max_it 4 -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_pc_type jacobi", 3, 0},
-    {"coarse level in blocks", LEVELS "-mg_coarse_ksp_type fgmres -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type bjacobi -mg_coarse_sub_ksp_type idrs -mg_coarse_sub_pc_type jacobi",                                                   1, 1},
+    /* clang-format off */
+    {"coarse level", LEVELS "-mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type jacobi", 1, 0},
+    {"coarse level, Galerkin", LEVELS "-pc_mg_galerkin both -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 "
+     "-mg_coarse_pc_type none", 1, 0},
+    {"smoothers",
+     "-ksp_type fgmres -pc_type mg -pc_mg_levels 3 -mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 "
+     "-mg_levels_ksp_max_it 4 -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_pc_type jacobi", 3, 0},
+    {"coarse level in blocks", LEVELS "-mg_coarse_ksp_type fgmres -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type bjacobi "
+     "-mg_coarse_sub_ksp_type idrs -mg_coarse_sub_pc_type jacobi", 1, 1},
+    /* clang-format on */
   };
   PetscReal convection = 5.0;
 
@@ -219,7 +237,8 @@ static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
   PetscCall(TSSolve(ts, u));
   PetscCall(TSGetConvergedReason(ts, &reason));
   PetscCall(KSPGetConvergedReason(ksp, &linear));
-  PetscCall(ComplainIf(reason <= 0 || linear <= 0, "%s: %s, %s", caller->name, TSConvergedReasons[reason], KSPConvergedReasons[linear]));
+  PetscCall(
+    ComplainIf(reason <= 0 || linear <= 0, "%s: %s, %s", caller->name, TSConvergedReasons[reason], KSPConvergedReasons[linear]));
   if (check) PetscCall(CheckRuns(caller, ksp));
   PetscCall(TSDestroy(&ts));
   PetscCall(MatDestroy(&J));
@@ -251,7 +270,8 @@ static PetscErrorCode TestSteps(void)
     PetscCall(Steps(&callers[i], A, PETSC_TRUE, u));
     PetscCall(VecAXPY(u, -1.0, v));
     PetscCall(VecNorm(u, NORM_2, &difference));
-    PetscCall(ComplainIf(!(difference <= 100.0 * rtol * norm), "%s: a solution that differs by %g of %g from that with gmres", callers[i].name, (double)difference, (double)norm));
+    PetscCall(ComplainIf(!(difference <= 100.0 * rtol * norm), "%s: a solution that differs by %g of %g from that with gmres",
+                         callers[i].name, (double)difference, (double)norm));
   }
   PetscCall(VecDestroy(&v));
   PetscCall(VecDestroy(&u));

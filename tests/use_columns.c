@@ -1,10 +1,14 @@
-static char help[] = "KSPMatSolve() with KSPIDRS: many right-hand sides at the same time. Every column is held to its own system, and to KSPSolve().\n\n";
+static char help[] = "KSPMatSolve() with KSPIDRS: many right-hand sides at the same time. Every column is held to its own system, "
+                     "and to KSPSolve().\n\n";
 
 #include "columns.h"
 
 #define COLUMNS 8
 
-/* The history of each column is that of KSPSolve(), to rounding in the first cycles; with a width of 1 to the bit, and so is the solution */
+/*
+   The history of each column is that of KSPSolve(), to rounding in the first cycles; with a width of 1 to the bit, and so is the
+   solution
+*/
 static PetscErrorCode TestHistories(Mat A)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -39,14 +43,19 @@ static PetscErrorCode TestHistories(Mat A)
           const PetscInt certain = PetscMin(2 * (sizes[is] + 1), its[j]);
           PetscBool      equal;
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", column %" PetscInt_FMT, sizes[is], pctypes[ipc], width, j));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", column %" PetscInt_FMT,
+                                  sizes[is], pctypes[ipc], width, j));
           PetscCall(ColumnGet(B, j, b));
           PetscCall(SolveHistory(single, b, x, &alone));
-          PetscCall(ComplainIf(PetscAbsInt(alone.length - 1 - its[j]) > (width == 1 ? 0 : 1 + its[j] / 10), "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " by KSPSolve()", what, its[j], alone.length - 1));
+          PetscCall(ComplainIf(PetscAbsInt(alone.length - 1 - its[j]) > (width == 1 ? 0 : 1 + its[j] / 10),
+                               "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " by KSPSolve()", what, its[j],
+                               alone.length - 1));
           PetscCall(ComplainIf(at + its[j] + 1 > length, "%s: the history is too short", what));
           for (PetscInt i = 0; i <= certain && i < alone.length; i++)
-            PetscCall(
-              ComplainIf(!(PetscAbsReal(norms[at + i] - alone.norms[i]) <= (width == 1 ? 0.0 : 100 * PETSC_SQRT_MACHINE_EPSILON) * alone.norms[0]), "%s: norm %" PetscInt_FMT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i], (double)alone.norms[i]));
+            PetscCall(ComplainIf(!(PetscAbsReal(norms[at + i] - alone.norms[i]) <=
+                                   (width == 1 ? 0.0 : 100 * PETSC_SQRT_MACHINE_EPSILON) * alone.norms[0]),
+                                 "%s: norm %" PetscInt_FMT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i],
+                                 (double)alone.norms[i]));
           PetscCall(ColumnGet(X, j, y));
           PetscCall(VecEqual(x, y, &equal));
           PetscCall(ComplainIf(width == 1 && !equal, "%s: not the solution of KSPSolve()", what));
@@ -119,8 +128,11 @@ static PetscErrorCode TestIndependent(Mat A)
         PetscCall(KSPMatSolve(ksp, B, Y));
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
-        PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0, "s = %" PetscInt_FMT ", kind %" PetscInt_FMT ": %s, special column %s", sizes[is], kind, KSPConvergedReasons[reason], KSPConvergedReasons[reasons[special]]));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT, sizes[is], pctypes[i % 2], widths[i / 2], kind));
+        PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0,
+                             "s = %" PetscInt_FMT ", kind %" PetscInt_FMT ": %s, special column %s", sizes[is], kind,
+                             KSPConvergedReasons[reason], KSPConvergedReasons[reasons[special]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT,
+                                sizes[is], pctypes[i % 2], widths[i / 2], kind));
         for (PetscInt j = 0; j < COLUMNS; j++) {
           if (j != special) PetscCall(CheckUnchanged(A, X, Y, j, what));
         }
@@ -183,7 +195,8 @@ static PetscErrorCode TestEnds(Mat A)
       for (PetscInt j = 0; j < COLUMNS; j++) {
         const PetscBool ends = (PetscBool)(step >= 0 && j == special);
 
-        PetscCall(ComplainIf(ends ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "%s, column %" PetscInt_FMT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
+        PetscCall(ComplainIf(ends ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "%s, column %" PetscInt_FMT ": %s", what,
+                             j, KSPConvergedReasons[reasons[j]]));
         if (step >= 0 && !ends) PetscCall(CheckUnchanged(A, X, Y, j, what));
       }
       PetscCall(KSPDestroy(&ksp));
@@ -256,10 +269,18 @@ static PetscErrorCode TestCalls(Mat A)
       PetscCall(KSPIDRSGetCounts(ksp, NULL, &all[1], NULL, NULL));
       PetscCall(CountCalls(&passes[2], &reductions[2]));
       /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
-      PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1), "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
-      PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
+      PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1),
+                           "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d",
+                           sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
+      PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1,
+                           "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d",
+                           sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
       /* in single precision the first s steps break down for s = 8, which takes three reductions of each column to look into */
-      PetscCall(ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 + (PetscDefined(USE_REAL_SINGLE) && sizes[is] == 8 ? 3 * (COLUMNS - 1) : 0), "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d", sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
+      PetscCall(
+        ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 + (PetscDefined(USE_REAL_SINGLE) && sizes[is] == 8 ? 3 * (COLUMNS - 1) : 0),
+                   "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT
+                   " reductions for one column, %" PetscInt_FMT " for %d",
+                   sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
       PetscCall(VecDestroy(&b));
       PetscCall(VecDestroy(&x));
       PetscCall(MatDestroy(&B));
@@ -271,7 +292,10 @@ static PetscErrorCode TestCalls(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A is read once in a step for all columns that make it, with one scatter: there are as many products of several columns as the slowest of them has steps, and products of one column are those of b - A x alone */
+/*
+   A is read once in a step for all columns that make it, with one scatter: there are as many products of several columns as the
+   slowest of them has steps, and products of one column are those of b - A x alone
+*/
 static PetscErrorCode TestReads(Mat A)
 {
   PetscMPIInt size;
@@ -299,11 +323,21 @@ static PetscErrorCode TestReads(Mat A)
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, &matvecs, NULL, &updates, NULL));
     /* updates of different columns may be due in different cycles, and a device makes some products in vain where it has stopped */
-    PetscCall(ComplainIf(several[1] - several[0] < its || several[1] - several[0] > its + updates + 1 + (device ? 3 * (updates + COLUMNS) : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of several columns, for %" PetscInt_FMT " iterations and %" PetscInt_FMT " updates", sizes[is], several[1] - several[0], its, updates));
+    PetscCall(ComplainIf(several[1] - several[0] < its ||
+                           several[1] - several[0] > its + updates + 1 + (device ? 3 * (updates + COLUMNS) : 0),
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of several columns, for %" PetscInt_FMT
+                         " iterations and %" PetscInt_FMT " updates",
+                         sizes[is], several[1] - several[0], its, updates));
     if (size > 1)
-      PetscCall(ComplainIf(scatters[1] - scatters[0] < several[1] - several[0] || scatters[1] - scatters[0] > several[1] - several[0] + one[1] - one[0], "s = %" PetscInt_FMT ": %" PetscInt_FMT " scatters for %" PetscInt_FMT " products of several columns", sizes[is], scatters[1] - scatters[0], several[1] - several[0]));
-    PetscCall(ComplainIf(one[1] - one[0] > 2 * COLUMNS, "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of one column, to verify %d", sizes[is], one[1] - one[0], COLUMNS));
-    PetscCall(ComplainIf(matvecs < COLUMNS * (its / 2), "s = %" PetscInt_FMT ": only %" PetscInt_FMT " matvecs are counted", sizes[is], matvecs));
+      PetscCall(ComplainIf(scatters[1] - scatters[0] < several[1] - several[0] ||
+                             scatters[1] - scatters[0] > several[1] - several[0] + one[1] - one[0],
+                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " scatters for %" PetscInt_FMT " products of several columns",
+                           sizes[is], scatters[1] - scatters[0], several[1] - several[0]));
+    PetscCall(ComplainIf(one[1] - one[0] > 2 * COLUMNS,
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of one column, to verify %d", sizes[is],
+                         one[1] - one[0], COLUMNS));
+    PetscCall(ComplainIf(matvecs < COLUMNS * (its / 2), "s = %" PetscInt_FMT ": only %" PetscInt_FMT " matvecs are counted",
+                         sizes[is], matvecs));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
     PetscCall(KSPDestroy(&ksp));
@@ -313,8 +347,9 @@ static PetscErrorCode TestReads(Mat A)
 }
 
 /*
-   The preconditioner is applied to all columns at once by PCMatApply() where that reads its data once; PCASM takes them one by one, as its PCMatApply() goes through the host; PCJACOBI is applied by the passes,
-   which look at its diagonal once; PCNONE is not applied
+   The preconditioner is applied to all columns at once by PCMatApply() where that reads its data once; PCASM takes them one by one,
+   as its PCMatApply() goes through the host; PCJACOBI is applied by the passes, which look at its diagonal once; PCNONE is not
+   applied
 */
 static PetscErrorCode TestPreconditioners(Mat A)
 {
@@ -341,7 +376,8 @@ static PetscErrorCode TestPreconditioners(Mat A)
     blocks[1] -= blocks[0];
     vectors[1] -= vectors[0];
     /* blocks inside of a preconditioner may be counted, too, and a device makes some in vain */
-    PetscCall(ComplainIf(several ? blocks[1] < its || blocks[1] > 2 * (its + updates + 1) + 6 * (updates + COLUMNS) : blocks[1] > 0, "%s: applied to %" PetscInt_FMT " blocks in %" PetscInt_FMT " iterations", pctypes[i], blocks[1], its));
+    PetscCall(ComplainIf(several ? blocks[1] < its || blocks[1] > 2 * (its + updates + 1) + 6 * (updates + COLUMNS) : blocks[1] > 0,
+                         "%s: applied to %" PetscInt_FMT " blocks in %" PetscInt_FMT " iterations", pctypes[i], blocks[1], its));
     PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0), "%s: applied to %" PetscInt_FMT " vectors in %" PetscInt_FMT " iterations", pctypes[i], vectors[1], its));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
@@ -351,7 +387,10 @@ static PetscErrorCode TestPreconditioners(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A slow column keeps its slot, and quick ones take turns in the other: all of them together make as many projections as the slow one beside one of them */
+/*
+   A slow column keeps its slot, and quick ones take turns in the other: all of them together make as many projections as the slow
+   one beside one of them
+*/
 static PetscErrorCode TestTurns(Mat A)
 {
   const PetscInt s = 1, counts[] = {2, 10};
@@ -384,12 +423,17 @@ static PetscErrorCode TestTurns(Mat A)
     PetscCall(CountEvent("IDRSProject", &after));
     projections[i] = after - before;
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-    for (PetscInt j = 1; j < counts[i]; j++) PetscCall(ComplainIf(its[j] < 1 || 10 * its[j] > its[0], "the slow column has %" PetscInt_FMT " iterations, column %" PetscInt_FMT " has %" PetscInt_FMT, its[0], j, its[j]));
+    for (PetscInt j = 1; j < counts[i]; j++)
+      PetscCall(ComplainIf(its[j] < 1 || 10 * its[j] > its[0],
+                           "the slow column has %" PetscInt_FMT " iterations, column %" PetscInt_FMT " has %" PetscInt_FMT, its[0],
+                           j, its[j]));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(ComplainIf(projections[1] > projections[0] + 2, "%" PetscInt_FMT " projections for %" PetscInt_FMT " columns, %" PetscInt_FMT " for %" PetscInt_FMT, projections[1], counts[1], projections[0], counts[0]));
+  PetscCall(ComplainIf(projections[1] > projections[0] + 2,
+                       "%" PetscInt_FMT " projections for %" PetscInt_FMT " columns, %" PetscInt_FMT " for %" PetscInt_FMT,
+                       projections[1], counts[1], projections[0], counts[0]));
   PetscCall(VecDestroy(&b));
   PetscCall(Verdict("a column that is done makes room for the next"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -452,7 +496,9 @@ static PetscErrorCode TestLeading(Mat A)
       PetscCall(ComplainIf(ld != n + more[i][1], "the leading dimension is %" PetscInt_FMT " for %" PetscInt_FMT " rows", ld, n));
       PetscCall(MatDenseGetArrayRead(X, &array));
       for (PetscInt j = 0; j < COLUMNS; j++) {
-        for (PetscInt l = n; l < ld; l++) PetscCall(ComplainIf(array[l + j * ld] != between, "number %" PetscInt_FMT " behind column %" PetscInt_FMT " has been written to", l - n, j));
+        for (PetscInt l = n; l < ld; l++)
+          PetscCall(ComplainIf(array[l + j * ld] != between,
+                               "number %" PetscInt_FMT " behind column %" PetscInt_FMT " has been written to", l - n, j));
       }
       PetscCall(MatDenseRestoreArrayRead(X, &array));
       PetscCall(KSPDestroy(&ksp));
@@ -464,7 +510,10 @@ static PetscErrorCode TestLeading(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory that several right-hand sides take on the host, where PETSc counts it: 2s + 5 vectors each, s more with the back end vec, and what does not grow with the rows */
+/*
+   Memory that several right-hand sides take on the host, where PETSc counts it: 2s + 5 vectors each, s more with the back end vec,
+   and what does not grow with the rows
+*/
 static PetscErrorCode TestMemory(Mat A)
 {
   PetscBool device;
@@ -489,7 +538,8 @@ static PetscErrorCode TestMemory(Mat A)
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(PetscMallocGetCurrentUsage(&after));
     taken = (PetscReal)(after - before) / ((COLUMNS - 1) * (PetscReal)sizeof(PetscScalar)) / n;
-    PetscCall(ComplainIf(before > 0.0 && !device && !(taken <= 1.05 * vectors + 1), "s = %" PetscInt_FMT ": %g vectors a column, should be %" PetscInt_FMT, s, (double)taken, vectors));
+    PetscCall(ComplainIf(before > 0.0 && !device && !(taken <= 1.05 * vectors + 1),
+                         "s = %" PetscInt_FMT ": %g vectors a column, should be %" PetscInt_FMT, s, (double)taken, vectors));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(MatDestroy(&B));
@@ -518,7 +568,8 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(CheckBlock("from the solution", ksp, A, B, X, PETSC_TRUE));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(its[j] > 0, "from the solution: %" PetscInt_FMT " iterations", its[j]));
+  for (PetscInt j = 0; j < COLUMNS; j++)
+    PetscCall(ComplainIf(its[j] > 0, "from the solution: %" PetscInt_FMT " iterations", its[j]));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
   PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
   PetscCall(KSPMatSolve(ksp, B, X));
@@ -530,13 +581,16 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(KSPGetTotalIterations(ksp, &total[1]));
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, &its, NULL));
   for (PetscInt j = 0; j < n; j++) total[0] += its[j];
-  PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" PetscInt_FMT ", and should be %" PetscInt_FMT, total[1], total[0]));
+  PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" PetscInt_FMT ", and should be %" PetscInt_FMT, total[1],
+                       total[0]));
   for (PetscInt limit = 1; limit < 12; limit += 2) {
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("a limit", ksp, A, B, X, PETSC_FALSE));
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT, limit, KSPConvergedReasons[reasons[j]], its[j]));
+    for (PetscInt j = 0; j < COLUMNS; j++)
+      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT,
+                           limit, KSPConvergedReasons[reasons[j]], its[j]));
   }
   PetscCall(KSPDestroy(&ksp));
   for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {

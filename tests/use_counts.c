@@ -1,4 +1,5 @@
-static char help[] = "Counts of KSPIDRS: matvecs and reductions, after and during a solve; and norms that are reported where the recurrence has lost b - A x.\n\n";
+static char help[] = "Counts of KSPIDRS: matvecs and reductions, after and during a solve; and norms that are reported where the "
+                     "recurrence has lost b - A x.\n\n";
 
 #include "systems.h"
 
@@ -34,13 +35,31 @@ static PetscErrorCode TestCounts(void)
         PetscCall(KSPGetIterationNumber(ksp, &its));
         PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
         PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL));
-        PetscCall(ComplainIf(its != N || restarts, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT ", %" PetscInt_FMT " restarts", sizes[is], N, its, restarts));
-        PetscCall(ComplainIf(products != N + updates, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " products", sizes[is], N, updates, products));
+        PetscCall(ComplainIf(its != N || restarts,
+                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT ", %" PetscInt_FMT " restarts",
+                             sizes[is], N, its, restarts));
+        PetscCall(ComplainIf(products != N + updates,
+                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT
+                             " products",
+                             sizes[is], N, updates, products));
         /* the first projection, one after each update, and on several processes that of the last norm */
-        PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0), "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " reductions", sizes[is], N, updates, reductions));
-        /* On GPUs several processes agree where the solution is, and once on how they communicate. PETSc with debugging makes many more calls, to see that all processes say the same */
-        PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) && calls > N + 3 + updates + (size > 1 && device ? (solve ? 1 : 3) : 0), "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, updates, calls));
-        PetscCall(ComplainIf(PetscDefined(USE_LOG) && size > 1 && calls < reductions, "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT " calls of MPI_Allreduce()", sizes[is], N, reductions, calls));
+        PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0),
+                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT
+                             " reductions",
+                             sizes[is], N, updates, reductions));
+        /*
+           On GPUs several processes agree where the solution is, and once on how they communicate. PETSc with debugging makes many
+           more calls, to see that all processes say the same
+        */
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) &&
+                               calls > N + 3 + updates + (size > 1 && device ? (solve ? 1 : 3) : 0),
+                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT
+                             " calls of MPI_Allreduce()",
+                             sizes[is], N, updates, calls));
+        PetscCall(ComplainIf(PetscDefined(USE_LOG) && size > 1 && calls < reductions,
+                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT
+                             " calls of MPI_Allreduce()",
+                             sizes[is], N, reductions, calls));
       }
       PetscCall(KSPDestroy(&ksp));
     }
@@ -60,7 +79,10 @@ static PetscErrorCode CountsMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
   if (!its) last[0] = last[1] = 0;
-  PetscCall(ComplainIf(products < last[0] || products < its || reductions < last[1], "at iteration %" PetscInt_FMT ": %" PetscInt_FMT " products and %" PetscInt_FMT " reductions after %" PetscInt_FMT " and %" PetscInt_FMT, its, products, reductions, last[0], last[1]));
+  PetscCall(ComplainIf(products < last[0] || products < its || reductions < last[1],
+                       "at iteration %" PetscInt_FMT ": %" PetscInt_FMT " products and %" PetscInt_FMT
+                       " reductions after %" PetscInt_FMT " and %" PetscInt_FMT,
+                       its, products, reductions, last[0], last[1]));
   last[0] = products;
   last[1] = reductions;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,7 +142,9 @@ static PetscErrorCode TestNorms(void)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetResidualNorm(ksp, &reported));
     PetscCall(SolverNorm(ksp, b, x, &norm));
-    PetscCall(ComplainIf(reported <= tolerance * reference && !(norm <= 1.01 * tolerance * reference), "max_it %" PetscInt_FMT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit, KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
+    PetscCall(ComplainIf(reported <= tolerance * reference && !(norm <= 1.01 * tolerance * reference),
+                         "max_it %" PetscInt_FMT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit,
+                         KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));

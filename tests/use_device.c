@@ -1,4 +1,5 @@
-static char help[] = "Where the data of KSPIDRS is, on host or device: matrices and vectors in different memories, data that moves between solves, and\n\
+static char help[] = "Where the data of KSPIDRS is, on host or device: matrices and vectors in different memories, data that\n\
+moves between solves, and\n\
 memory that does not suffice. Without a device they are all in the same, and the same must come of it.\n\n";
 
 #include <petscidrs.h>
@@ -121,8 +122,10 @@ static PetscErrorCode SolveAndCheck(const char what[], PetscInt N, KSP ksp, Vec 
   norm = PetscSqrtReal(norm);
   PetscCall(HostNorms(N, b, x, &residual, &bnorm));
   PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
-  PetscCall(ComplainIf(!(residual <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)residual, (double)bnorm));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - device) <= 100 * PETSC_MACHINE_EPSILON * norm), "%s: ||x|| is %g by VecNorm(), %g on the host", what, (double)device, (double)norm));
+  PetscCall(
+    ComplainIf(!(residual <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)residual, (double)bnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - device) <= 100 * PETSC_MACHINE_EPSILON * norm),
+                       "%s: ||x|| is %g by VecNorm(), %g on the host", what, (double)device, (double)norm));
   PetscCall(ComplainIf(after == before, "%s: the state of x is unchanged", what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -142,7 +145,9 @@ static PetscErrorCode TestPlaces(void)
         Vec  b, x;
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, vectors %s, s = %" PetscInt_FMT ", %s", place % 2 ? "on the host" : "of the options", place / 2 ? "on the host" : "of the options", sizes[is], pctypes[ipc]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, vectors %s, s = %" PetscInt_FMT ", %s",
+                                place % 2 ? "on the host" : "of the options", place / 2 ? "on the host" : "of the options",
+                                sizes[is], pctypes[ipc]));
         PetscCall(SystemCreate(N, place % 2 ? PETSC_FALSE : PETSC_TRUE, place / 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &x));
         PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
         PetscCall(SolveAndCheck(what, N, ksp, b, x));
@@ -204,7 +209,9 @@ static PetscErrorCode SolveBlockAndCheck(const char what[], PetscInt N, PetscInt
     PetscCall(VecCopy(column, x));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
     PetscCall(HostNorms(N, right, x, &residual, &bnorm));
-    PetscCall(ComplainIf(!(reasons[j] > 0) || !(residual <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", what, j, KSPConvergedReasons[reasons[j]], (double)residual, (double)bnorm));
+    PetscCall(ComplainIf(!(reasons[j] > 0) || !(residual <= 1.01 * rtol * bnorm),
+                         "%s, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", what, j,
+                         KSPConvergedReasons[reasons[j]], (double)residual, (double)bnorm));
     PetscCall(VecDestroy(&right));
   }
   PetscCall(MatDestroy(&B));
@@ -212,7 +219,9 @@ static PetscErrorCode SolveBlockAndCheck(const char what[], PetscInt N, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrix, right-hand sides and solutions in each memory: two solves by each solver, and one more with blocks in the other memories */
+/*
+   Matrix, right-hand sides and solutions in each memory: two solves by each solver, and one more with blocks in the other memories
+*/
 static PetscErrorCode TestBlocks(void)
 {
   const PetscInt    N = 300, counts[] = {5, 3};
@@ -227,7 +236,9 @@ static PetscErrorCode TestBlocks(void)
         Vec  b, x, unused[2];
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, right-hand sides %s, solutions %s, %s%s", place & 1 ? "on the host" : "of the options", place & 2 ? "on the host" : "of the options", place & 4 ? "on the host" : "of the options", pctypes[ipc], block ? ", block" : ""));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, right-hand sides %s, solutions %s, %s%s",
+                                place & 1 ? "on the host" : "of the options", place & 2 ? "on the host" : "of the options",
+                                place & 4 ? "on the host" : "of the options", pctypes[ipc], block ? ", block" : ""));
         PetscCall(SystemCreate(N, place & 1 ? PETSC_FALSE : PETSC_TRUE, place & 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &unused[0]));
         PetscCall(SystemCreate(N, PETSC_FALSE, place & 4 ? PETSC_FALSE : PETSC_TRUE, &other, &unused[1], &x));
         PetscCall(SolverCreate(A, 4, pctypes[ipc], &ksp));
@@ -247,7 +258,10 @@ static PetscErrorCode TestBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values that the host writes between solves, and data that is bound to the host, before the solver is set up or after it has been used */
+/*
+   Values that the host writes between solves, and data that is bound to the host, before the solver is set up or after it has been
+   used
+*/
 static PetscErrorCode TestMoves(void)
 {
   const PetscInt N = 300;
@@ -307,8 +321,8 @@ static PetscErrorCode TestMoves(void)
 }
 
 /*
-   The last process has its part of matrix, right-hand side and solution on the host, the others where the options want it; from the beginning, or since a
-   solve. Without the matrix that is an error on all processes.
+   The last process has its part of matrix, right-hand side and solution on the host, the others where the options want it; from the
+   beginning, or since a solve. Without the matrix that is an error on all processes.
 */
 static PetscErrorCode TestMixed(void)
 {
@@ -351,12 +365,15 @@ static PetscErrorCode TestMixed(void)
           PetscCall(Unlock(b));
           PetscCall(Unlock(x));
           PetscCall(PetscStrstr(message, "bind both", &found));
-          PetscCall(ComplainIf(ierr != PETSC_ERR_ARG_WRONGSTATE || !found, "last process on the host without its matrix: error %d, \"%s\"", (int)ierr, message));
+          PetscCall(ComplainIf(ierr != PETSC_ERR_ARG_WRONGSTATE || !found,
+                               "last process on the host without its matrix: error %d, \"%s\"", (int)ierr, message));
         }
         PetscCall(MatBindToCPU(A, here));
         PetscCall(SolveAndCheck("last process on the host", N, ksp, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its[solve ? 1 : 0]));
-        PetscCall(ComplainIf(solve && PetscAbsInt(its[1] - its[0]) > 1, "last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0], its[1]));
+        PetscCall(ComplainIf(solve && PetscAbsInt(its[1] - its[0]) > 1,
+                             "last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0],
+                             its[1]));
         if (solve == 1) {
           Vec duplicate;
 
@@ -380,7 +397,9 @@ static PetscErrorCode Identity(Mat A, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The identity with n rows on the last process and a few on the others, and a vector, where vectors are on a device; else nothing */
+/*
+   The identity with n rows on the last process and a few on the others, and a vector, where vectors are on a device; else nothing
+*/
 static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b)
 {
   PetscInt    here;
@@ -405,8 +424,8 @@ static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b
 }
 
 /*
-   On a device: with twice as many rows as before on the last process until the panels of 64 columns do not fit. That is an error on all
-   processes that says what was asked for, after which all of it is free again: panels that need most of the memory fit.
+   On a device: with twice as many rows as before on the last process until the panels of 64 columns do not fit. That is an error on
+   all processes that says what was asked for, after which all of it is free again: panels that need most of the memory fit.
 */
 static PetscErrorCode TestMemory(void)
 {
@@ -436,11 +455,15 @@ static PetscErrorCode TestMemory(void)
       char     *found;
       long long wanted = 0, available = 0;
 
-      if (ierr != PETSC_ERR_MEM) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  process %d: error %d, \"%s\"\n", rank, (int)ierr, message));
+      if (ierr != PETSC_ERR_MEM)
+        PetscCall(PetscPrintf(PETSC_COMM_SELF, "  process %d: error %d, \"%s\"\n", rank, (int)ierr, message));
       PetscCall(ComplainIf(ierr != PETSC_ERR_MEM, "too little memory: error %d, \"%s\"", (int)ierr, message));
       PetscCall(PetscStrstr(message, "of KSPIDRS needs", &found));
-      if (!found || sscanf(found, "of KSPIDRS needs %lld bytes on the GPU, where %lld are free", &wanted, &available) != 2) PetscCall(Complain("too little memory: \"%s\"", message));
-      else PetscCall(ComplainIf(wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted, "too little memory: %lld bytes of %lld", wanted, available));
+      if (!found || sscanf(found, "of KSPIDRS needs %lld bytes on the GPU, where %lld are free", &wanted, &available) != 2)
+        PetscCall(Complain("too little memory: \"%s\"", message));
+      else
+        PetscCall(ComplainIf(wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted,
+                             "too little memory: %lld bytes of %lld", wanted, available));
       /* fewer columns, of which both panels fit unless one of the panels above is still there */
       PetscCall(KSPIDRSSetShadowSize(ksp, 24));
       PetscCall(KSPSetUp(ksp));
@@ -455,8 +478,9 @@ static PetscErrorCode TestMemory(void)
 }
 
 /*
-   On a device: with twice as many rows as before on the last process until the vectors for 16 right-hand sides at the same time do not fit. That is an error on all processes that says what was asked
-   for, what is free, and which width fits; with that one the same solver solves
+   On a device: with twice as many rows as before on the last process until the vectors for 16 right-hand sides at the same time do
+   not fit. That is an error on all processes that says what was asked for, what is free, and which width fits; with that one the
+   same solver solves
 */
 static PetscErrorCode TestWidth(void)
 {
@@ -493,11 +517,17 @@ static PetscErrorCode TestWidth(void)
       long long          wanted = 0, available = 0;
 
       PetscCall(PetscStrstr(message, "right-hand sides at the same time need", &found));
-      if (ierr != PETSC_ERR_MEM || !found || sscanf(message, "%d right-hand sides at the same time need %lld bytes more on the GPU, where %lld are free: take -ksp_idrs_width %d", &asked, &wanted, &available, &width) != 4) {
+      if (ierr != PETSC_ERR_MEM || !found ||
+          sscanf(
+            message,
+            "%d right-hand sides at the same time need %lld bytes more on the GPU, where %lld are free: take -ksp_idrs_width %d",
+            &asked, &wanted, &available, &width) != 4) {
         PetscCall(Complain("too little memory: error %d, \"%s\"", (int)ierr, message));
         width = 1;
       } else
-        PetscCall(ComplainIf(asked != columns || wanted < (long long)n * 2 * s * (columns - 1) * (long long)sizeof(PetscScalar) || available >= wanted || width < 1 || width >= columns, "too little memory: width %d instead of %d, %lld bytes of %lld", width, asked, wanted, available));
+        PetscCall(ComplainIf(asked != columns || wanted < (long long)n * 2 * s * (columns - 1) * (long long)sizeof(PetscScalar) ||
+                               available >= wanted || width < 1 || width >= columns,
+                             "too little memory: width %d instead of %d, %lld bytes of %lld", width, asked, wanted, available));
       PetscCall(KSPIDRSSetWidth(ksp, width));
       PetscCall(KSPMatSolve(ksp, B, X));
       PetscCall(KSPGetConvergedReason(ksp, &reason));

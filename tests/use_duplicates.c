@@ -1,4 +1,5 @@
-static char help[] = "Operators that rely on what VecDuplicate() hands on to the vectors of KSPIDRS: the DM, the local to global mapping, places for ghosts.\n\n";
+static char help[] = "Operators that rely on what VecDuplicate() hands on to the vectors of KSPIDRS: the DM, the local to global "
+                     "mapping, places for ghosts.\n\n";
 
 #include "systems.h"
 
@@ -67,7 +68,8 @@ static PetscErrorCode TestGrid(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 11, 9, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 11, 9, PETSC_DECIDE, PETSC_DECIDE,
+                         1, 1, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
   PetscCall(DMCreateGlobalVector(da, &b));
@@ -84,7 +86,8 @@ static PetscErrorCode TestGrid(void)
         PC   pc;
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "grid, s = %" PetscInt_FMT ", %s%s", sizes[is], PCSides[sides[iside]], preconditioned ? ", preconditioned" : ""));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "grid, s = %" PetscInt_FMT ", %s%s", sizes[is], PCSides[sides[iside]],
+                                preconditioned ? ", preconditioned" : ""));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], preconditioned ? PCSHELL : PCNONE, &ksp));
         PetscCall(KSPGetPC(ksp, &pc));
         if (preconditioned) {
@@ -200,7 +203,8 @@ static PetscErrorCode TestDuplicates(void)
         char what[64];
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", ghosted ? "ghosts" : "local numbers", sizes[is], PCSides[sides[iside]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", ghosted ? "ghosts" : "local numbers",
+                                sizes[is], PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], PCNONE, &ksp));
         if (ghosted) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
         PetscCall(KSPSolve(ksp, b, x));

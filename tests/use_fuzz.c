@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS in random use: small systems of many kinds, settings that change between solves, and after each of them what must hold of every solve.\n\
+static char help[] = "KSPIDRS in random use: small systems of many kinds, settings that change between solves, and after each of\n\
+them what must hold of every solve.\n\
   -seed n : the first run has this seed, the next one the next\n\
   -runs n : so many runs at most\n\
   -seconds t : no run is begun after this time\n\
@@ -136,7 +137,8 @@ static PetscScalar SystemEntry(const System *system, PetscInt i, PetscInt j)
 {
   const PetscInt    N      = system->N;
   const PetscReal   zero   = 0.0;
-  const PetscScalar sparse = i == j ? 2.0 + PetscAbsReal(Noise(system->key, i, i)) : (Noise(system->key + 2, i, j) < 6.0 / N - 1.0 ? NoiseScalar(system->key, i, j) : 0.0);
+  const PetscScalar sparse = i == j ? 2.0 + PetscAbsReal(Noise(system->key, i, i))
+                                    : (Noise(system->key + 2, i, j) < 6.0 / N - 1.0 ? NoiseScalar(system->key, i, j) : 0.0);
 
   switch (system->kind) {
   case KIND_DENSE:
@@ -144,7 +146,8 @@ static PetscScalar SystemEntry(const System *system, PetscInt i, PetscInt j)
   case KIND_CONVECTION:
     return i == j ? 2.2 : (j == i + 1 ? -1.0 + system->shift : (j == i - 1 ? -1.0 - system->shift : 0.0));
   case KIND_NEARLY_SINGULAR:
-    return i == N - 1 && N > 1 ? (j ? 0.0 : 1.0) + (j == 1 ? 0.5 : 0.0) + 10 * PETSC_MACHINE_EPSILON * Noise(system->key, i, j) : (i == 0 ? (j ? 0.0 : 1.0) + (j == 1 ? 0.5 : 0.0) : sparse);
+    return i == N - 1 && N > 1 ? (j ? 0.0 : 1.0) + (j == 1 ? 0.5 : 0.0) + 10 * PETSC_MACHINE_EPSILON * Noise(system->key, i, j)
+                               : (i == 0 ? (j ? 0.0 : 1.0) + (j == 1 ? 0.5 : 0.0) : sparse);
   case KIND_ZERO_ROW:
     return i == N / 2 ? 0.0 : sparse;
   case KIND_SCALED:
@@ -172,13 +175,17 @@ static PetscScalar SystemEntry(const System *system, PetscInt i, PetscInt j)
 static PetscBool HasDiagonal(const System *system)
 {
   if (!(system->scale > 1e-3)) return PETSC_FALSE;
-  return system->kind == KIND_SPARSE || system->kind == KIND_CONVECTION || system->kind == KIND_INDEFINITE || system->kind == KIND_IDENTITY ? PETSC_TRUE : PETSC_FALSE;
+  return system->kind == KIND_SPARSE || system->kind == KIND_CONVECTION || system->kind == KIND_INDEFINITE ||
+             system->kind == KIND_IDENTITY
+         ? PETSC_TRUE
+         : PETSC_FALSE;
 }
 
 /* Has this system a solution, of which all numbers on the way to it are far from the largest there is? */
 static PetscErrorCode Ordinary(const System *system, Vec b, Vec x0, PetscBool *ordinary)
 {
-  const PetscBool regular = (PetscBool)(HasDiagonal(system) || system->kind == KIND_DENSE || system->kind == KIND_SCALED || system->kind == KIND_SHIFT);
+  const PetscBool regular = (PetscBool)(HasDiagonal(system) || system->kind == KIND_DENSE || system->kind == KIND_SCALED ||
+                                        system->kind == KIND_SHIFT);
   const PetscReal most    = PetscPowReal(PETSC_MAX_REAL, (PetscReal)0.3);
   PetscReal       bnorm, xnorm;
 
@@ -380,7 +387,8 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, types[which], &same));
   PetscCall(PCSetType(pc, types[which]));
-  if (!same) PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* of the type before. One that stays is not set up again, and has failed as before */
+  /* of the type before. One that stays is not set up again, and has failed as before */
+  if (!same) PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
   solver->transposable   = which == 0 || which == 1 || (which == 4 && aij) || which == 6 || which == 7 ? PETSC_TRUE : PETSC_FALSE;
   if (which == 2) {
@@ -394,7 +402,8 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 }
 
 /* Sets an integer of the solver by its setter, or by the option */
-static PetscErrorCode SetInt(Solver *solver, PetscErrorCode (*set)(KSP, PetscInt), PetscErrorCode (*get)(KSP, PetscInt *), const char option[], PetscInt value)
+static PetscErrorCode SetInt(Solver    *solver, PetscErrorCode (*set)(KSP, PetscInt), PetscErrorCode (*get)(KSP, PetscInt *),
+                             const char option[], PetscInt value)
 {
   PetscInt now;
   char     text[32];
@@ -432,7 +441,8 @@ static PetscErrorCode SetShadow(Solver *solver, Vec like)
     }
     PetscCall(KSPIDRSSetShadowVecs(solver->ksp, s, P));
     PetscCall(VecDestroyVecs(s, &P));
-  } else PetscCall(SetInt(solver, KSPIDRSSetShadowSize, KSPIDRSGetShadowSize, "-ksp_idrs_s", Once(2) ? 1 + Pick(MAX_S) : 1 + Pick(4)));
+  } else
+    PetscCall(SetInt(solver, KSPIDRSSetShadowSize, KSPIDRSGetShadowSize, "-ksp_idrs_s", Once(2) ? 1 + Pick(MAX_S) : 1 + Pick(4)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -468,11 +478,15 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (all || Once(4)) PetscCall(SetShadow(solver, like));
   if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetShadowSeed, KSPIDRSGetShadowSeed, "-ksp_idrs_seed", Pick(1000)));
-  if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetMaxRestarts, KSPIDRSGetMaxRestarts, "-ksp_idrs_max_restarts", Once(2) ? 10 : Pick(4)));
+  if (all || Once(4))
+    PetscCall(SetInt(solver, KSPIDRSSetMaxRestarts, KSPIDRSGetMaxRestarts, "-ksp_idrs_max_restarts", Once(2) ? 10 : Pick(4)));
   if (all || Once(4)) PetscCall(KSPIDRSSetMinimumCosine(solver->ksp, cosines[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetUpdateTolerance(solver->ksp, tolerances[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetSmoothing(solver->ksp, Once(3)));
-  if (all || Once(4)) PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
+  if (all || Once(4))
+    PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation
+                                                      ? implementation
+                                                      : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
   if (all || Once(4)) PetscCall(KSPIDRSSetCommunication(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
   if (all || Once(4)) PetscCall(KSPIDRSSetProduct(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));
   if (all || Once(4)) PetscCall(KSPIDRSSetRun(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_WHOLE)));
@@ -596,14 +610,18 @@ static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool tr
 /* Has a tolerance been met? KSP_CONVERGED_ITS says nothing of the residual */
 static PetscBool Met(const Outcome *outcome)
 {
-  return outcome->reason == KSP_CONVERGED_RTOL || outcome->reason == KSP_CONVERGED_ATOL || outcome->reason == KSP_CONVERGED_HAPPY_BREAKDOWN ? PETSC_TRUE : PETSC_FALSE;
+  return outcome->reason == KSP_CONVERGED_RTOL || outcome->reason == KSP_CONVERGED_ATOL ||
+             outcome->reason == KSP_CONVERGED_HAPPY_BREAKDOWN
+         ? PETSC_TRUE
+         : PETSC_FALSE;
 }
 
 /*
    A tolerance that is met is met by the b - A x that is computed here: in the same way, and from the same x, as the solver has
    done, so that no rounding needs to be allowed for. Only what varies between applications cannot be measured again.
 */
-static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *outcome)
+static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
+                                 const Outcome *outcome)
 {
   PCSide    side;
   PetscReal norm, reference, xnorm;
@@ -613,16 +631,20 @@ static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool
   PetscCall(KSPGetPCSide(solver->ksp, &side));
   if (!Met(outcome) || (side == PC_LEFT && solver->preconditioner == PRECONDITIONER_VARIES)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(x, NORM_INFINITY, &xnorm));
-  PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm)); /* A times zero is not computed, were it NaN */
+  /* A times zero is not computed, were it NaN */
+  PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm));
   PetscCall(Measure(solver, system, transpose, b, NULL, &reference));
   if (solver->guess && reference == 0.0) PetscCall(Measure(solver, system, transpose, b, x0, &reference)); /* as PETSc does it */
   if (norm == 0.0 || norm <= 1.01 * PetscMax(solver->rtol * reference, solver->atol)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, but b - A x is %g, and the tolerances are %g of %g, and %g", KSPConvergedReasons[outcome->reason], (double)norm, (double)solver->rtol, (double)reference, (double)solver->atol));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, but b - A x is %g, and the tolerances are %g of %g, and %g",
+                          KSPConvergedReasons[outcome->reason], (double)norm, (double)solver->rtol, (double)reference,
+                          (double)solver->atol));
   PetscCall(Finding(text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *outcome)
+static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
+                                 const Outcome *outcome)
 {
   const PetscBool number   = (PetscBool)(outcome->reason != KSP_DIVERGED_NANORINF && outcome->reason != KSP_DIVERGED_PC_FAILED);
   PetscBool       ordinary = PETSC_FALSE;
@@ -637,7 +659,8 @@ static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool
   if (reasons[0] != -reasons[1]) PetscCall(Finding("different reasons"));
   if (!outcome->reason) PetscCall(Finding("no reason"));
   if (outcome->its < 0 || outcome->its > solver->max_it) PetscCall(Finding("too many iterations"));
-  if (outcome->entries > outcome->its + 1 || (number && outcome->entries != outcome->its + 1)) PetscCall(Finding("history is not that of the iterations"));
+  if (outcome->entries > outcome->its + 1 || (number && outcome->entries != outcome->its + 1))
+    PetscCall(Finding("history is not that of the iterations"));
   if (outcome->reports && outcome->reports != outcome->entries) PetscCall(Finding("monitor has not seen what the history has"));
   if (number && outcome->products < outcome->its) PetscCall(Finding("more iterations than products"));
   PetscCall(VecNorm(x, NORM_INFINITY, &norm));
@@ -669,7 +692,10 @@ static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The preconditioner has a matching. New values adapt its scalings; after a reset they are computed afresh, with other rounding errors */
+/*
+   The preconditioner has a matching. New values adapt its scalings; after a reset they are computed afresh, with other rounding
+   errors
+*/
 static PetscErrorCode HasMatching(Solver *solver, PetscBool *has)
 {
   PCPolyScaling used = PC_POLY_SCALING_NONE;
@@ -684,11 +710,12 @@ static PetscErrorCode HasMatching(Solver *solver, PetscBool *has)
 }
 
 /*
-   One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order. And where numbers are
-   so small that the squares of residuals vanish, an inner solver may begin with what another application has left: PETSc's VecSet() to zero
-   does nothing where the norm is known to be zero, and that is what it takes theirs for.
+   One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order. And
+   where numbers are so small that the squares of residuals vanish, an inner solver may begin with what another application has
+   left: PETSc's VecSet() to zero does nothing where the norm is known to be zero, and that is what it takes theirs for.
 */
-static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x, const Outcome *first)
+static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
+                                 const Outcome *first)
 {
   const PetscBool reset = Once(2);
   const PetscReal least = 1.0 / (PetscSqrtReal(PETSC_MAX_REAL) * PetscSqr(PETSC_MACHINE_EPSILON));
@@ -712,8 +739,9 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   /* the same where the guess is the solution, and its residual is what such an inner solver makes of zero */
   tiny = (PetscBool)(solver->inner && first->entries && second.entries && PetscMin(first->history[0], second.history[0]) < least);
   if (ierr || (!tiny && (!same || memcmp(first, &second, sizeof(second))))) {
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" PetscInt_FMT ", %s %s after %" PetscInt_FMT, same ? "same solution" : "another solution", KSPConvergedReasons[first->reason], first->its, reset ? "after KSPReset()" : "again",
-                            KSPConvergedReasons[second.reason], second.its));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" PetscInt_FMT ", %s %s after %" PetscInt_FMT,
+                            same ? "same solution" : "another solution", KSPConvergedReasons[first->reason], first->its,
+                            reset ? "after KSPReset()" : "again", KSPConvergedReasons[second.reason], second.its));
     PetscCall(Finding(text));
   }
   PetscCall(VecDestroy(&y));
@@ -792,7 +820,10 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
     PetscCall(SameBits(x, column, &same));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
     if (ierr || !same) {
-      PetscCall(PetscSNPrintf(text, sizeof(text), "KSPMatSolve(), column %" PetscInt_FMT " of %" PetscInt_FMT ": error %d of its own solve, or another solution", j, count, (int)ierr));
+      PetscCall(PetscSNPrintf(text, sizeof(text),
+                              "KSPMatSolve(), column %" PetscInt_FMT " of %" PetscInt_FMT
+                              ": error %d of its own solve, or another solution",
+                              j, count, (int)ierr));
       PetscCall(Finding(text));
     }
   }

@@ -1,4 +1,5 @@
-static char help[] = "KSPMatSolve() with KSPIDRS beside the rest of PETSc: null spaces, what goes column by column, what is printed, KSPIDRS inside of other solvers.\n\n";
+static char help[] = "KSPMatSolve() with KSPIDRS beside the rest of PETSc: null spaces, what goes column by column, what is "
+                     "printed, KSPIDRS inside of other solvers.\n\n";
 
 #include "columns.h"
 
@@ -29,7 +30,10 @@ static PetscErrorCode Product(void *ctx, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator of type MATMFFD: A, by differences, with vectors of the same type. It asks for its options at the first product, among which -mat_type is not for it */
+/*
+   An operator of type MATMFFD: A, by differences, with vectors of the same type. It asks for its options at the first product,
+   among which -mat_type is not for it
+*/
 static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
 {
   PetscInt n;
@@ -65,7 +69,10 @@ static PetscErrorCode CheckIterationsView(KSP ksp)
   PetscCall(PetscArraycpy(sorted, its, COLUMNS));
   PetscCall(PetscSortInt(COLUMNS, sorted));
   for (PetscInt j = 0; j < COLUMNS; j++) failed += reasons[j] < 0 ? 1 : 0;
-  PetscCall(PetscSNPrintf(text, sizeof(text), "smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT " right-hand sides have not converged", sorted[0], sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
+  PetscCall(PetscSNPrintf(text, sizeof(text),
+                          "smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT
+                          " right-hand sides have not converged",
+                          sorted[0], sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
   PetscCall(CheckView(ksp, text, 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -85,10 +92,18 @@ static PetscErrorCode TestApart(Mat A)
     GUESS, /* of what was solved before, so that later solves are others */
     WAYS
   };
-  const char *const why[WAYS] = {[TOGETHER] = "6 at the same time", [WIDTH] = "one by one: -ksp_idrs_width 1", [SMOOTHING] = "one by one: residual smoothing", [MONITOR] = "one by one: a monitor", [TEST] = "one by one: a convergence test", [KNOLL] = "one by one: an initial guess", [BEFORE] = "one by one: something is to be done before and after", [DIFFERENCES] = "one by one: the operator is of type mffd", [GUESS] = "one by one: an initial guess"};
-  PetscInt before = 0;
-  Vec      b, x, y;
-  Mat      B, X, M;
+  const char *const why[WAYS] = {[TOGETHER]    = "6 at the same time",
+                                 [WIDTH]       = "one by one: -ksp_idrs_width 1",
+                                 [SMOOTHING]   = "one by one: residual smoothing",
+                                 [MONITOR]     = "one by one: a monitor",
+                                 [TEST]        = "one by one: a convergence test",
+                                 [KNOLL]       = "one by one: an initial guess",
+                                 [BEFORE]      = "one by one: something is to be done before and after",
+                                 [DIFFERENCES] = "one by one: the operator is of type mffd",
+                                 [GUESS]       = "one by one: an initial guess"};
+  PetscInt          before    = 0;
+  Vec               b, x, y;
+  Mat               B, X, M;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &x, &b));
@@ -179,7 +194,10 @@ static PetscErrorCode TestNullSpace(void)
       PetscCall(VecNorm(x, NORM_2, &norm));
       PetscCall(VecAXPY(y, -1.0, x));
       PetscCall(VecNorm(y, NORM_2, &distance));
-      PetscCall(ComplainIf(!converged || !(distance <= 1e5 * rtol * norm), "%s, %s, column %" PetscInt_FMT ": %s, and %g from the solution of KSPSolve()", pctypes[i / 2], PCSides[i % 2 ? PC_LEFT : PC_RIGHT], j, converged ? "converged" : "not converged", (double)(distance / norm)));
+      PetscCall(ComplainIf(!converged || !(distance <= 1e5 * rtol * norm),
+                           "%s, %s, column %" PetscInt_FMT ": %s, and %g from the solution of KSPSolve()", pctypes[i / 2],
+                           PCSides[i % 2 ? PC_LEFT : PC_RIGHT], j, converged ? "converged" : "not converged",
+                           (double)(distance / norm)));
     }
     PetscCall(KSPDestroy(&ksp));
   }
@@ -268,11 +286,16 @@ static PetscErrorCode TestInside(Mat A)
 {
   const char *const outer[]  = {KSPIDRS, KSPRICHARDSON, KSPPREONLY};
   const Inside      inside[] = {
-    {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-2 -ksp_pc_type jacobi",                                                                                                                                                              PETSC_TRUE,  NULL,      NULL       },
-    {"-pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 1e-3 -sub_pc_type none",                                                                                                                                                            PETSC_TRUE,  NULL,      GetBlock   },
-    {"-pc_type mg -mg_levels_ksp_type idrs -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none -mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 1e-3 -mg_coarse_pc_type none", PETSC_TRUE,  SetLevels, GetSmoother},
-    {"-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_ksp_type idrs -fieldsplit_ksp_rtol 1e-3 -fieldsplit_pc_type jacobi",                                                                                               PETSC_TRUE,  SetFields, NULL       },
-    {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-10 -ksp_pc_type bjacobi",                                                                                                                                                            PETSC_FALSE, NULL,      NULL       }
+    /* clang-format off */
+    {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-2 -ksp_pc_type jacobi", PETSC_TRUE, NULL, NULL},
+    {"-pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 1e-3 -sub_pc_type none", PETSC_TRUE, NULL, GetBlock},
+    {"-pc_type mg -mg_levels_ksp_type idrs -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none "
+     "-mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 1e-3 "
+     "-mg_coarse_pc_type none", PETSC_TRUE, SetLevels, GetSmoother},
+    {"-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_ksp_type idrs -fieldsplit_ksp_rtol 1e-3 "
+     "-fieldsplit_pc_type jacobi", PETSC_TRUE, SetFields, NULL},
+    {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-10 -ksp_pc_type bjacobi", PETSC_FALSE, NULL, NULL}
+    /* clang-format on */
   };
 
   PetscFunctionBeginUser;
@@ -311,7 +334,8 @@ static PetscErrorCode TestInside(Mat A)
         PetscCall(ColumnGet(B, j, b));
         PetscCall(ColumnGet(X, j, x));
         PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-        PetscCall(ComplainIf(!(norm <= 100 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", outer[i], inside[o].options, (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(!(norm <= 100 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", outer[i], inside[o].options,
+                             (double)norm, (double)bnorm));
       }
       PetscCall(KSPDestroy(&ksp));
       PetscCall(VecDestroy(&b));
@@ -342,11 +366,12 @@ static PetscErrorCode TestPrinted(Mat A)
     PetscInt    columns, lines;
     const char *options, *view;
   } cases[] = {
-    {1,       0, "",                                                                 "one by one: there is only one"                                             },
-    {COLUMNS, 0, "",                                                                 "6 right-hand sides, 6 at the same time"                                    },
-    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: -ksp_idrs_width 1"                                             },
-    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"                                    },
-    {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt", "one by one, without a block recurrence: a monitor may ask for the solution"},
+    {1,       0, "",                                                                 "one by one: there is only one"         },
+    {COLUMNS, 0, "",                                                                 "6 right-hand sides, 6 at the same time"},
+    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: -ksp_idrs_width 1"         },
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"},
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt",
+     "one by one, without a block recurrence: a monitor may ask for the solution"                                            },
   };
 
   PetscFunctionBeginUser;
@@ -357,7 +382,8 @@ static PetscErrorCode TestPrinted(Mat A)
     PetscOptions options;
 
     PetscCall(OptionsPush(cases[i].options, &options));
-    PetscCall(PetscOptionsInsertString(options, "-p_ksp_converged_reason ascii:reasons.txt::append -p_ksp_view_solution ascii:solutions.txt::append"));
+    PetscCall(PetscOptionsInsertString(
+      options, "-p_ksp_converged_reason ascii:reasons.txt::append -p_ksp_view_solution ascii:solutions.txt::append"));
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(KSPSetOptionsPrefix(ksp, "p_"));
     PetscCall(KSPSetFromOptions(ksp));
@@ -369,11 +395,15 @@ static PetscErrorCode TestPrinted(Mat A)
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
     PetscCall(FileNumbers("reasons.txt", "solve converged", 0, NULL, &lines));
-    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: the reason is printed %" PetscInt_FMT " times", cases[i].columns, cases[i].options, lines));
+    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: the reason is printed %" PetscInt_FMT " times",
+                         cases[i].columns, cases[i].options, lines));
     PetscCall(FileNumbers("solutions.txt", "Object", 0, NULL, &lines));
-    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: %" PetscInt_FMT " solutions are printed", cases[i].columns, cases[i].options, lines));
+    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: %" PetscInt_FMT " solutions are printed", cases[i].columns,
+                         cases[i].options, lines));
     PetscCall(FileNumbers("monitor.txt", "0 KSP", 0, NULL, &lines));
-    PetscCall(ComplainIf((lines > 0) != (cases[i].lines > 0), "%" PetscInt_FMT " columns, %s: the monitor prints %" PetscInt_FMT " lines", cases[i].columns, cases[i].options, lines));
+    PetscCall(ComplainIf((lines > 0) != (cases[i].lines > 0),
+                         "%" PetscInt_FMT " columns, %s: the monitor prints %" PetscInt_FMT " lines", cases[i].columns,
+                         cases[i].options, lines));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&X));
   }

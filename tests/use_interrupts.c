@@ -1,4 +1,5 @@
-static char help[] = "Signals that interrupt solves of KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS again and again, while kernels run, too: the solutions are the same to the bit.\n\n";
+static char help[] = "Signals that interrupt solves of KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS again and again, while kernels "
+                     "run, too: the solutions are the same to the bit.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for sigaction() */
 #include <petscidrs.h>
@@ -52,8 +53,10 @@ static PetscErrorCode TestSolver(const char pctype[], KSP ksp, Mat A, Vec b)
   }
   PetscCall(SetTimer(0));
   PetscCall(ierr);
-  PetscCall(ComplainIf(!equal, "%s: another solution in solve %" PetscInt_FMT ", with %d interrupts", pctype, solves, (int)interrupts));
-  PetscCall(ComplainIf(equal && interrupts < enough, "%s: %d interrupts in %" PetscInt_FMT " solves", pctype, (int)interrupts, solves));
+  PetscCall(
+    ComplainIf(!equal, "%s: another solution in solve %" PetscInt_FMT ", with %d interrupts", pctype, solves, (int)interrupts));
+  PetscCall(
+    ComplainIf(equal && interrupts < enough, "%s: %d interrupts in %" PetscInt_FMT " solves", pctype, (int)interrupts, solves));
   PetscCall(VecDestroy(&first));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,4 +1,5 @@
-static char help[] = "Iterates and norms that KSPIDRS shows: at every iteration to monitors, wherever a solve ends, with vectors of type nest, and with preconditioners that vary.\n\n";
+static char help[] = "Iterates and norms that KSPIDRS shows: at every iteration to monitors, wherever a solve ends, with vectors "
+                     "of type nest, and with preconditioners that vary.\n\n";
 
 #include "systems.h"
 
@@ -50,8 +51,10 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetIterationNumber(ksp, &reported));
-  PetscCall(ComplainIf(its != watch->calls, "%s: monitored iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", watch->what, its, watch->calls));
-  PetscCall(ComplainIf(its != reported, "%s: monitored iteration %" PetscInt_FMT " when the solver is at %" PetscInt_FMT, watch->what, its, reported));
+  PetscCall(ComplainIf(its != watch->calls, "%s: monitored iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", watch->what,
+                       its, watch->calls));
+  PetscCall(ComplainIf(its != reported, "%s: monitored iteration %" PetscInt_FMT " when the solver is at %" PetscInt_FMT,
+                       watch->what, its, reported));
   if (watch->calls < MAX_HISTORY) watch->norms[watch->calls] = rnorm;
   watch->calls++;
   watch->peak = PetscMax(watch->peak, rnorm);
@@ -59,13 +62,17 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
   PetscCall(KSPBuildSolution(ksp, watch->x, NULL));
   PetscCall(SolverNorm(ksp, watch->b, watch->x, &norm));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak),
+                       "%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g",
+                       watch->what, its, (double)norm, (double)rnorm));
 
   PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(VecCopy(x, watch->t));
   PetscCall(VecAXPY(watch->t, -1.0, watch->x));
   PetscCall(VecNorm(watch->t, NORM_INFINITY, &difference));
-  PetscCall(ComplainIf(!(difference == 0.0), "%s: at iteration %" PetscInt_FMT " the solution built in a vector of the solver differs by %g", watch->what, its, (double)difference));
+  PetscCall(ComplainIf(!(difference == 0.0),
+                       "%s: at iteration %" PetscInt_FMT " the solution built in a vector of the solver differs by %g", watch->what,
+                       its, (double)difference));
 
   PetscCall(KSPBuildResidual(ksp, watch->t, watch->v, &v));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -73,7 +80,9 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   if (side == PC_LEFT) PetscCall(PCApply(pc, v, watch->w));
   else PetscCall(VecCopy(v, watch->w));
   PetscCall(VecNorm(watch->w, NORM_2, &norm));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what, its, (double)norm, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak),
+                       "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what,
+                       its, (double)norm, (double)rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -101,7 +110,8 @@ static PetscErrorCode TestMonitors(void)
             PetscInt       its;
             KSP            ksp;
 
-            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, update tolerance %g, %s guess", sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)tolerances[itol], guess ? "nonzero" : "zero"));
+            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, update tolerance %g, %s guess", sizes[is],
+                                    PCSides[sides[iside]], pctypes[ipc], (double)tolerances[itol], guess ? "nonzero" : "zero"));
             PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerances[itol]));
             PetscCall(VecSetGeneral(x, 2.0));
@@ -111,9 +121,14 @@ static PetscErrorCode TestMonitors(void)
             PetscCall(SolveHistory(ksp, b, x, &history));
             PetscCall(CheckConverged(what, ksp, b, x));
             PetscCall(KSPGetIterationNumber(ksp, &its));
-            PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1, "%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT " iterations", what, watch.calls, history.length, its));
+            PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1,
+                                 "%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT
+                                 " iterations",
+                                 what, watch.calls, history.length, its));
             for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++)
-              PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]), "%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what, (double)watch.norms[i], i, (double)history.norms[i]));
+              PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]),
+                                   "%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what,
+                                   (double)watch.norms[i], i, (double)history.norms[i]));
             PetscCall(WatchDestroy(&watch));
             PetscCall(KSPDestroy(&ksp));
           }
@@ -141,7 +156,8 @@ static PetscErrorCode StopTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConver
 
   PetscFunctionBeginUser;
   *reason = KSP_CONVERGED_ITERATING;
-  PetscCall(ComplainIf(its != stop->calls++, "the test is called at iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", its, stop->calls - 1));
+  PetscCall(ComplainIf(its != stop->calls++, "the test is called at iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", its,
+                       stop->calls - 1));
   if (its >= stop->stop) *reason = stop->reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -156,7 +172,8 @@ typedef enum {
   END_DIVERGED, /* or divergence */
   ENDS
 } End;
-static const char *const ends[] = {"max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence"};
+static const char *const ends[] = {
+  "max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence"};
 
 /* Wherever in a cycle a solve is ended, it has made exactly these iterations, and the x handed back belongs to the norm reported */
 static PetscErrorCode TestEnds(void)
@@ -164,7 +181,8 @@ static PetscErrorCode TestEnds(void)
   const PetscInt                  sizes[]   = {1, 2, 4, 8};
   const PCSide                    sides[]   = {PC_RIGHT, PC_LEFT};
   const char                     *pctypes[] = {PCNONE, PCJACOBI};
-  static const KSPConvergedReason reasons[] = {KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_DIVERGED_ITS, KSP_CONVERGED_ITS, KSP_CONVERGED_RTOL, KSP_DIVERGED_DTOL};
+  static const KSPConvergedReason reasons[] = {KSP_DIVERGED_ITS,  KSP_CONVERGED_ITS,  KSP_DIVERGED_ITS,
+                                               KSP_CONVERGED_ITS, KSP_CONVERGED_RTOL, KSP_DIVERGED_DTOL};
   Mat                             A;
   Vec                             b, x, first;
 
@@ -184,7 +202,8 @@ static PetscErrorCode TestEnds(void)
             Stop               stop = {limit, reasons[end], 0};
             KSP                ksp;
 
-            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, end at %" PetscInt_FMT " by %s", sizes[is], PCSides[sides[iside]], pctypes[ipc], limit, ends[end]));
+            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, end at %" PetscInt_FMT " by %s", sizes[is],
+                                    PCSides[sides[iside]], pctypes[ipc], limit, ends[end]));
             PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             PetscCall(KSPSetTolerances(ksp, 1e-13, PETSC_DEFAULT, PETSC_DEFAULT, end <= END_NO_NORM ? limit : 500));
             if (end == END_SKIP) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
@@ -197,17 +216,25 @@ static PetscErrorCode TestEnds(void)
             PetscCall(SolverNorm(ksp, b, x, &norm));
             PetscCall(ComplainIf(its != limit, "%s: %" PetscInt_FMT " iterations", what, its));
             /* without a norm releases of PETSc differ about the reason */
-            PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what, KSPConvergedReasons[reason]));
-            PetscCall(ComplainIf(end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)), "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
+            PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what,
+                                 KSPConvergedReasons[reason]));
+            PetscCall(ComplainIf(end != END_NO_NORM &&
+                                   !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)),
+                                 "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
             /* no product is made for nothing: one more than iterations where the norm of the last comes with the next */
             PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
-            PetscCall(ComplainIf(products < its || products > its + 1 + updates, "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
-            PetscCall(ComplainIf(end <= END_NO_NORM && products != its + updates, "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what, products, its, updates));
+            PetscCall(ComplainIf(products < its || products > its + 1 + updates,
+                                 "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what,
+                                 products, its, updates));
+            PetscCall(ComplainIf(end <= END_NO_NORM && products != its + updates,
+                                 "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what,
+                                 products, its, updates));
             if (!end) PetscCall(VecCopy(x, first));
             PetscCall(VecNorm(first, NORM_2, &size));
             PetscCall(VecAXPY(x, -1.0, first));
             PetscCall(VecNorm(x, NORM_2, &norm));
-            PetscCall(ComplainIf(!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size), "%s: x differs by %g of %g from that by max_it", what, (double)norm, (double)size));
+            PetscCall(ComplainIf(!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size), "%s: x differs by %g of %g from that by max_it",
+                                 what, (double)norm, (double)size));
             PetscCall(KSPDestroy(&ksp));
           }
         }
@@ -253,7 +280,8 @@ static PetscErrorCode TestNest(void)
         char         what[64];
         KSP          ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", shell ? "shell" : "nest", sizes[is], PCSides[sides[iside]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", shell ? "shell" : "nest", sizes[is],
+                                PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(shell ? S : A, sizes[is], sides[iside], PCNONE, &ksp));
         PetscCall(KSPIDRSSetImplementation(ksp, implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_AUTO));
         PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
@@ -320,7 +348,8 @@ static PetscErrorCode TestVarying(void)
         KSP          ksp, sub;
         PC           pc;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, inner ? "inner gmres" : "varying diagonal", sizes[is]));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, inner ? "inner gmres" : "varying diagonal", sizes[is]));
         PetscCall(SolverCreate(A, sizes[is], inner ? PCKSP : PCSHELL, &ksp));
         PetscCall(KSPGetPC(ksp, &pc));
         if (inner) {

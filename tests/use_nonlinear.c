@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS as the linear solver of SNES: Jacobians assembled, applied by differences, or both; line search and trust region.\n\n";
+static char help[] = "KSPIDRS as the linear solver of SNES: Jacobians assembled, applied by differences, or both; line search and "
+                     "trust region.\n\n";
 
 #include "systems.h"
 #include <petscsnes.h>
@@ -34,7 +35,8 @@ static PetscErrorCode CheckView(const char what[], KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
   PetscCall(ViewNumbers((PetscObject)ksp, "is inexact", 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != (differences ? 1 : 0), "%s: %" PetscInt_FMT " lines of the view say that the operator is inexact", what, lines));
+  PetscCall(ComplainIf(lines != (differences ? 1 : 0), "%s: %" PetscInt_FMT " lines of the view say that the operator is inexact",
+                       what, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -56,10 +58,12 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   Vec                 x, f;
 
   PetscFunctionBeginUser;
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 17, 17, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 17, 17, PETSC_DECIDE,
+                         PETSC_DECIDE, 1, 1, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
-  PetscCall(DMDASNESSetFunctionLocal(da, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))FormFunction, NULL));
+  PetscCall(
+    DMDASNESSetFunctionLocal(da, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))FormFunction, NULL));
   PetscCall(PetscOptionsCreate(&options));
   PetscCall(PetscOptionsPush(options));
   PetscCall(PetscOptionsInsertString(options, way->options));
@@ -82,8 +86,10 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscCall(SNESGetConvergedReason(snes, &reason));
   PetscCall(SNESGetLinearSolveIterations(snes, &linear));
   PetscCall(ComplainIf(!way->may && !(reason > 0), "%s, s = %" PetscInt_FMT ": %s", way->name, s, SNESConvergedReasons[reason]));
-  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * first), "%s, s = %" PetscInt_FMT ": %s with a norm of %g of %g", way->name, s, SNESConvergedReasons[reason], (double)norm, (double)first));
-  PetscCall(ComplainIf(!(norm <= first), "%s, s = %" PetscInt_FMT ": the norm has become %g, it was %g", way->name, s, (double)norm, (double)first));
+  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * first), "%s, s = %" PetscInt_FMT ": %s with a norm of %g of %g",
+                       way->name, s, SNESConvergedReasons[reason], (double)norm, (double)first));
+  PetscCall(ComplainIf(!(norm <= first), "%s, s = %" PetscInt_FMT ": the norm has become %g, it was %g", way->name, s, (double)norm,
+                       (double)first));
   PetscCall(ComplainIf(linear > 800, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " linear iterations", way->name, s, linear));
   PetscCall(CheckView(way->name, ksp));
   PetscCall(SNESDestroy(&snes));
@@ -108,8 +114,10 @@ int main(int argc, char **argv)
     {"trust region, direct preconditioner", "-snes_type newtontr -pc_type redundant", PETSC_FALSE},
     {"trust region", "-snes_type newtontr -pc_type bjacobi", PETSC_TRUE},
     {"trust region, no preconditioner", "-snes_type newtontr -pc_type none", PETSC_TRUE},
-    {"trust region, smoothing", "-snes_type newtontr -pc_type bjacobi -ksp_idrs_smoothing", PETSC_VERSION_LT(3, 26, 0) ? PETSC_TRUE : PETSC_FALSE},
-    {"trust region, smoothing, no preconditioner", "-snes_type newtontr -pc_type none -ksp_idrs_smoothing", PETSC_VERSION_LT(3, 26, 0) ? PETSC_TRUE : PETSC_FALSE},
+    {"trust region, smoothing", "-snes_type newtontr -pc_type bjacobi -ksp_idrs_smoothing",
+     PETSC_VERSION_LT(3, 26, 0) ? PETSC_TRUE : PETSC_FALSE},
+    {"trust region, smoothing, no preconditioner", "-snes_type newtontr -pc_type none -ksp_idrs_smoothing",
+     PETSC_VERSION_LT(3, 26, 0) ? PETSC_TRUE : PETSC_FALSE},
   };
 
   PetscFunctionBeginUser;

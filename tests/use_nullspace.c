@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc lets a matrix have, of the matrix and of its transpose, and on a system\n\
+static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc lets a matrix have, of the matrix and of its\n\
+transpose, and on a system\n\
 of equations with a near null space for algebraic multigrid.\n\n";
 
 #include "systems.h"
@@ -153,8 +154,13 @@ static PetscErrorCode TestSingular(void)
             }
             PetscCall(VecNorm(x, NORM_2, &xnorm));
             PetscCall(KSPDestroy(&ksp));
-            PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference), "%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm, (double)reference));
-            PetscCall(ComplainIf(!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm), "%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name, ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
+            PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference),
+                                 "%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way],
+                                 sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm,
+                                 (double)reference));
+            PetscCall(ComplainIf(!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm),
+                                 "%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name,
+                                 ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
           }
         }
       }

@@ -1,4 +1,5 @@
-static char help[] = "Options of PETSc's that any KSP has, with KSPIDRS: guesses, scaling, ends and norms, monitors and views. Each does what it says.\n\n";
+static char help[] = "Options of PETSc's that any KSP has, with KSPIDRS: guesses, scaling, ends and norms, monitors and views. "
+                     "Each does what it says.\n\n";
 
 #include "systems.h"
 
@@ -87,7 +88,8 @@ static PetscErrorCode TestGuesses(void)
       if (guesses[ig].model) PetscCall(KSPGuessFischerSetModel(guess, guesses[ig].model, 10));
       PetscCall(VecSet(sum, 0.0));
       for (PetscInt i = 0; i <= solves; i++) {
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", solve %" PetscInt_FMT, guesses[ig].name, sizes[is], i));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", solve %" PetscInt_FMT, guesses[ig].name, sizes[is], i));
         if (i < solves) {
           PetscCall(VecSetGeneral(system.b, 1.0 + i));
           PetscCall(VecAXPY(sum, 1.0 + 0.3 * i, system.b));
@@ -97,7 +99,8 @@ static PetscErrorCode TestGuesses(void)
         PetscCall(KSPGetIterationNumber(ksp, &its));
         if (!i) first = its;
       }
-      PetscCall(ComplainIf(its > (guesses[ig].general ? first / 2 : first), "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " for the first", what, its, first));
+      PetscCall(ComplainIf(its > (guesses[ig].general ? first / 2 : first),
+                           "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " for the first", what, its, first));
       PetscCall(KSPDestroy(&ksp));
     }
   }
@@ -149,15 +152,20 @@ static PetscErrorCode TestScaling(void)
       PetscCall(VecCopy(b, r));
       if (used) PetscCall(VecPointwiseMult(r, r, d));
       PetscCall(VecNorm(r, NORM_2, &reference));
-      PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference), "diagonal scaling, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)reference));
+      PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference),
+                           "diagonal scaling, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", sizes[is],
+                           KSPConvergedReasons[reason], (double)norm, (double)reference));
       PetscCall(VecWAXPY(r, -1.0, b, system.b));
       PetscCall(VecNorm(r, NORM_INFINITY, &change));
-      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON), "diagonal scaling, s = %" PetscInt_FMT ": b has changed by %g", sizes[is], (double)change));
+      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON), "diagonal scaling, s = %" PetscInt_FMT ": b has changed by %g",
+                           sizes[is], (double)change));
       PetscCall(VecDestroy(&r));
       PetscCall(MatNorm(original, NORM_FROBENIUS, &Anorm));
       PetscCall(MatAXPY(system.A, -1.0, original, SAME_NONZERO_PATTERN));
       PetscCall(MatNorm(system.A, NORM_FROBENIUS, &change));
-      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON * Anorm), "diagonal scaling, s = %" PetscInt_FMT ": A has changed by %g of %g", sizes[is], (double)change, (double)Anorm));
+      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON * Anorm),
+                           "diagonal scaling, s = %" PetscInt_FMT ": A has changed by %g of %g", sizes[is], (double)change,
+                           (double)Anorm));
       PetscCall(MatCopy(original, system.A, SAME_NONZERO_PATTERN));
     }
     PetscCall(SolverDestroy(&solver));
@@ -222,7 +230,10 @@ static PetscErrorCode TestEnds(void)
     PetscCall(KSPGetIterationNumber(solver.ksp, &its));
     PetscCall(KSPGetResidualNorm(solver.ksp, &reported));
     PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
-    PetscCall(ComplainIf(reason != KSP_CONVERGED_ITS || its != 7 || !(PetscAbsReal(norm - reported) <= 1e4 * PETSC_MACHINE_EPSILON * bnorm), "-ksp_converged_maxits, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", norm %g, reported %g", sizes[is], KSPConvergedReasons[reason], its, (double)norm, (double)reported));
+    PetscCall(
+      ComplainIf(reason != KSP_CONVERGED_ITS || its != 7 || !(PetscAbsReal(norm - reported) <= 1e4 * PETSC_MACHINE_EPSILON * bnorm),
+                 "-ksp_converged_maxits, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", norm %g, reported %g", sizes[is],
+                 KSPConvergedReasons[reason], its, (double)norm, (double)reported));
     PetscCall(SolverDestroy(&solver));
 
     /* a guess that is far away, and one that is near */
@@ -247,7 +258,10 @@ static PetscErrorCode TestEnds(void)
         PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
         PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
         /* and no smaller than needed, for a solve that stops as soon as it may */
-        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || !(norm <= 1010 * rtol * reference) || !(norm >= 1e-3 * rtol * reference), "%s, %s guess, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min], near ? "near" : "far", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)initial, (double)bnorm));
+        PetscCall(
+          ComplainIf(reason != KSP_CONVERGED_RTOL || !(norm <= 1010 * rtol * reference) || !(norm >= 1e-3 * rtol * reference),
+                     "%s, %s guess, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min],
+                     near ? "near" : "far", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)initial, (double)bnorm));
         PetscCall(SolverDestroy(&solver));
       }
     }
@@ -279,7 +293,8 @@ static PetscErrorCode TestErrors(void)
       ierr = KSPSolve(solver.ksp, system.b, system.x);
       PetscCall(Heard());
       PetscCall(PetscStrstr(message, first ? "DIVERGED_ITS" : "DIVERGED_BREAKDOWN", &place));
-      PetscCall(ComplainIf(!ierr || !place, "-ksp_error_if_not_converged, s = %" PetscInt_FMT ": error %d, \"%s\"", sizes[is], (int)ierr, message));
+      PetscCall(ComplainIf(!ierr || !place, "-ksp_error_if_not_converged, s = %" PetscInt_FMT ": error %d, \"%s\"", sizes[is],
+                           (int)ierr, message));
       PetscCall(KSPSetTolerances(solver.ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
       PetscCall(KSPSolve(solver.ksp, system.b, system.x));
       PetscCall(CheckSolved("after an error", solver.ksp, system.A, system.b, system.x));
@@ -293,7 +308,10 @@ static PetscErrorCode TestErrors(void)
 
 #define MAX_LINES 500
 
-/* What the monitors print is the history, and the true norms are those; the one of singular values has none to show, and does no harm */
+/*
+   What the monitors print is the history, and the true norms are those; the one of singular values has none to show, and does no
+   harm
+*/
 static PetscErrorCode TestMonitors(void)
 {
   System system;
@@ -325,11 +343,15 @@ static PetscErrorCode TestMonitors(void)
       PetscCall(KSPMonitorCancel(solver.ksp)); /* closes the file */
       PetscCall(KSPGetResidualHistory(solver.ksp, &norms, &length));
       PetscCall(FileNumbers("options_monitor", monitors[im].text, MAX_LINES, printed, &lines));
-      PetscCall(ComplainIf(lines != length || lines < 3, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " lines, %" PetscInt_FMT " norms", monitors[im].option, sizes[is], lines, length));
+      PetscCall(ComplainIf(lines != length || lines < 3,
+                           "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " lines, %" PetscInt_FMT " norms", monitors[im].option,
+                           sizes[is], lines, length));
       for (PetscInt i = 0; i < PetscMin(lines, length); i++) {
         const PetscReal expected = monitors[im].expected == 0.0 ? norms[i] : monitors[im].expected;
 
-        PetscCall(ComplainIf(!(PetscAbsReal(printed[i] - expected) <= PetscMax(1e-8, 1e4 * PETSC_MACHINE_EPSILON) * norms[0]), "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": %g printed instead of %g", monitors[im].option, sizes[is], i, (double)printed[i], (double)expected));
+        PetscCall(ComplainIf(!(PetscAbsReal(printed[i] - expected) <= PetscMax(1e-8, 1e4 * PETSC_MACHINE_EPSILON) * norms[0]),
+                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": %g printed instead of %g",
+                             monitors[im].option, sizes[is], i, (double)printed[i], (double)expected));
       }
       PetscCall(SolverDestroy(&solver));
     }
@@ -357,7 +379,8 @@ static PetscErrorCode TestViews(void)
     {"-ksp_view_preconditioned_operator_explicit", "Mat Object"          },
     {"-ksp_view_eigenvalues",                      "computed eigenvalues"},
     {"-ksp_view_eigenvalues_explicit",             "computed eigenvalues"},
-    {"-ksp_view_singularvalues",                   ""                    }, /* releases of PETSc differ about what there is to say */
+    /* releases of PETSc differ about what there is to say */
+    {"-ksp_view_singularvalues",                   ""                    },
   };
   System system;
 
@@ -379,7 +402,8 @@ static PetscErrorCode TestViews(void)
     PetscCall(ComplainIf(!lines && views[iv].text[0], "%s: no line with \"%s\"", views[iv].option, views[iv].text));
     PetscCall(PetscStrcmp(views[iv].option, "-ksp_view_final_residual", &final));
     PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
-    PetscCall(ComplainIf(final && !(PetscAbsReal(number - norm) <= 0.01 * rtol * bnorm), "%s: %g, not %g", views[iv].option, (double)number, (double)norm));
+    PetscCall(ComplainIf(final && !(PetscAbsReal(number - norm) <= 0.01 * rtol * bnorm), "%s: %g, not %g", views[iv].option,
+                         (double)number, (double)norm));
   }
   PetscCall(SystemDestroy(&system));
   PetscCall(Verdict("views of the options"));

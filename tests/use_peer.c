@@ -1,4 +1,5 @@
-static char help[] = "Reductions inside the kernels of the projections, on GPUs of one node that map each other's memory; they may be one GPU. Without a GPU each the same\n\
+static char help[] = "Reductions inside the kernels of the projections, on GPUs of one node that map each other's memory; they\n\
+may be one GPU. Without a GPU each the same\n\
 setting is an error.\n\n";
 
 #include <petscidrs.h>
@@ -46,7 +47,10 @@ static PetscErrorCode TestRefused(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Histories are those with MPI but for rounding errors in the first cycles, the same bits in a second solve, and on all processes; all solutions are right */
+/*
+   Histories are those with MPI but for rounding errors in the first cycles, the same bits in a second solve, and on all processes;
+   all solutions are right
+*/
 static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};
@@ -71,11 +75,13 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
       for (PetscInt i = 0; i < PetscMin(12, PetscMin(history[0].length, history[1].length)); i++) {
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
-        PetscCall(
-          ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]), "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g with MPI, %g without", pctypes[ipc], s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
+        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]),
+                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g with MPI, %g without", pctypes[ipc],
+                             s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
       }
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
-      PetscCall(ComplainIf(history[1].length != history[2].length || !equal, "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(history[1].length != history[2].length || !equal,
+                           "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
       PetscCall(PetscArraycpy(history[2].norms, history[1].norms, history[1].length));
       PetscCallMPI(MPI_Bcast(history[2].norms, (PetscMPIInt)history[1].length, MPIU_REAL, 0, PETSC_COMM_WORLD));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
@@ -87,8 +93,9 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
 }
 
 /*
-   Entries of vectors go the same way as the sums, where a product of the library computes the matvecs. Processes with many rows, few, or none, the operator changed in values and in pattern,
-   and MatMult() in between. What is seen first tells whether the automatic choice is the same: it is, unless processes share a GPU
+   Entries of vectors go the same way as the sums, where a product of the library computes the matvecs. Processes with many rows,
+   few, or none, the operator changed in values and in pattern, and MatMult() in between. What is seen first tells whether the
+   automatic choice is the same: it is, unless processes share a GPU
 */
 static PetscErrorCode TestHalo(void)
 {
@@ -124,7 +131,9 @@ static PetscErrorCode TestHalo(void)
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(CheckSolved(KSPIDRSProducts[product], ksp, A, b, x));
       PetscCall(ViewNumbers((PetscObject)ksp, "entries for matvecs go from GPU to GPU", 0, NULL, &lines));
-      PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0), "layout %d, product %s: %" PetscInt_FMT " lines of the view about entries", (int)layout, KSPIDRSProducts[product], lines));
+      PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0),
+                           "layout %d, product %s: %" PetscInt_FMT " lines of the view about entries", (int)layout,
+                           KSPIDRSProducts[product], lines));
     }
     PetscCall(SolverCreateVia(A, 4, PCJACOBI, KSP_IDRS_COMMUNICATION_AUTO, &automatic));
     PetscCall(KSPIDRSSetProduct(automatic, KSP_IDRS_PRODUCT_CSR));
@@ -144,7 +153,10 @@ static PetscErrorCode TestHalo(void)
 }
 #define CHANNELS 64
 
-/* Solvers that exist at the same time have channels of their own, until there are no more; a channel that is given back serves another */
+/*
+   Solvers that exist at the same time have channels of their own, until there are no more; a channel that is given back serves
+   another
+*/
 static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
 {
   KSP            ksp[CHANNELS + 1];
@@ -232,8 +244,12 @@ static PetscErrorCode TestLeave(Vec like)
     began = MPI_Wtime() - began;
     left  = 0;
     PetscCall(PetscStrstr(message, expected, &found));
-    right = ierr == (leaving ? PETSC_ERR_USER : PETSC_ERR_LIB) && found && began < TIMEOUT + SLACK && (leaving || began > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
-    if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "  process %d after %g seconds: error %d, \"%s\"\n", rank, (double)began, (int)ierr, message));
+    right = ierr == (leaving ? PETSC_ERR_USER : PETSC_ERR_LIB) && found && began < TIMEOUT + SLACK && (leaving || began > TIMEOUT)
+            ? PETSC_TRUE
+            : PETSC_FALSE;
+    if (!right)
+      PetscCall(
+        PetscPrintf(PETSC_COMM_SELF, "  process %d after %g seconds: error %d, \"%s\"\n", rank, (double)began, (int)ierr, message));
     PetscCall(Everywhere(right, &everywhere));
     PetscCall(ComplainIf(!everywhere, "a process leaves in matvec %" PetscInt_FMT, product));
     PetscCall(Unlock(b));

@@ -1,4 +1,5 @@
-static char help[] = "What computes the matvecs of KSPIDRS, as its users see it: every product that a matrix has, operators that change between solves or have no such\n\
+static char help[] = "What computes the matvecs of KSPIDRS, as its users see it: every product that a matrix has, operators that\n\
+change between solves or have no such\n\
 product, and preconditioners that the vector operations apply. Without a device the choice is MatMult(), and the same must come of it.\n\n";
 
 #include "systems.h"
@@ -186,7 +187,8 @@ static PetscErrorCode TestRefused(void)
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
   for (PetscInt turn = 0; turn < 3; turn++) {
-    for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
+    for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED;
+         product                = (KSPIDRSProduct)(product + 1)) {
       PetscErrorCode ierr;
 
       PetscCall(KSPIDRSSetProduct(ksp, product));
@@ -232,7 +234,8 @@ static PetscErrorCode TestNotANumber(void)
     PetscCall(KSPIDRSSetProduct(ksp, product));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN, product %s: %s", KSPIDRSProducts[product], KSPConvergedReasons[reason]));
+    PetscCall(
+      ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN, product %s: %s", KSPIDRSProducts[product], KSPConvergedReasons[reason]));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(VecDestroy(&x));
@@ -253,7 +256,10 @@ static PetscErrorCode ApplyDiagonal(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCJACOBI of all kinds, which the vector operations apply, beside a shell that does the same: the same history, and a fraction of the calls */
+/*
+   PCJACOBI of all kinds, which the vector operations apply, beside a shell that does the same: the same history, and a fraction of
+   the calls
+*/
 static PetscErrorCode TestJacobi(void)
 {
   const PCJacobiType types[] = {PC_JACOBI_DIAGONAL, PC_JACOBI_ROWMAX, PC_JACOBI_ROWSUM};
@@ -301,8 +307,9 @@ static PetscErrorCode TestJacobi(void)
       for (PetscInt i = 0; i < PetscMin(12, PetscMin(history[0].length, history[1].length)); i++) {
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
-        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * start), "jacobi %s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g, and %g with a shell", PCJacobiTypes[types[it]], sizes[is], i, (double)history[0].norms[i],
-                             (double)history[1].norms[i]));
+        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * start),
+                             "jacobi %s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g, and %g with a shell",
+                             PCJacobiTypes[types[it]], sizes[is], i, (double)history[0].norms[i], (double)history[1].norms[i]));
       }
     }
   }

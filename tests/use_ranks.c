@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS on any number of processes, however they share the rows: the iterations are those of one process, and all processes know the same norms. So\n\
+static char help[] = "KSPIDRS on any number of processes, however they share the rows: the iterations are those of one process,\n\
+and all processes know the same norms. So\n\
 are those of each right-hand side of KSPMatSolve(), and a second solve has the same bits.\n\n";
 
 #include "columns.h"
@@ -18,11 +19,14 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp)
   PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
   IDRSCallAllreduce(&entries, &shortest, 1, MPIU_INT, MPI_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(&entries, &longest, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD);
-  PetscCall(ComplainIf(shortest != longest || !shortest, "%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what, shortest, longest));
+  PetscCall(ComplainIf(shortest != longest || !shortest, "%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what,
+                       shortest, longest));
   PetscCall(PetscMalloc2(shortest, &smallest, shortest, &largest));
   IDRSCallAllreduce(history, smallest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(history, largest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
-  for (PetscInt i = 0; i < shortest; i++) PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i], (double)largest[i]));
+  for (PetscInt i = 0; i < shortest; i++)
+    PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i],
+                         (double)largest[i]));
   PetscCall(PetscFree2(smallest, largest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,7 +64,9 @@ static PetscErrorCode TestRanks(void)
         PetscCall(CheckConverged(layouts[layout], ksp, b, x));
         PetscCall(CheckHistory(layouts[layout], ksp));
         PetscCall(KSPGetIterationNumber(ksp, &together));
-        PetscCall(ComplainIf(PetscAbsInt(together - alone) > 1, "s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", sizes[is], pctypes[ipc], layouts[layout], together, alone));
+        PetscCall(ComplainIf(PetscAbsInt(together - alone) > 1,
+                             "s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process",
+                             sizes[is], pctypes[ipc], layouts[layout], together, alone));
         PetscCall(KSPDestroy(&ksp));
         PetscCall(VecDestroy(&x));
         PetscCall(VecDestroy(&b));
@@ -73,10 +79,11 @@ static PetscErrorCode TestRanks(void)
 }
 
 /*
-   The iterations of each column of KSPMatSolve() on these processes, which a second solve repeats to the bit, and a new solver, too, but for the back end vec: sums of BLAS may depend on where in
-   memory its vectors are
+   The iterations of each column of KSPMatSolve() on these processes, which a second solve repeats to the bit, and a new solver,
+   too, but for the back end vec: sums of BLAS may depend on where in memory its vectors are
 */
-static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout layout, PetscInt s, const char pctype[], PetscBool block, PetscInt its[])
+static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout layout, PetscInt s, const char pctype[],
+                                       PetscBool block, PetscInt its[])
 {
   const PetscInt *counts;
   PetscBool       equal;
@@ -101,7 +108,8 @@ static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout 
         continue;
       }
       PetscCall(MatEqual(X, Y, &equal));
-      PetscCall(ComplainIf(!equal, "%s: the solutions of solve %" PetscInt_FMT " by solver %" PetscInt_FMT " have other bits", what, solve, solver));
+      PetscCall(ComplainIf(!equal, "%s: the solutions of solve %" PetscInt_FMT " by solver %" PetscInt_FMT " have other bits", what,
+                           solve, solver));
     }
     PetscCall(KSPDestroy(&ksp));
   }
@@ -127,7 +135,10 @@ static PetscErrorCode TestColumns(void)
       for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
         PetscCall(ColumnIterations(layouts[layout], PETSC_COMM_WORLD, (Layout)layout, s, pctypes[i % 2], block, together));
         for (PetscInt j = 0; j < COLUMNS; j++)
-          PetscCall(ComplainIf(PetscAbsInt(together[j] - alone[j]) > 1, "s = %" PetscInt_FMT ", %s%s, %s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process", s, pctypes[i % 2], block ? ", block" : "", layouts[layout], j, together[j], alone[j]));
+          PetscCall(ComplainIf(PetscAbsInt(together[j] - alone[j]) > 1,
+                               "s = %" PetscInt_FMT ", %s%s, %s, column %" PetscInt_FMT ": %" PetscInt_FMT
+                               " iterations, %" PetscInt_FMT " on one process",
+                               s, pctypes[i % 2], block ? ", block" : "", layouts[layout], j, together[j], alone[j]));
       }
     }
   }

@@ -1,15 +1,18 @@
-static char help[] = "KSPIDRS used again: after changes of settings and systems, beside another solver, as another type; transposes, several right-hand sides and views in between.\n\n";
+static char help[] = "KSPIDRS used again: after changes of settings and systems, beside another solver, as another type; "
+                     "transposes, several right-hand sides and views in between.\n\n";
 
 #include "systems.h"
 
 static PetscErrorCode CheckSame(const char what[], const History *first, const History *second)
 {
   PetscFunctionBeginUser;
-  if (first->length != second->length || first->length < 2) PetscCall(Complain("%s: %" PetscInt_FMT " norms instead of %" PetscInt_FMT, what, second->length, first->length));
+  if (first->length != second->length || first->length < 2)
+    PetscCall(Complain("%s: %" PetscInt_FMT " norms instead of %" PetscInt_FMT, what, second->length, first->length));
   else {
     for (PetscInt i = 0; i < first->length; i++) {
       if (!(first->norms[i] == second->norms[i])) {
-        PetscCall(Complain("%s: norm %" PetscInt_FMT " is %.16g instead of %.16g", what, i, (double)second->norms[i], (double)first->norms[i]));
+        PetscCall(Complain("%s: norm %" PetscInt_FMT " is %.16g instead of %.16g", what, i, (double)second->norms[i],
+                           (double)first->norms[i]));
         break;
       }
     }
@@ -18,7 +21,8 @@ static PetscErrorCode CheckSame(const char what[], const History *first, const H
 }
 
 /* The history of a new solver with these settings: what any used one has to repeat, bit by bit */
-static PetscErrorCode FreshHistory(Mat A, Vec b, PetscInt s, PetscInt seed, PetscReal cosine, PetscReal tolerance, PCSide side, const char *pctype, History *history)
+static PetscErrorCode FreshHistory(Mat A, Vec b, PetscInt s, PetscInt seed, PetscReal cosine, PetscReal tolerance, PCSide side,
+                                   const char *pctype, History *history)
 {
   KSP ksp;
   Vec x;
@@ -196,9 +200,12 @@ static PetscErrorCode TestTwo(void)
     PetscCall(ComplainIf(s != 6, "-second_ksp_idrs_width: %" PetscInt_FMT, s));
     PetscCall(KSPIDRSGetBlock(ksp[1], &block));
     PetscCall(ComplainIf(!block, "-second_ksp_idrs_block is false"));
-    PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5, "options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed, (double)cosine, (double)tolerance, restarts));
+    PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5,
+                         "options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed,
+                         (double)cosine, (double)tolerance, restarts));
   }
-  PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL)); /* on a GPU both solves are made in lockstep then, with the same rounding */
+  /* on a GPU both solves are made in lockstep then, with the same rounding */
+  PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL));
   PetscCall(SolveHistory(ksp[0], b, x, expected));
   other.ksp    = ksp[1];
   other.solves = 0;
@@ -213,7 +220,10 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPIDRSSetShadowSize(ksp[0], 3));
     PetscCall(KSPSetUp(ksp[0]));
     PetscCall(KSPIDRSGetCounts(ksp[0], &products, &reductions, &updates, &restarts));
-    PetscCall(ComplainIf(products || reductions || updates || restarts, "set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT " updates, %" PetscInt_FMT " restarts", products, reductions, updates, restarts));
+    PetscCall(ComplainIf(products || reductions || updates || restarts,
+                         "set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT
+                         " updates, %" PetscInt_FMT " restarts",
+                         products, reductions, updates, restarts));
   }
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
   PetscCall(VecDestroy(&x));
@@ -233,7 +243,8 @@ static PetscErrorCode CheckDivtol(const char what[], KSP ksp, PetscReal expected
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetTolerances(ksp, NULL, NULL, &divtol, NULL));
-  PetscCall(ComplainIf(!(PetscAbsReal(divtol - expected) <= 1e-6 * expected), "%s: divergence tolerance %g instead of %g", what, (double)divtol, (double)expected));
+  PetscCall(ComplainIf(!(PetscAbsReal(divtol - expected) <= 1e-6 * expected), "%s: divergence tolerance %g instead of %g", what,
+                       (double)divtol, (double)expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -333,7 +344,8 @@ static PetscErrorCode TestOthers(void)
     PetscCall(MatMultTranspose(A, x, r));
     PetscCall(VecAYPX(r, -1.0, b));
     PetscCall(VecNorm(r, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm <= 3 * rtol * reference), "transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]], (double)norm, (double)reference));
+    PetscCall(ComplainIf(!(norm <= 3 * rtol * reference), "transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]],
+                         (double)norm, (double)reference));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckConverged("after the transpose", ksp, b, x));
 
@@ -353,7 +365,8 @@ static PetscErrorCode TestOthers(void)
       PetscCall(ColumnGet(X, j, x));
       PetscCall(SolverNorm(ksp, b, x, &norm));
       PetscCall(VecNorm(b, NORM_2, &reference));
-      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g", j, PCSides[sides[i]], (double)norm, (double)reference));
+      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g",
+                           j, PCSides[sides[i]], (double)norm, (double)reference));
     }
     PetscCall(VecSetGeneral(b, 1.0));
     PetscCall(VecNorm(b, NORM_2, &reference));
@@ -414,9 +427,12 @@ static PetscErrorCode TestView(void)
         double calls, vectors, bytes;
 
         PetscCall(PetscStrstr(line, operations[i], &place));
-        if (!place || sscanf(place + strlen(operations[i]), "%lf calls %lf vectors %lf bytes", &calls, &vectors, &bytes) != 3) continue;
+        if (!place || sscanf(place + strlen(operations[i]), "%lf calls %lf vectors %lf bytes", &calls, &vectors, &bytes) != 3)
+          continue;
         found[i] = PETSC_TRUE;
-        PetscCall(ComplainIf(!(PetscAbsReal((PetscReal)(bytes - vectors * (double)n * (double)sizeof(PetscScalar))) <= 0.01 * (double)n * (double)sizeof(PetscScalar)), "%s: %g bytes for %g vectors", operations[i], bytes, vectors));
+        PetscCall(ComplainIf(!(PetscAbsReal((PetscReal)(bytes - vectors * (double)n * (double)sizeof(PetscScalar))) <=
+                               0.01 * (double)n * (double)sizeof(PetscScalar)),
+                             "%s: %g bytes for %g vectors", operations[i], bytes, vectors));
       }
     }
     if (f) fclose(f);
@@ -425,7 +441,10 @@ static PetscErrorCode TestView(void)
   PetscCallMPI(MPI_Bcast(found, 4 * (PetscMPIInt)sizeof(*found), MPI_BYTE, 0, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Bcast(&told, (PetscMPIInt)sizeof(told), MPI_BYTE, 0, PETSC_COMM_WORLD));
   PetscCall(ComplainIf(!told, "nothing about reliable updating"));
-  for (PetscInt i = 0; i < 4; i++) PetscCall(ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not")); /* Vec calls move more than we know */
+  /* Vec calls move more than we know */
+  for (PetscInt i = 0; i < 4; i++)
+    PetscCall(
+      ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not"));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

@@ -1,11 +1,13 @@
-static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, types by turns, and operators and preconditioners that change under it.\n\n";
+static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, types by turns, and operators and "
+                     "preconditioners that change under it.\n\n";
 
 #include "systems.h"
 
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16, PETSC_FALSE};
+static const PetscReal defaults[] = {
+  4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16, PETSC_FALSE};
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -47,7 +49,9 @@ static PetscErrorCode CheckDefaults(const char what[], KSP ksp)
 
   PetscFunctionBeginUser;
   PetscCall(Settings(ksp, values));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++) PetscCall(ComplainIf(!(values[i] == defaults[i]), "%s: setting %d is %g, not %g", what, (int)i, (double)values[i], (double)defaults[i]));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++)
+    PetscCall(ComplainIf(!(values[i] == defaults[i]), "%s: setting %d is %g, not %g", what, (int)i, (double)values[i],
+                         (double)defaults[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS stopped after a few iterations: solves that go on from the last solution, inner solves, smoothers of multigrid; no iteration or one;\n\
+static char help[] = "KSPIDRS stopped after a few iterations: solves that go on from the last solution, inner solves, smoothers\n\
+of multigrid; no iteration or one;\n\
 and Krylov spaces that are smaller than the shadow space.\n\n";
 
 #include "systems.h"
@@ -40,7 +41,8 @@ static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscIn
   for (PetscInt i = 0; i < solves; i++) {
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &made));
-    PetscCall(ComplainIf(made != its, "%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i, made, its));
+    PetscCall(ComplainIf(made != its, "%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i,
+                         made, its));
   }
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   *digits = PetscLog10Real(bnorm / norm);
@@ -69,7 +71,9 @@ static PetscErrorCode TestMany(void)
       PetscCall(ManySolves(A, b, KSPGMRES, 0, its, 30, &best));
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
         PetscCall(ManySolves(A, b, KSPIDRS, s[is], its, 30, &digits));
-        PetscCall(ComplainIf(!(best > 0.5 && digits >= 0.5 * best), "%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g", lines[il], its, s[is], (double)digits, (double)best));
+        PetscCall(ComplainIf(!(best > 0.5 && digits >= 0.5 * best),
+                             "%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g",
+                             lines[il], its, s[is], (double)digits, (double)best));
       }
     }
     PetscCall(VecDestroy(&exact));
@@ -106,7 +110,10 @@ static PetscErrorCode Richardson(Mat A, Vec b, Vec exact, KSPType type, PetscInt
   PetscCall(VecNorm(exact, NORM_2, &norm));
   PetscCall(VecAXPY(x, -1.0, exact));
   PetscCall(VecNorm(x, NORM_2, &error));
-  PetscCall(ComplainIf(!(reason > 0 && error <= 100 * rtol * norm), "%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT ", relative error %g", type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
+  PetscCall(ComplainIf(!(reason > 0 && error <= 100 * rtol * norm),
+                       "%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT
+                       ", relative error %g",
+                       type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -129,7 +136,10 @@ static PetscErrorCode TestInside(void)
     for (size_t is = 0; is < SIZES; is++) {
       if (sizes[is] < inner) continue; /* only the first s iterations are minimal residual steps */
       PetscCall(Richardson(A, b, exact, KSPIDRS, sizes[is], inner, &its));
-      PetscCall(ComplainIf(its > 2 * best, "s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, sizes[is], inner, its, best));
+      PetscCall(ComplainIf(its > 2 * best,
+                           "s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT
+                           " outer ones, with gmres %" PetscInt_FMT,
+                           sizes[is], inner, its, best));
     }
   }
   PetscCall(VecDestroy(&b));
@@ -168,7 +178,8 @@ static PetscErrorCode Multigrid(PetscReal convection, KSPType outer, KSPType typ
   PetscCall(KSPGetRhs(ksp, &b));
   PetscCall(KSPGetSolution(ksp, &x));
   PetscCall(KSPGetIterationNumber(ksp, its));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "convection %g, %s, %" PetscInt_FMT " iterations of %s", (double)convection, outer, smoothings, type));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "convection %g, %s, %" PetscInt_FMT " iterations of %s", (double)convection, outer,
+                          smoothings, type));
   PetscCall(CheckSolved(what, ksp, A, b, x));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -189,7 +200,10 @@ static PetscErrorCode TestSmoother(void)
         PetscCall(Multigrid(winds[ip], outer[io], KSPGMRES, 0, smoothings, &best));
         for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
           PetscCall(Multigrid(winds[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
-          PetscCall(ComplainIf(its > 2 * best, "convection %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT, (double)winds[ip], outer[io], s[is], smoothings, its, best));
+          PetscCall(ComplainIf(its > 2 * best,
+                               "convection %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT
+                               " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT,
+                               (double)winds[ip], outer[io], s[is], smoothings, its, best));
         }
       }
     }
@@ -249,8 +263,11 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   PetscFunctionBeginUser;
   if (!its) watch->first = watch->last = norm;
   watch->calls++;
-  rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first; /* some norms are differences of squares */
-  PetscCall(ComplainIf(its <= watch->s && !(norm <= watch->last + rounding), "%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last, (double)norm));
+  /* some norms are differences of squares */
+  rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first;
+  PetscCall(ComplainIf(its <= watch->s && !(norm <= watch->last + rounding),
+                       "%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last,
+                       (double)norm));
   watch->last = norm;
   PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -259,7 +276,9 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
   else PetscCall(VecCopy(r, z));
   PetscCall(VecNorm(z, NORM_2, &found));
-  PetscCall(ComplainIf(its <= watch->s && !(PetscAbsReal(found - norm) <= rounding), "%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
+  PetscCall(ComplainIf(its <= watch->s && !(PetscAbsReal(found - norm) <= rounding),
+                       "%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its,
+                       (double)found));
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -281,7 +300,8 @@ static PetscErrorCode CheckFirst(const char name[], Mat A)
       Watch           watch = {what, s[is], 0.0, 0.0, 0};
       KSP             ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s %s", name, s[is], seed, left ? "left" : "right", jacobi ? PCJACOBI : PCNONE));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s %s", name, s[is], seed,
+                              left ? "left" : "right", jacobi ? PCJACOBI : PCNONE));
       PetscCall(SolverCreate(A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
@@ -326,7 +346,10 @@ static PetscErrorCode TestFirst(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a solve of this many iterations without norms takes: one reduction and one product each, and one product for the residual of a guess */
+/*
+   What a solve of this many iterations without norms takes: one reduction and one product each, and one product for the residual of
+   a guess
+*/
 static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, PetscInt its, PetscBool guess, Vec b, Vec x)
 {
   PetscInt       products, reductions, made, expected = its + (guess ? 1 : 0);
@@ -344,12 +367,16 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
   PetscCall(KSPGetIterationNumber(ksp, &made));
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
   PetscCall(ComplainIf(made != its, "%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
-  PetscCall(ComplainIf(products != expected || counted->matvecs != expected, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its, products, counted->matvecs));
+  PetscCall(ComplainIf(products != expected || counted->matvecs != expected,
+                       "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its,
+                       products, counted->matvecs));
   PetscCall(ComplainIf(reductions != its, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
-  if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ComplainIf(calls != (size > 1 ? its : 0), "%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
+  if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG))
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(
+    ComplainIf(calls != (size > 1 ? its : 0), "%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -371,7 +398,8 @@ static PetscErrorCode TestCounts(void)
       char            what[128];
       KSP             ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s %s%s", s[is], left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, skip ? ", test skipped" : ""));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s %s%s", s[is], left ? "left" : "right",
+                              jacobi ? PCJACOBI : PCNONE, skip ? ", test skipped" : ""));
       PetscCall(SolverCreate(counted.A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
       PetscCall(KSPSetOperators(ksp, S, counted.A));
       PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
@@ -419,7 +447,10 @@ static PetscErrorCode SetBeginning(Beginning beginning, Mat A, Vec b, Vec x0, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a minimal residual step from x: x + omega u, u = B^{-1}r, r = b - A x, and omega for the smallest ||r - omega A u||; on the left, of B^{-1}(r - omega A u) */
+/*
+   Makes a minimal residual step from x: x + omega u, u = B^{-1}r, r = b - A x, and omega for the smallest ||r - omega A u||; on the
+   left, of B^{-1}(r - omega A u)
+*/
 static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
 {
   Vec         r, u, g, y;
@@ -474,7 +505,9 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
   else PetscCall(VecCopy(r, z));
   PetscCall(VecNorm(z, NORM_2, &found));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - found) <= PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm)), "%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - found) <=
+                         PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm)),
+                       "%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
   PetscCall(VecDestroy(&r));
   PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -508,14 +541,17 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
   /* Where there are no norms nobody knows of a solution before the first product */
   if (solved && (its || (!skip && normtype != KSP_NORM_NONE))) {
     PetscCall(ComplainIf(!(reason > 0) || made > its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
-  } else PetscCall(ComplainIf(reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+  } else
+    PetscCall(ComplainIf(reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its, "%s: %s after %" PetscInt_FMT,
+                         what, KSPConvergedReasons[reason], made));
 
   if (!guess) PetscCall(VecSet(x0, 0.0));
   if (its && !solved) PetscCall(MinimalStep(ksp, A, b, x0));
   PetscCall(VecNorm(x0, NORM_2, &norm));
   PetscCall(VecAXPY(x0, -1.0, x));
   PetscCall(VecNorm(x0, NORM_2, &error));
-  PetscCall(ComplainIf(!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0)), "%s: x is off by %g of %g", what, (double)error, (double)norm));
+  PetscCall(ComplainIf(!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0)), "%s: x is off by %g of %g", what,
+                       (double)error, (double)norm));
   if (normtype != KSP_NORM_NONE) PetscCall(CheckNorm(what, ksp, A, b, x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
@@ -531,9 +567,10 @@ static PetscErrorCode TestFew(void)
   PetscCall(MatCreateEntries(Convection, LINE * LINE, PETSC_FALSE, &A));
   for (size_t is = 0; is < SIZES; is++) {
     for (PetscInt variant = 0; variant < 16; variant++) {
-      const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), none = (PetscBool)(variant >> 2 & 1), skip = (PetscBool)(variant >> 3);
-      char            what[256];
-      KSP             ksp;
+      const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), none = (PetscBool)(variant >> 2 & 1),
+                      skip = (PetscBool)(variant >> 3);
+      char what[256];
+      KSP  ksp;
 
       PetscCall(SolverCreate(A, sizes[is], jacobi ? PCJACOBI : PCNONE, &ksp));
       PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
@@ -541,7 +578,9 @@ static PetscErrorCode TestFew(void)
       if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
       for (PetscInt beginning = 0; beginning < BEGINNINGS; beginning++) {
         for (PetscInt its = 0; its < 2; its++) {
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " iterations, s = %" PetscInt_FMT ", %s %s%s%s, %s", its, sizes[is], left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, none ? ", no norms" : "", skip ? ", test skipped" : "", beginnings[beginning]));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " iterations, s = %" PetscInt_FMT ", %s %s%s%s, %s", its,
+                                  sizes[is], left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, none ? ", no norms" : "",
+                                  skip ? ", test skipped" : "", beginnings[beginning]));
           PetscCall(CheckFew(what, ksp, A, its, (Beginning)beginning));
         }
       }
@@ -553,7 +592,10 @@ static PetscErrorCode TestFew(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The identity and matrices of rank one or two, and diagonal matrices of few values: r is in a Krylov space of two or three dimensions */
+/*
+   The identity and matrices of rank one or two, and diagonal matrices of few values: r is in a Krylov space of two or three
+   dimensions
+*/
 static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
 {
   return (i == j ? 1.0 : 0.0) + 2.0 * Random(i, n, n) * Random(n, j, n) / n;
@@ -605,7 +647,8 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       PetscReal       norm, bnorm;
       KSP             ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s%s", name, n, s[is], seed, left ? "left" : "right", none ? ", no norms" : ""));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s%s",
+                              name, n, s[is], seed, left ? "left" : "right", none ? ", no norms" : ""));
       PetscCall(SolverCreate(A, s[is], PCNONE, &ksp));
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
@@ -617,7 +660,9 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
       if (!none) PetscCall(CheckSolved(what, ksp, A, b, x));
-      else PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+      else
+        PetscCall(
+          ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
       PetscCall(ComplainIf(its > most, "%s: %" PetscInt_FMT " iterations", what, its));
       PetscCall(KSPDestroy(&ksp));
     }

@@ -1,4 +1,5 @@
-static char help[] = "Solves of KSPIDRS in two threads: a solve that another thread makes while this one is in the midst of its own is the same as by itself.\n\n";
+static char help[] = "Solves of KSPIDRS in two threads: a solve that another thread makes while this one is in the midst of its "
+                     "own is the same as by itself.\n\n";
 
 #include "systems.h"
 #include <pthread.h>
@@ -74,7 +75,10 @@ static PetscErrorCode StartInner(KSP ksp, PetscInt its, PetscReal norm, void *ct
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same iterations and norms? Bit for bit, but on a device, whose products may add up in another order: there the first norms, and nearly */
+/*
+   The same iterations and norms? Bit for bit, but on a device, whose products may add up in another order: there the first norms,
+   and nearly
+*/
 static PetscErrorCode Same(const Solver *solver, const Solver *alone, PetscBool *same)
 {
   PetscBool host;
@@ -86,13 +90,18 @@ static PetscErrorCode Same(const Solver *solver, const Solver *alone, PetscBool 
     if (*same) PetscCall(PetscArraycmp(solver->norms, alone->norms, solver->count, same));
   } else {
     *same = (PetscBool)(solver->count > FIRST && alone->count > FIRST);
-    for (PetscInt i = 0; *same && i < FIRST; i++) *same = (PetscBool)(PetscAbsReal(solver->norms[i] - alone->norms[i]) <= 0.01 * rtol * alone->norms[0]);
+    for (PetscInt i = 0; *same && i < FIRST; i++)
+      *same = (PetscBool)(PetscAbsReal(solver->norms[i] - alone->norms[i]) <= 0.01 * rtol * alone->norms[0]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An outer solve with an inner one, at one iteration: neither is another than alone, but for an inner one that is not in a thread of its own */
-static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver *inner, const Solver alone[], PetscInt at, PetscBool thread)
+/*
+   An outer solve with an inner one, at one iteration: neither is another than alone, but for an inner one that is not in a thread
+   of its own
+*/
+static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver *inner, const Solver alone[], PetscInt at,
+                                PetscBool thread)
 {
   Start     start = {inner, at, thread, PETSC_SUCCESS};
   PetscBool same;
@@ -105,9 +114,14 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscCall(CheckSolved(what, outer->ksp, A, outer->b, outer->x));
   PetscCall(CheckSolved(what, inner->ksp, A, inner->b, inner->x));
   PetscCall(Same(outer, &alone[0], &same));
-  PetscCall(ComplainIf(!same, "%s, at iteration %" PetscInt_FMT ": the outer solve is another than alone, with %" PetscInt_FMT " iterations instead of %" PetscInt_FMT, what, at, outer->its, alone[0].its));
+  PetscCall(ComplainIf(!same,
+                       "%s, at iteration %" PetscInt_FMT ": the outer solve is another than alone, with %" PetscInt_FMT
+                       " iterations instead of %" PetscInt_FMT,
+                       what, at, outer->its, alone[0].its));
   PetscCall(Same(inner, &alone[1], &same));
-  PetscCall(ComplainIf(same != thread, "%s, at iteration %" PetscInt_FMT ": the inner solve is %s alone, with %" PetscInt_FMT " iterations", what, at, same ? "the same as" : "another than", inner->its));
+  PetscCall(ComplainIf(same != thread,
+                       "%s, at iteration %" PetscInt_FMT ": the inner solve is %s alone, with %" PetscInt_FMT " iterations", what,
+                       at, same ? "the same as" : "another than", inner->its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

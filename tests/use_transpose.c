@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS on the transpose of its matrix, and on many right-hand sides at once. The transpose is held to a matrix that was assembled as\n\
+static char help[] = "KSPIDRS on the transpose of its matrix, and on many right-hand sides at once. The transpose is held to a\n\
+matrix that was assembled as\n\
 such; with complex numbers it is not the Hermitian one.\n\n";
 
 #include "systems.h"
@@ -43,12 +44,16 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   if (its < MAX_NORMS) watch->norms[its] = rnorm;
   PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(NormFor(ksp, watch->A, watch->b, x, watch->r, watch->t, &norm));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 1e5 * PETSC_MACHINE_EPSILON * watch->peak), "%s: at iteration %" PetscInt_FMT " the norm of b - A x is %g, reported %g", watch->what, its, (double)norm, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 1e5 * PETSC_MACHINE_EPSILON * watch->peak),
+                       "%s: at iteration %" PetscInt_FMT " the norm of b - A x is %g, reported %g", watch->what, its, (double)norm,
+                       (double)rnorm));
   PetscCall(VecCopy(x, watch->x));
   PetscCall(ResidualNorm(watch->A, watch->b, watch->x, &norm, &bnorm));
   PetscCall(KSPBuildResidual(ksp, watch->r, watch->t, &built));
   PetscCall(VecNorm(built, NORM_2, &difference));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - difference) <= 1e5 * PETSC_MACHINE_EPSILON * PetscMax(norm, bnorm)), "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %g instead of %g", watch->what, its, (double)difference, (double)norm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - difference) <= 1e5 * PETSC_MACHINE_EPSILON * PetscMax(norm, bnorm)),
+                       "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %g instead of %g", watch->what, its,
+                       (double)difference, (double)norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -63,7 +68,8 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Watch *watch, Vec x)
   PetscCall(VecSet(watch->x, 0.0));
   PetscCall(NormFor(ksp, watch->A, watch->b, watch->x, watch->r, watch->t, &reference));
   PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
-  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
+  PetscCall(
+    ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,7 +102,8 @@ static PetscErrorCode TestDirections(Mat matrices[])
           char           what[128];
           KSP            fresh;
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, turn %" PetscInt_FMT, transposed ? "transpose" : "matrix", sizes[is], PCSides[sides[iside]], pctypes[ipc], turn));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, turn %" PetscInt_FMT,
+                                  transposed ? "transpose" : "matrix", sizes[is], PCSides[sides[iside]], pctypes[ipc], turn));
           watch.what = what;
           watch.A    = matrices[transposed];
           PetscCall(VecSetGeneral(x, 2.0));
@@ -114,9 +121,12 @@ static PetscErrorCode TestDirections(Mat matrices[])
           PetscCall(KSPSetInitialGuessNonzero(fresh, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
           PetscCall(KSPSolve(fresh, watch.b, x));
           PetscCall(KSPGetIterationNumber(fresh, &expected));
-          PetscCall(ComplainIf(PetscAbsInt(its - expected) > 2 + expected / 5, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " with the matrix itself", what, its, expected));
+          PetscCall(ComplainIf(PetscAbsInt(its - expected) > 2 + expected / 5,
+                               "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " with the matrix itself", what, its, expected));
           for (PetscInt i = 0; i < PetscMin(MAX_NORMS, expected); i++)
-            PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0]), "%s: norm %" PetscInt_FMT " is %g, %g with the matrix itself", what, i, (double)norms[i], (double)watch.norms[i]));
+            PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0]),
+                                 "%s: norm %" PetscInt_FMT " is %g, %g with the matrix itself", what, i, (double)norms[i],
+                                 (double)watch.norms[i]));
           PetscCall(KSPDestroy(&fresh));
         }
         PetscCall(KSPDestroy(&ksp));
@@ -213,7 +223,11 @@ static PetscErrorCode TestColumns(Mat matrices[])
             PetscCall(ColumnGet(B, j, b));
             PetscCall(ColumnGet(X, j, x));
             PetscCall(ResidualNorm(matrices[transposed], b, x, &norm, &bnorm));
-            PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, batch %" PetscInt_FMT ": the norm of b - A x is %g of %g", transposed ? "transpose" : "matrix", j, sizes[is], pctypes[ipc], batches[ib], (double)norm, (double)bnorm));
+            PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm),
+                                 "%s, column %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, batch %" PetscInt_FMT
+                                 ": the norm of b - A x is %g of %g",
+                                 transposed ? "transpose" : "matrix", j, sizes[is], pctypes[ipc], batches[ib], (double)norm,
+                                 (double)bnorm));
           }
           PetscCall(MatDestroy(&B));
           PetscCall(MatDestroy(&X));

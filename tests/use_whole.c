@@ -1,5 +1,5 @@
-static char help[] = "What runs the iterations of KSPIDRS: many of them in one kernel of a GPU, beside step by step. Without a GPU, or on several processes, the choice is\n\
-step by step, and the same must come of it.\n\
+static char help[] = "What runs the iterations of KSPIDRS: many of them in one kernel of a GPU, beside step by step. Without a\n\
+GPU, or on several processes, the choice is step by step, and the same must come of it.\n\
   -solves n - that many solves in a row, and nothing else: for a GPU that other processes use at the same time\n\n";
 
 #include "systems.h"
@@ -39,7 +39,10 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve, the last norm only if `last`: MatMult() makes that. All solutions are right */
+/*
+   Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve, the last norm only if
+   `last`: MatMult() makes that. All solutions are right
+*/
 static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBool last)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};
@@ -53,7 +56,8 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &again));
   PetscCall(WholeRuns(A, &runs));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse)); /* its products may add in another order each time */
+  /* its products may add in another order each time */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse));
   for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       const PetscInt s = sizes[is];
@@ -67,7 +71,8 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
       for (PetscInt turn = 0; turn < 3; turn++) {
         KSP ksp;
 
-        PetscCall(SolverCreateRun(A, s, pctypes[ipc], turn ? (runs ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+        PetscCall(
+          SolverCreateRun(A, s, pctypes[ipc], turn ? (runs ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
         if (explicit) PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
         PetscCall(SolveHistory(ksp, b, turn == 2 ? again : x, &history[turn]));
         PetscCall(CheckSolved(turn ? "whole" : "steps", ksp, A, b, turn == 2 ? again : x));
@@ -76,13 +81,16 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
       for (PetscInt i = 0; i < PetscMin(12, PetscMin(history[0].length, history[1].length)); i++) {
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
-        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]), "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g step by step, %g in one kernel", pctypes[ipc], s, i, (double)history[0].norms[i],
-                             (double)history[1].norms[i]));
+        PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]),
+                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g step by step, %g in one kernel",
+                             pctypes[ipc], s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
       }
-      PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations step by step, %" PetscInt_FMT " in one kernel", pctypes[ipc], s, history[0].length,
-                           history[1].length));
+      PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length,
+                           "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations step by step, %" PetscInt_FMT " in one kernel",
+                           pctypes[ipc], s, history[0].length, history[1].length));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length - (last ? 0 : 1), &equal));
-      PetscCall(ComplainIf(!cusparse && (history[1].length != history[2].length || !equal), "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(!cusparse && (history[1].length != history[2].length || !equal),
+                           "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
       PetscCall(VecEqual(x, again, &equal));
       PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" PetscInt_FMT ": another solution in a second solve", pctypes[ipc], s));
       if (explicit) PetscCall(VecDestroyVecs(s, &P));
@@ -127,7 +135,10 @@ static PetscScalar InHalfOfThem(PetscInt i, PetscInt j, PetscInt n)
   return (j - i + n) % n < n / 2 ? InAllColumns(i, j, n) : 0.0;
 }
 
-/* Few rows of so many entries that the matrix does not fit where the vectors do. cuSPARSE adds up long rows in another order each time */
+/*
+   Few rows of so many entries that the matrix does not fit where the vectors do. cuSPARSE adds up long rows in another order each
+   time
+*/
 static PetscErrorCode TestManyEntries(Entry *entry, PetscInt n)
 {
   Mat A;
@@ -176,7 +187,8 @@ static PetscErrorCode TestLimits(void)
         PetscInt           its;
         PetscReal          norm, rnorm, bnorm;
 
-        PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, none ? KSP_NORM_NONE : KSP_NORM_UNPRECONDITIONED, limit, PCJACOBI, &ksp));
+        PetscCall(
+          SolverCreateLimited(A, sizes[is], PC_RIGHT, none ? KSP_NORM_NONE : KSP_NORM_UNPRECONDITIONED, limit, PCJACOBI, &ksp));
         PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
         PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
         PetscCall(KSPSolve(ksp, b, x));
@@ -184,8 +196,12 @@ static PetscErrorCode TestLimits(void)
         PetscCall(KSPGetResidualNorm(ksp, &norm));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(its != limit, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " (%s)", sizes[is], its, limit, KSPConvergedReasons[reason]));
-        if (!none) PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g reported, b - A x has %g", sizes[is], limit, (double)norm, (double)rnorm));
+        PetscCall(ComplainIf(its != limit, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " (%s)",
+                             sizes[is], its, limit, KSPConvergedReasons[reason]));
+        if (!none)
+          PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm),
+                               "s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g reported, b - A x has %g", sizes[is],
+                               limit, (double)norm, (double)rnorm));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -197,7 +213,10 @@ static PetscErrorCode TestLimits(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tolerances down to the attainable accuracy, with a monitor, guesses, and one solver for all; then more iterations than one kernel makes */
+/*
+   Tolerances down to the attainable accuracy, with a monitor, guesses, and one solver for all; then more iterations than one kernel
+   makes
+*/
 static PetscErrorCode TestTolerances(void)
 {
   const PetscReal tolerances[] = {1e-1, 1e-3, 1e-5, 1e-8, 1e-11, 1e-15};
@@ -225,9 +244,15 @@ static PetscErrorCode TestTolerances(void)
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-      PetscCall(ComplainIf(reports.reports != its + 1 || reports.wrong, "tolerance %g: %" PetscInt_FMT " reports of %" PetscInt_FMT " iterations, %" PetscInt_FMT " out of order", (double)tolerances[i], reports.reports, its, reports.wrong));
-      if (tolerances[i] >= rtol) PetscCall(ComplainIf(reason <= 0, "tolerance %g: %s", (double)tolerances[i], KSPConvergedReasons[reason]));
-      if (reason > 0) PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerances[i] * bnorm), "tolerance %g is said to be met, b - A x has %g of ||b||", (double)tolerances[i], (double)(rnorm / bnorm)));
+      PetscCall(ComplainIf(reports.reports != its + 1 || reports.wrong,
+                           "tolerance %g: %" PetscInt_FMT " reports of %" PetscInt_FMT " iterations, %" PetscInt_FMT
+                           " out of order",
+                           (double)tolerances[i], reports.reports, its, reports.wrong));
+      if (tolerances[i] >= rtol)
+        PetscCall(ComplainIf(reason <= 0, "tolerance %g: %s", (double)tolerances[i], KSPConvergedReasons[reason]));
+      if (reason > 0)
+        PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerances[i] * bnorm), "tolerance %g is said to be met, b - A x has %g of ||b||",
+                             (double)tolerances[i], (double)(rnorm / bnorm)));
     }
   }
   PetscCall(KSPDestroy(&ksp));
@@ -240,7 +265,8 @@ static PetscErrorCode TestTolerances(void)
 
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(!(rnorm <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "5000 iterations leave b - A x at %g of ||b|| (%s)", (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
+    PetscCall(ComplainIf(!(rnorm <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "5000 iterations leave b - A x at %g of ||b|| (%s)",
+                         (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
@@ -250,7 +276,10 @@ static PetscErrorCode TestTolerances(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From one row on; rows of very different lengths, and a matrix that changes between solves in values and in pattern, or for another one */
+/*
+   From one row on; rows of very different lengths, and a matrix that changes between solves in values and in pattern, or for
+   another one
+*/
 static PetscErrorCode TestSizes(void)
 {
   const PetscInt rows[] = {1, 2, 31, 32, 33, 255, 256, 257, 1000, 5000};
@@ -271,7 +300,8 @@ static PetscErrorCode TestSizes(void)
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt row = begin; row < end; row++) {
       PetscCall(MatSetValue(A, row, row, 30.0 + row % 5, ADD_VALUES));
-      for (PetscInt j = 1; j < 1 + (row % 97 == 0 ? 60 : row % 7); j++) PetscCall(MatSetValue(A, row, (row + j * j * 17) % N, j % 2 ? 0.4 : -0.3, ADD_VALUES));
+      for (PetscInt j = 1; j < 1 + (row % 97 == 0 ? 60 : row % 7); j++)
+        PetscCall(MatSetValue(A, row, (row + j * j * 17) % N, j % 2 ? 0.4 : -0.3, ADD_VALUES));
     }
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -335,9 +365,15 @@ typedef enum {
   OTHER_PRODUCT,
   OTHERS
 } Other;
-static const char *const reasons[] =
-  {"not PCNONE or PCJACOBI from the right", "not PCNONE or PCJACOBI from the right", "", "at most 16 shadow vectors", "not PCNONE or PCJACOBI from the right", "a monitor", "a convergence test of the user", "residual smoothing",
-   "MatMult() computes the matvecs"};
+static const char *const reasons[] = {"not PCNONE or PCJACOBI from the right",
+                                      "not PCNONE or PCJACOBI from the right",
+                                      "",
+                                      "at most 16 shadow vectors",
+                                      "not PCNONE or PCJACOBI from the right",
+                                      "a monitor",
+                                      "a convergence test of the user",
+                                      "residual smoothing",
+                                      "MatMult() computes the matvecs"};
 
 /* A solver that is to make many steps in one kernel, and cannot. S: a shell that is A */
 static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
@@ -346,7 +382,8 @@ static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
   void             *ctx;
 
   PetscFunctionBeginUser;
-  PetscCall(SolverCreateRun(other == OTHER_SHELL ? S : A, other == OTHER_SIZE ? 17 : 4, pctypes[other] ? pctypes[other] : PCNONE, KSP_IDRS_RUN_WHOLE, ksp));
+  PetscCall(SolverCreateRun(other == OTHER_SHELL ? S : A, other == OTHER_SIZE ? 17 : 4, pctypes[other] ? pctypes[other] : PCNONE,
+                            KSP_IDRS_RUN_WHOLE, ksp));
   if (other == OTHER_SIDE) PetscCall(KSPSetPCSide(*ksp, PC_LEFT));
   if (other == OTHER_MONITOR) PetscCall(KSPMonitorSet(*ksp, MonitorNothing, NULL, NULL));
   if (other == OTHER_TEST) {
@@ -358,7 +395,10 @@ static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What cannot run in one kernel is an error that names the option and the reason, and the solver goes on with another setting. A NaN ends the solve */
+/*
+   What cannot run in one kernel is an error that names the option and the reason, and the solver goes on with another setting. A
+   NaN ends the solve
+*/
 static PetscErrorCode TestRefused(void)
 {
   PetscErrorCode     ierr;
@@ -430,7 +470,8 @@ static PetscErrorCode TestParallelType(void)
   PetscCall(MatMPIAIJSetPreallocation(A, 3, NULL, 2, NULL));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
-    for (PetscInt j = PetscMax(i - 1, 0); j < PetscMin(i + 2, n); j++) PetscCall(MatSetValue(A, i, j, Tridiagonal(i, j, n), INSERT_VALUES));
+    for (PetscInt j = PetscMax(i - 1, 0); j < PetscMin(i + 2, n); j++)
+      PetscCall(MatSetValue(A, i, j, Tridiagonal(i, j, n), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -447,7 +488,10 @@ static PetscErrorCode TestParallelType(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reliable updates are as many as step by step, but for one that the host of a GPU makes late, and a kernel does not end for them. The view tells where a kernel has its vectors */
+/*
+   Reliable updates are as many as step by step, but for one that the host of a GPU makes late, and a kernel does not end for them.
+   The view tells where a kernel has its vectors
+*/
 static PetscErrorCode TestUpdates(void)
 {
   const PetscInt sizes[] = {1, 4, 8};
@@ -467,18 +511,27 @@ static PetscErrorCode TestUpdates(void)
     for (PetscInt whole = 0; whole < 2; whole++) {
       KSP ksp;
 
-      PetscCall(SolverCreateRun(A, s, i < 3 ? PCNONE : PCJACOBI, whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+      PetscCall(SolverCreateRun(A, s, i < 3 ? PCNONE : PCJACOBI,
+                                whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(CheckSolved(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
       PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
-      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell of kernels", s, lines));
-      if (lines) PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1), "s = %" PetscInt_FMT ": %g kernels with %" PetscInt_FMT " updates", s, (double)kernels, updates[whole]));
+      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0),
+                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell of kernels", s, lines));
+      if (lines)
+        PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1),
+                             "s = %" PetscInt_FMT ": %g kernels with %" PetscInt_FMT " updates", s, (double)kernels,
+                             updates[whole]));
       PetscCall(ViewNumbers((PetscObject)ksp, "kernels, where vectors ", 1, &kernels, &lines));
-      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell where kernels have their vectors", s, lines));
+      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0),
+                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell where kernels have their vectors", s,
+                           lines));
       PetscCall(KSPDestroy(&ksp));
     }
-    PetscCall(ComplainIf(!updates[0] || !updates[1] || PetscAbsInt(updates[0] - updates[1]) > 1, "s = %" PetscInt_FMT ": %" PetscInt_FMT " updates step by step, %" PetscInt_FMT " in one kernel", s, updates[0], updates[1]));
+    PetscCall(ComplainIf(!updates[0] || !updates[1] || PetscAbsInt(updates[0] - updates[1]) > 1,
+                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " updates step by step, %" PetscInt_FMT " in one kernel", s,
+                         updates[0], updates[1]));
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -514,9 +567,13 @@ static PetscErrorCode TestMonitor(void)
   PetscCall(KSPDestroy(&ksp)); /* which closes the file */
   PetscCall(OptionsPop(&options));
   PetscCall(FileNumbers("use_whole_norms.txt", "KSP Residual norm ", MAX_HISTORY, norms, &lines));
-  PetscCall(ComplainIf(lines != history->length || lines < 20, "a monitor: %" PetscInt_FMT " lines of %" PetscInt_FMT " norms", lines, history->length));
+  PetscCall(ComplainIf(lines != history->length || lines < 20, "a monitor: %" PetscInt_FMT " lines of %" PetscInt_FMT " norms",
+                       lines, history->length));
   for (PetscInt i = 0; i < PetscMin(lines, history->length); i++) {
-    PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - history->norms[i]) <= PetscMax(1e-11, 10 * PETSC_MACHINE_EPSILON) * history->norms[i]), "iteration %" PetscInt_FMT ": the monitor has norm %g, the history %g", i, (double)norms[i], (double)history->norms[i]));
+    PetscCall(
+      ComplainIf(!(PetscAbsReal(norms[i] - history->norms[i]) <= PetscMax(1e-11, 10 * PETSC_MACHINE_EPSILON) * history->norms[i]),
+                 "iteration %" PetscInt_FMT ": the monitor has norm %g, the history %g", i, (double)norms[i],
+                 (double)history->norms[i]));
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -541,14 +598,18 @@ static PetscErrorCode MatCreateLongRow(PetscInt n, Mat *A)
   for (PetscInt i = begin; i < end; i++) {
     const PetscInt reach = i == n / 2 ? n : 1;
 
-    for (PetscInt j = PetscMax(i - reach, 0); j <= PetscMin(i + reach, n - 1); j++) PetscCall(MatSetValue(*A, i, j, reach > 1 && i != j ? 0.5 / n : Tridiagonal(i, j, n), INSERT_VALUES));
+    for (PetscInt j = PetscMax(i - reach, 0); j <= PetscMin(i + reach, n - 1); j++)
+      PetscCall(MatSetValue(*A, i, j, reach > 1 && i != j ? 0.5 / n : Tridiagonal(i, j, n), INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where one row is long the automatic choice is MatMult(), and step by step, and the view says why of each; a kernel of many steps has the same solution */
+/*
+   Where one row is long the automatic choice is MatMult(), and step by step, and the view says why of each; a kernel of many steps
+   has the same solution
+*/
 static PetscErrorCode TestLongRow(void)
 {
   const PetscInt n = 4000;
@@ -570,14 +631,21 @@ static PetscErrorCode TestLongRow(void)
     PetscCall(SolverCreateRun(A, 4, PCNONE, whole && gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
-    PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: a row is so long that the others would wait for it", 1, &number, &told[whole]));
+    PetscCall(
+      ViewNumbers((PetscObject)ksp, "no faster one: a row is so long that the others would wait for it", 1, &number, &told[whole]));
     PetscCall(ViewNumbers((PetscObject)ksp, "run steps (chosen automatically)", 1, &number, &lines));
-    if (gpu) PetscCall(ComplainIf(lines != (whole ? 0 : 1), "a long row: %" PetscInt_FMT " lines of the view tell of single steps", lines));
+    if (gpu)
+      PetscCall(
+        ComplainIf(lines != (whole ? 0 : 1), "a long row: %" PetscInt_FMT " lines of the view tell of single steps", lines));
     PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
-    PetscCall(ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+    PetscCall(
+      ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of kernels", lines));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(ComplainIf(told[0] != told[1] + (gpu ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of it, %" PetscInt_FMT " with one kernel", told[0], told[1])); /* the product may tell of it, too */
+  /* the product may tell of it, too */
+  PetscCall(ComplainIf(told[0] != told[1] + (gpu ? 1 : 0),
+                       "a long row: %" PetscInt_FMT " lines of the view tell of it, %" PetscInt_FMT " with one kernel", told[0],
+                       told[1]));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(MatDestroy(&A));
@@ -619,7 +687,10 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them, on stderr */
+/*
+   Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them,
+   on stderr
+*/
 static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
 {
   const PetscInt edges[] = {9, 31, 32, 100}, sizes[] = {1, 4, 8, 2};
@@ -646,9 +717,12 @@ static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
     PetscCall(KSPSolve(ksp[i], b[i], x));
     PetscCall(KSPGetIterationNumber(ksp[i], &now));
     PetscCall(VecEqual(x, first[i], &equal));
-    PetscCall(ComplainIf(now != its[i] || !equal, "solve %" PetscInt_FMT " of %" PetscInt_FMT ": %" PetscInt_FMT " iterations, at first %" PetscInt_FMT "%s", solve, solves, now, its[i], equal ? "" : ", and another solution"));
+    PetscCall(ComplainIf(now != its[i] || !equal,
+                         "solve %" PetscInt_FMT " of %" PetscInt_FMT ": %" PetscInt_FMT " iterations, at first %" PetscInt_FMT "%s",
+                         solve, solves, now, its[i], equal ? "" : ", and another solution"));
     PetscCall(VecDestroy(&x));
-    if (tell && solve % 1000 == 999) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" PetscInt_FMT " solves\n", solve + 1));
+    if (tell && solve % 1000 == 999)
+      PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" PetscInt_FMT " solves\n", solve + 1));
   }
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
     PetscCall(KSPDestroy(&ksp[i]));

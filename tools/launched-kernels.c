@@ -1,6 +1,6 @@
 /*
-   Preloaded by tools/record-gpu: appends the name of each kernel that the process launches to the file KERNELS_LAUNCHED, once. The stub of a kernel asks for
-   its handle at its first launch; launches with attributes pass its address.
+   Preloaded by tools/record-gpu: appends the name of each kernel that the process launches to the file KERNELS_LAUNCHED, once. The
+   stub of a kernel asks for its handle at its first launch; launches with attributes pass its address.
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,7 +35,8 @@ static void launched(const void *stub)
   pthread_mutex_unlock(&lock);
 }
 
-void __cudaRegisterFunction(void **binary, const char *stub, char *function, const char *name, int limit, void *tid, void *bid, void *block, void *grid, int *shared)
+void __cudaRegisterFunction(void **binary, const char *stub, char *function, const char *name, int limit, void *tid, void *bid,
+                            void *block, void *grid, int *shared)
 {
   void (*next)(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 

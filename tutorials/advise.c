@@ -1,18 +1,24 @@
-static char help[] = "Tries Krylov methods on a linear system with one preconditioner. petscidrs-advise and make advise call it for each preconditioner.\n\
+static char help[] = "Tries Krylov methods on a linear system with one preconditioner. petscidrs-advise and make advise call it\n\
+for each preconditioner.\n\
   -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
-  -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, idr:4 if PETSc has it, and\n\
+  -solvers a,b:s,...        methods, each with an optional s (default idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres, idr:4 if PETSc has\n\
+                            it, and\n\
                             cg if the matrix is symmetric)\n\
-  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
-                            and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is poly with degree 16,\n\
+  -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default\n\
+                            none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
+                            and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is poly with\n\
+                            degree 16,\n\
                             matching:jacobi is matching with jacobi for the permuted matrix\n\
-  -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds is killed\n\
+  -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds\n\
+                            is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
 If there is a GPU that PETSc can use, the runs are there, unless -mat_type aij -vec_type standard say otherwise. Also runs on several processes.\n\n";
 
 /*
-   petscidrs-advise, and make advise MATRIX=file [RHS=file], are the script tools/advise, which starts this program once for each preconditioner and prints the
-   results as a table. So a preconditioner that crashes, or hangs because one process has failed, does not stop the others.
+   petscidrs-advise, and make advise MATRIX=file [RHS=file], are the script tools/advise, which starts this program once for each
+   preconditioner and prints the results as a table. So a preconditioner that crashes, or hangs because one process has failed, does
+   not stop the others.
 
    All methods test the norm of the same residual: preconditioned from the right, or from the left with the unpreconditioned norm
    (cg). The preconditioner is set up once for all methods. Each run begins with a few iterations that are not counted: they are a
@@ -58,8 +64,9 @@ typedef struct {
   Vec            b, x, r;
   PetscReal      limit, total, bnorm, rtol;
   PetscLogDouble begin;
-  PetscBool      hermitian, positive;        /* positive: hermitian with a positive diagonal */
-  char           pctype[64], pcoptions[128]; /* of the preconditioner: its type, and that with other options, to paste after -pc_type */
+  PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
+  /* of the preconditioner: its type, and that with other options, to paste after -pc_type */
+  char pctype[64], pcoptions[128];
 } Advice;
 
 /* Numbers of events so far: matvecs, applications of the preconditioner */
@@ -168,7 +175,8 @@ static PetscErrorCode WatchStart(const Advice *advice)
   struct itimerval timer   = {.it_value.tv_sec = (time_t)seconds};
 
   PetscFunctionBeginUser;
-  PetscCheck(signal(SIGALRM, WatchEnd) != SIG_ERR && !setitimer(ITIMER_REAL, &timer, NULL), PETSC_COMM_SELF, PETSC_ERR_SYS, "no timer of %g s", seconds);
+  PetscCheck(signal(SIGALRM, WatchEnd) != SIG_ERR && !setitimer(ITIMER_REAL, &timer, NULL), PETSC_COMM_SELF, PETSC_ERR_SYS,
+             "no timer of %g s", seconds);
   PetscFunctionReturn(0);
 }
 
@@ -181,8 +189,12 @@ static PetscErrorCode WatchStop(void)
   PetscFunctionReturn(0);
 }
 
-/* Sets up a preconditioner and applies it once, which may fail, on some processes only; usage is what one application takes, and memory the bytes of all */
-static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, Events *usage, PetscBool *failed)
+/*
+   Sets up a preconditioner and applies it once, which may fail, on some processes only; usage is what one application takes, and
+   memory the bytes of all
+*/
+static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, Events *usage,
+                                        PetscBool *failed)
 {
   enum {
     CREATE,
@@ -285,7 +297,9 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   }
   PetscCall(KSPGetIterationNumber(ksp, &run->its));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  run->matvecs = PetscMax(events.matvecs - (PetscReal)usage->matvecs * events.applications / PetscMax(usage->applications, 1), (PetscReal)0.0); /* without the matvecs of the preconditioner */
+  /* without the matvecs of the preconditioner */
+  run->matvecs = PetscMax(events.matvecs - (PetscReal)usage->matvecs * events.applications / PetscMax(usage->applications, 1),
+                          (PetscReal)0.0);
   PetscCall(MatMult(advice->A, advice->x, advice->r));
   PetscCall(VecAYPX(advice->r, -1.0, advice->b));
   PetscCall(VecNorm(advice->r, NORM_2, &rnorm));
@@ -293,15 +307,22 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   run->right    = (PetscBool)(reason > 0 && rnorm <= 1.1 * PetscMax(rtol * advice->bnorm, atol));
   advice->rtol  = rtol;
   if (reason == KSP_DIVERGED_ITS && limited) PetscCall(PetscStrncpy(run->reason, "out of time", sizeof(run->reason)));
-  else if (reason > 0 && !run->right) PetscCall(PetscSNPrintf(run->reason, sizeof(run->reason), "%s, but the true residual is too large", KSPConvergedReasons[reason]));
+  else if (reason > 0 && !run->right)
+    PetscCall(
+      PetscSNPrintf(run->reason, sizeof(run->reason), "%s, but the true residual is too large", KSPConvergedReasons[reason]));
   else PetscCall(PetscStrncpy(run->reason, KSPConvergedReasons[reason], sizeof(run->reason)));
   PetscFunctionReturn(0);
 }
 
-/* The options of the command line that are to paste: those that are not about the system or this program, nor in the other options of a run */
+/*
+   The options of the command line that are to paste: those that are not about the system or this program, nor in the other options
+   of a run
+*/
 static PetscErrorCode OptionsGiven(char given[], size_t length)
 {
-  const char *const own[] = {"-f", "-b", "-column", "-rhs", "-solvers", "-limit", "-total", "-pc_type", "-ksp_rtol", "-dll_append", "-mat_type", "-vec_type", "-use_gpu_aware_mpi"};
+  const char *const own[] = {"-f",        "-b",        "-column",           "-rhs",      "-solvers",
+                             "-limit",    "-total",    "-pc_type",          "-ksp_rtol", "-dll_append",
+                             "-mat_type", "-vec_type", "-use_gpu_aware_mpi"};
   const char *const set[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi"}; /* perhaps by this program */
   char            **args, value[PETSC_MAX_PATH_LEN];
   int               count;
@@ -333,8 +354,11 @@ static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
   PetscFunctionBeginUser;
   PetscCall(OptionsGiven(given, sizeof(given)));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", plugin, sizeof(plugin), &set));
-  if (set && (strstr(run->options, "idrs") || strstr(run->options, "poly") || strstr(run->options, "-pc_type matching") || strstr(given, "idrs") || strstr(given, "poly"))) PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", plugin));
-  PetscCall(PetscPrintf(advice->comm, "%s%s -ksp_rtol %g%s", run->options, run->side ? run->side : "", (double)advice->rtol, given));
+  if (set && (strstr(run->options, "idrs") || strstr(run->options, "poly") || strstr(run->options, "-pc_type matching") ||
+              strstr(given, "idrs") || strstr(given, "poly")))
+    PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", plugin));
+  PetscCall(
+    PetscPrintf(advice->comm, "%s%s -ksp_rtol %g%s", run->options, run->side ? run->side : "", (double)advice->rtol, given));
   PetscFunctionReturn(0);
 }
 
@@ -347,14 +371,18 @@ static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(advice->b, &n));
-  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2), run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->options));
+  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2),
+                        run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->options));
   PetscCall(PrintOptions(advice, run));
   PetscCall(PetscPrintf(advice->comm, "\t"));
   if (run->its > 0) {
     char work[16] = "?";
 
-    if (run->vectors) PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g", 1e-6 * ((double)n * sizeof(PetscScalar) * (double)run->vectors + (double)run->memory)));
-    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.5f %9.5f %9.5f %11.2e %9s  ", run->its, (double)run->matvecs, (double)run->setup, (double)run->solve, (double)total, (double)run->residual, work));
+    if (run->vectors)
+      PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g",
+                              1e-6 * ((double)n * sizeof(PetscScalar) * (double)run->vectors + (double)run->memory)));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.5f %9.5f %9.5f %11.2e %9s  ", run->its, (double)run->matvecs,
+                          (double)run->setup, (double)run->solve, (double)total, (double)run->residual, work));
   }
   PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
   PetscFunctionReturn(0);
@@ -370,7 +398,10 @@ static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run
   count = PetscMin(n, SAMPLES);
   if (count < 2) PetscFunctionReturn(0);
   PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->options, (double)run->solve));
-  for (PetscInt k = 0; k < count; k++) PetscCall(PetscPrintf(advice->comm, "%s%.3g", k ? " " : "", (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] / (advice->bnorm > 0.0 ? advice->bnorm : (PetscReal)1.0))));
+  for (PetscInt k = 0; k < count; k++)
+    PetscCall(PetscPrintf(advice->comm, "%s%.3g", k ? " " : "",
+                          (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] /
+                                   (advice->bnorm > 0.0 ? advice->bnorm : (PetscReal)1.0))));
   PetscCall(PetscPrintf(advice->comm, "\n"));
   PetscFunctionReturn(0);
 }
@@ -387,7 +418,8 @@ static PetscErrorCode SolverOption(const char solver[], char type[], char option
   PetscCall(PetscStrncpy(type, solver, PetscMin(length, colon ? (size_t)(colon - solver) + 1 : length)));
   if (!colon) PetscFunctionReturn(0);
   *s = (PetscInt)strtol(colon + 1, &end, 10);
-  PetscCheck(end != colon + 1 && !*end, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-solvers %s: '%s' is no number of shadow vectors", solver, colon + 1);
+  PetscCheck(end != colon + 1 && !*end, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-solvers %s: '%s' is no number of shadow vectors",
+             solver, colon + 1);
   PetscCall(PetscSNPrintf(option, length, "-ksp_%s_s", type));
   PetscCall(PetscOptionsSetValue(NULL, option, colon + 1));
   PetscFunctionReturn(0);
@@ -442,7 +474,9 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
 
   PetscFunctionBeginUser;
   PetscCall(SolverOption(solver, type, option, sizeof(option), &s));
-  if (option[0]) PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s -pc_type %s", type, option, strchr(solver, ':') + 1, advice->pcoptions));
+  if (option[0])
+    PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s -pc_type %s", type, option,
+                            strchr(solver, ':') + 1, advice->pcoptions));
   else PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s -pc_type %s", type, advice->pcoptions));
   PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
 
@@ -470,7 +504,9 @@ static PetscErrorCode PreconditionerSkip(const Advice *advice, const char what[]
   PetscFunctionReturn(0);
 }
 
-/* PETSc shifts the diagonal until an incomplete Cholesky factorisation exists, which may never end if the matrix is not hermitian */
+/*
+   PETSc shifts the diagonal until an incomplete Cholesky factorisation exists, which may never end if the matrix is not hermitian
+*/
 static PetscErrorCode PreconditionerIsSuited(const Advice *advice, PetscBool *is)
 {
   PetscBool icc, cholesky;
@@ -486,7 +522,9 @@ static PetscErrorCode PreconditionerIsSuited(const Advice *advice, PetscBool *is
 /* The options of the command line that nothing has read; those that only a preconditioner may read, or all others */
 static PetscErrorCode OptionsUnread(PetscBool preconditioner, char unread[], size_t length)
 {
-  const char *const parts[] = {"pc_", "_ksp_", "sub_", "mg_", "mat_"}, *const ends[] = {"-malloc", "-options", "-log", "-memory", "-use_gpu"}; /* ends: read by PetscFinalize() */
+  /* ends: read by PetscFinalize() */
+  const char *const parts[] = {"pc_", "_ksp_", "sub_", "mg_", "mat_"}, *const ends[] = {"-malloc", "-options", "-log", "-memory",
+                                                                                        "-use_gpu"};
   char **args;
   int    count;
 
@@ -500,7 +538,8 @@ static PetscErrorCode OptionsUnread(PetscBool preconditioner, char unread[], siz
     PetscCall(PetscOptionsUsed(NULL, args[i] + 1, &read));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ends); k++) read = (PetscBool)(read || strstr(args[i], ends[k]) == args[i]);
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parts); k++) part = (PetscBool)(part || strstr(args[i], parts[k]));
-    if (!read && part == preconditioner) PetscCall(PetscSNPrintf(unread + strlen(unread), length - strlen(unread), "%s%s", unread[0] ? " " : "", args[i]));
+    if (!read && part == preconditioner)
+      PetscCall(PetscSNPrintf(unread + strlen(unread), length - strlen(unread), "%s%s", unread[0] ? " " : "", args[i]));
   }
   PetscFunctionReturn(0);
 }
@@ -559,17 +598,23 @@ static PetscErrorCode PreconditionerRead(Advice *advice)
   *part++ = '\0';
   PetscCall(PetscStrcmp(advice->pctype, "poly", &poly));
   PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
-  PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: only poly has a degree, and only matching a second preconditioner, after a colon", advice->pcoptions);
+  PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-preconditioners %s: only poly has a degree, and only matching a second preconditioner, after a colon",
+             advice->pcoptions);
   option = poly ? "-pc_poly_degree" : "-matching_pc_type";
   PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
-  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcoptions, option);
+  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcoptions, option);
   PetscCall(PetscOptionsSetValue(NULL, "-pc_type", advice->pctype));
   PetscCall(PetscOptionsSetValue(NULL, option, part));
   PetscCall(PetscSNPrintf(advice->pcoptions, sizeof(advice->pcoptions), "%s %s %s", advice->pctype, option, part));
   PetscFunctionReturn(0);
 }
 
-/* Reads all options except those of the preconditioner, so that a mistake in them is found before the runs. With -options_left no others may be there, as for PETSc */
+/*
+   Reads all options except those of the preconditioner, so that a mistake in them is found before the runs. With -options_left no
+   others may be there, as for PETSc
+*/
 static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
 {
   char      type[64], option[64], unread[512];
@@ -580,10 +625,12 @@ static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-limit", &advice->limit, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-total", &advice->total, NULL));
-  PetscCheck(advice->limit > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-limit %g: the time limit of a solve must be positive", (double)advice->limit);
+  PetscCheck(advice->limit > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-limit %g: the time limit of a solve must be positive",
+             (double)advice->limit);
   PetscCall(PreconditionerRead(advice));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_pc_side", &set));
-  PetscCheck(!set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-ksp_pc_side is set by this program, so that all methods test the same norm; remove it");
+  PetscCheck(!set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-ksp_pc_side is set by this program, so that all methods test the same norm; remove it");
   for (int i = 0; i < count; i++) {
     PetscCall(SolverOption(solvers[i], type, option, sizeof(option), &s));
     PetscCall(SolverCreate(advice, type, &ksp));
@@ -592,11 +639,15 @@ static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
   }
   PetscCall(OptionsUnread(PETSC_FALSE, unread, sizeof(unread)));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-options_left", &left, NULL));
-  PetscCheck(!left || !unread[0], PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: neither this program nor its methods read this option; -help lists the options", unread);
+  PetscCheck(!left || !unread[0], PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "%s: neither this program nor its methods read this option; -help lists the options", unread);
   PetscFunctionReturn(0);
 }
 
-/* The types for the GPU, where there is one that PETSc can use, and the options name no types. An MPI that cannot read its memory does */
+/*
+   The types for the GPU, where there is one that PETSc can use, and the options name no types. An MPI that cannot read its memory
+   does
+*/
 static PetscErrorCode ChooseDevice(void)
 {
   PetscBool vec, mat;
@@ -662,7 +713,8 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
   }
   if (*usable) {
     PetscCallMPI(MPI_Comm_size(advice->comm, &size));
-    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%d\n", heading, size, (double)advice->limit, (double)advice->total, count, advice->positive && size == 1));
+    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%d\n", heading,
+                          size, (double)advice->limit, (double)advice->total, count, advice->positive && size == 1));
     PetscCall(PreconditionerRuns(advice, count, solvers));
   }
   PetscCall(PetscStrToArrayDestroy(count, solvers));

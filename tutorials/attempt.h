@@ -17,8 +17,12 @@ static struct {
   char           text[1024];
 } attempt;
 
-/* An error passes through the functions that return it; the first to report it says why. That of PetscMallocAlign() has another code and text in PETSc 3.18 */
-static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
+/*
+   An error passes through the functions that return it; the first to report it says why. That of PetscMallocAlign() has another
+   code and text in PETSc 3.18
+*/
+static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code,
+                                    PetscErrorType type, const char *text, void *ctx)
 {
   const PetscBool memory = (PetscBool)(code == PETSC_ERR_MEM || (function && !strcmp(function, "PetscMallocAlign")));
 

@@ -52,9 +52,15 @@ static PetscErrorCode DeviceCheck(MPI_Comm comm, PetscBool *usable)
     both = vectype[0] && mattype[0] ? " and " : "";
     PetscCall(PetscStrncpy(reason, attempt.text, sizeof(reason)));
     if (PetscDefined(HAVE_CUDA)) {
-      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "vectors or matrices of type %s%s%s do not work on this machine: leave out the options of types where there is no GPU (%s)", vectype, both, mattype, reason));
+      PetscCall(PetscSNPrintf(
+        attempt.text, sizeof(attempt.text),
+        "vectors or matrices of type %s%s%s do not work on this machine: leave out the options of types where there is no GPU (%s)",
+        vectype, both, mattype, reason));
     } else {
-      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "this PETSc has no vectors or matrices of type %s%s%s, it was built without CUDA: leave out the options of types, or build a PETSc that has it, where there is nvcc, with: make CUDA=1 petsc (%s)", vectype, both, mattype, reason));
+      PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text),
+                              "this PETSc has no vectors or matrices of type %s%s%s, it was built without CUDA: leave out the "
+                              "options of types, or build a PETSc that has it, where there is nvcc, with: make CUDA=1 petsc (%s)",
+                              vectype, both, mattype, reason));
     }
     PetscCall(AttemptPrint(comm));
   }

@@ -1,4 +1,5 @@
-static char help[] = "Solves a linear system from a file with several Krylov methods and prints, for each, the iterations, the time and the true residual.\n\
+static char help[] = "Solves a linear system from a file with several Krylov methods and prints, for each, the iterations, the\n\
+time and the true residual.\n\
   -f file, -b file, -column j, -rhs kind   the system, see linearsystem.h\n\
   -solvers a,b,c                           the methods, idrs,bcgs,gmres by default\n\
 A matvec is one multiplication by A; matvecs of the preconditioner are included.\n\
@@ -45,7 +46,9 @@ static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(PCGetType(pc, &type));
     PetscCall(PetscStrncpy(why, attempt.text, sizeof(why)));
-    PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "the preconditioner %s cannot be set up for this matrix: %s; take another one, as with -pc_type jacobi", type, why));
+    PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text),
+                            "the preconditioner %s cannot be set up for this matrix: %s; take another one, as with -pc_type jacobi",
+                            type, why));
     PetscCall(AttemptPrint(comm));
   }
   *usable = (PetscBool)!failed;
@@ -89,7 +92,9 @@ static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
   PetscCall(VecAYPX(r, -1.0, b));
   PetscCall(VecNorm(r, NORM_2, &rnorm));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
-  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "%-8s %10" PetscInt_FMT " %9" PetscInt_FMT " %12.4f %16.2e   %s\n", type, its, matvecs - before, (double)(end - start), (double)(bnorm > 0.0 ? rnorm / bnorm : rnorm), KSPConvergedReasons[reason]));
+  PetscCall(PetscPrintf(PetscObjectComm((PetscObject)A), "%-8s %10" PetscInt_FMT " %9" PetscInt_FMT " %12.4f %16.2e   %s\n", type,
+                        its, matvecs - before, (double)(end - start), (double)(bnorm > 0.0 ? rnorm / bnorm : rnorm),
+                        KSPConvergedReasons[reason]));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
@@ -111,7 +116,8 @@ int main(int argc, char **argv)
   PetscCall(SolversFromOptions(PETSC_COMM_WORLD, "idrs,bcgs,gmres", &count, &solvers, &usable));
   if (usable) PetscCall(LinearSystemLoad(PETSC_COMM_WORLD, &A, &b, heading, sizeof(heading), &usable));
   if (usable) {
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n%-8s %10s %9s %12s %16s\n", heading, "method", "iterations", "matvecs", "seconds", "|b-Ax|/|b|"));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n%-8s %10s %9s %12s %16s\n", heading, "method", "iterations", "matvecs", "seconds",
+                          "|b-Ax|/|b|"));
     for (int i = 0; i < count && usable; i++) PetscCall(Solve(A, b, solvers[i], &usable));
     PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));

@@ -1,4 +1,5 @@
-static char help[] = "A substance carried by a circular current, 2-D, without a matrix: the operator is a function, and the polynomial preconditioner needs no more.\n\
+static char help[] = "A substance carried by a circular current, 2-D, without a matrix: the operator is a function, and the\n\
+polynomial preconditioner needs no more.\n\
   -peclet p   speed of the current times length over diffusion (default 1000)\n\
   -plain      an operator that does not tell its diagonal\n\n";
 
@@ -7,13 +8,14 @@ static char help[] = "A substance carried by a circular current, 2-D, without a 
 
        - Laplace u + p w . grad u = f   in the unit square,   u = 0 on its boundary,   f = 1 in the middle and 0 elsewhere
 
-   by central differences. The operator is applied to a vector by MatMult() of a MATSHELL, so there is no matrix that could be factored, and preconditioners such as
-   ILU, SOR and GAMG cannot be had. A polynomial in the operator can: with the plugin
+   by central differences. The operator is applied to a vector by MatMult() of a MATSHELL, so there is no matrix that could be
+   factored, and preconditioners such as ILU, SOR and GAMG cannot be had. A polynomial in the operator can: with the plugin
 
-       ./ex10 -da_grid_x 200 -da_grid_y 200 -dll_append path/libpetscidrs.so -ksp_type idrs -pc_type poly -pc_poly_degree 16 -ksp_view
+       ./ex10 -da_grid_x 200 -da_grid_y 200 -dll_append path/libpetscidrs.so -ksp_type idrs -pc_type poly -pc_poly_degree 16
+       -ksp_view
 
-   The number of products of the operator is printed, those of the preconditioner included. An iteration with degree d takes d of them, and one
-   reduction. Compare with -pc_type none, and -ksp_type gmres or bcgs.
+   The number of products of the operator is printed, those of the preconditioner included. An iteration with degree d takes d of
+   them, and one reduction. Compare with -pc_type none, and -ksp_type gmres or bcgs.
 
    Options that matter:
      -pc_type poly -pc_poly_degree 8   degree of the polynomial: 8 to 32
@@ -55,7 +57,9 @@ static PetscErrorCode Multiply(Mat A, Vec u, Vec y)
       const PetscReal hx = 1.0 / (info.mx + 1), hy = 1.0 / (info.my + 1), x = (i + 1) * hx - 0.5, y0 = (j + 1) * hy - 0.5;
       const PetscReal dx = hy / hx, dy = hx / hy, cx = -0.5 * current->peclet * y0 * hy, cy = 0.5 * current->peclet * x * hx;
 
-      result[j][i] = 2.0 * (dx + dy) * v[j][i] - (dx + cx) * (i > 0 ? v[j][i - 1] : 0.0) - (dx - cx) * (i < info.mx - 1 ? v[j][i + 1] : 0.0) - (dy + cy) * (j > 0 ? v[j - 1][i] : 0.0) - (dy - cy) * (j < info.my - 1 ? v[j + 1][i] : 0.0);
+      result[j][i] = 2.0 * (dx + dy) * v[j][i] - (dx + cx) * (i > 0 ? v[j][i - 1] : 0.0) -
+                     (dx - cx) * (i < info.mx - 1 ? v[j][i + 1] : 0.0) - (dy + cy) * (j > 0 ? v[j - 1][i] : 0.0) -
+                     (dy - cy) * (j < info.my - 1 ? v[j + 1][i] : 0.0);
     }
   }
   PetscCall(DMDAVecRestoreArrayRead(current->da, local, &v));
@@ -113,7 +117,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-peclet", &current.peclet, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-plain", &plain, NULL));
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 50, 50, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &current.da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 50, 50, PETSC_DECIDE,
+                         PETSC_DECIDE, 1, 1, NULL, NULL, &current.da));
   PetscCall(DMSetFromOptions(current.da));
   PetscCall(DMSetUp(current.da));
   PetscCall(DMCreateGlobalVector(current.da, &b));
@@ -138,7 +143,8 @@ int main(int argc, char **argv)
   PetscCall(VecScale(b, -1.0));
   PetscCall(MatMultAdd(A, u, b, b));
   PetscCall(VecNorm(b, NORM_2, &rnorm));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " iterations, %" PetscInt_FMT " products of the operator\n", its, products));
+  PetscCall(
+    PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " iterations, %" PetscInt_FMT " products of the operator\n", its, products));
   if (reason > 0 && rnorm <= 1.1 * rtol * bnorm) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual: as small as asked for\n"));
   else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual: %g, %s\n", (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   PetscCall(KSPDestroy(&ksp));

@@ -3,19 +3,21 @@ static char help[] = "Catalyst particles of many sizes in a reactor, each with a
   -steps n       time steps (default 6)\n\n";
 
 /*
-   A substance A diffuses into spherical particles and reacts there, A <-> B -> C. With the concentrations c of A, B and C in a particle
+   A substance A diffuses into spherical particles and reacts there, A <-> B -> C. With the concentrations c of A, B and C in a
+   particle
 
        dc/dt = 1/r^2 d/dr (D r^2 dc/dr) + K(T) c,   c = c0 at its surface
 
-   in shells of the same thickness, and by implicit Euler steps: (I - dt (L + K)) c_new = c_old, with what enters at the surface. Large particles have more shells. Those in a hot place of
-   the reactor react faster, and their systems are harder to solve.
+   in shells of the same thickness, and by implicit Euler steps: (I - dt (L + K)) c_new = c_old, with what enters at the surface.
+   Large particles have more shells. Those in a hot place of the reactor react faster, and their systems are harder to solve.
 
-   All systems are diagonal blocks of one matrix, and nothing in the program says so. With the plugin they are solved one by one, each until its own tolerance is met:
+   All systems are diagonal blocks of one matrix, and nothing in the program says so. With the plugin they are solved one by one,
+   each until its own tolerance is met:
 
        ./ex12 -dll_append path/libpetscidrs.so -ksp_type preonly -pc_type bjidrs -pc_bjidrs_ksp_rtol 1e-8 -ksp_view
 
-   A solver for the whole matrix makes as many iterations for all particles as the worst of them needs: compare with -ksp_type idrs -pc_type jacobi, gmres or bcgs. On a CPU -pc_type lu is faster for systems
-   with as few diagonals as these.
+   A solver for the whole matrix makes as many iterations for all particles as the worst of them needs: compare with -ksp_type idrs
+   -pc_type jacobi, gmres or bcgs. On a CPU -pc_type lu is faster for systems with as few diagonals as these.
 
    Options that matter:
      -pc_type bjidrs                   IDR(s) for each block that it finds in the pattern of the matrix
@@ -46,7 +48,8 @@ static Particle GetParticle(PetscInt number)
 static PetscErrorCode AddParticle(Mat A, PetscInt first, const Particle *particle, PetscReal dt)
 {
   const PetscReal diffusion[SPECIES] = {1.0, 0.5, 0.7}, h = particle->radius / (PetscReal)particle->shells;
-  const PetscReal forward = 50.0 * PetscExpReal(20.0 * (1.0 - 1.0 / particle->temperature)), back = 0.2 * forward, onward = 0.05 * forward;
+  const PetscReal forward = 50.0 * PetscExpReal(20.0 * (1.0 - 1.0 / particle->temperature)), back = 0.2 * forward,
+                  onward              = 0.05 * forward;
   const PetscReal K[SPECIES][SPECIES] = {
     {-forward, back,             0.0},
     {forward,  -(back + onward), 0.0},
@@ -55,13 +58,15 @@ static PetscErrorCode AddParticle(Mat A, PetscInt first, const Particle *particl
 
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < particle->shells; i++) {
-    const PetscReal inner = (PetscReal)i * h, outer = (PetscReal)(i + 1) * h, volume = (outer * outer * outer - inner * inner * inner) / 3.0;
+    const PetscReal inner = (PetscReal)i * h, outer = (PetscReal)(i + 1) * h,
+                    volume = (outer * outer * outer - inner * inner * inner) / 3.0;
 
     for (PetscInt k = 0; k < SPECIES; k++) {
-      const PetscInt  row    = first + SPECIES * i + k;
-      const PetscReal inward = diffusion[k] * inner * inner / (h * volume), outward = diffusion[k] * outer * outer / (h * volume) * (i + 1 < particle->shells ? 1.0 : 2.0);
-      PetscInt        columns[SPECIES + 2], count                                   = SPECIES;
-      PetscScalar     values[SPECIES + 2];
+      const PetscInt  row     = first + SPECIES * i + k;
+      const PetscReal inward  = diffusion[k] * inner * inner / (h * volume),
+                      outward = diffusion[k] * outer * outer / (h * volume) * (i + 1 < particle->shells ? 1.0 : 2.0);
+      PetscInt    columns[SPECIES + 2], count = SPECIES;
+      PetscScalar values[SPECIES + 2];
 
       for (PetscInt l = 0; l < SPECIES; l++) {
         columns[l] = first + SPECIES * i + l;
@@ -84,7 +89,8 @@ static PetscErrorCode AddParticle(Mat A, PetscInt first, const Particle *particl
 /* What comes through the surface, where there is A but no B and no C */
 static PetscErrorCode AddSurface(Vec b, PetscInt first, const Particle *particle, PetscReal dt)
 {
-  const PetscReal h = particle->radius / (PetscReal)particle->shells, R = particle->radius, volume = (R * R * R - (R - h) * (R - h) * (R - h)) / 3.0;
+  const PetscReal h = particle->radius / (PetscReal)particle->shells, R = particle->radius,
+                  volume = (R * R * R - (R - h) * (R - h) * (R - h)) / 3.0;
 
   PetscFunctionBeginUser;
   PetscCall(VecSetValue(b, first + SPECIES * (particle->shells - 1), dt * 2.0 * R * R / (h * volume), ADD_VALUES));
@@ -104,7 +110,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-particles", &particles, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-steps", &steps, NULL));
-  PetscCheck(particles >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-particles %" PetscInt_FMT ": must not be negative", particles);
+  PetscCheck(particles >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-particles %" PetscInt_FMT ": must not be negative",
+             particles);
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
 
@@ -150,7 +157,8 @@ int main(int argc, char **argv)
     if (reason > 0) solved++;
     if (bnorm > 0.0) worst = PetscMax(worst, rnorm / bnorm);
   }
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " of %" PetscInt_FMT " steps solved, residuals %s\n", solved, steps, worst <= 1e-6 ? "small" : "too large"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " of %" PetscInt_FMT " steps solved, residuals %s\n", solved, steps,
+                        worst <= 1e-6 ? "small" : "too large"));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&r));
   PetscCall(VecDestroy(&b));

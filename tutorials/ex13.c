@@ -1,14 +1,17 @@
-static char help[] = "Reads a matrix into the memory of the host and solves with it on a GPU, in less memory of the GPU than it takes.\n\
+static char help[] = "Reads a matrix into the memory of the host and solves with it on a GPU, in less memory of the GPU than it\n\
+takes.\n\
   -f file        the matrix, in a format of linearsystem.h\n\
   -part 0.25     memory of the GPU for the matrix, as a part of its 12 bytes a nonzero\n\n";
 
 /*
-   A matrix of type aijstream stays in the memory of the host. Each of its products with vectors on the GPU sends it there in chunks of rows, but for those that the memory given with
+   A matrix of type aijstream stays in the memory of the host. Each of its products with vectors on the GPU sends it there in chunks
+   of rows, but for those that the memory given with
    -mat_stream_memory keeps there. So a solver should make few products with it for much progress:
 
        ./ex13 -dll_append path/libpetscidrs.so -f matrix.mtx.gz -ksp_type idrs -pc_type poly -pc_poly_degree 16 -ksp_view
 
-   PCPOLY keeps a copy in few bits on the GPU, if that fits, and takes most products of an iteration from there; else it makes many products in one pass over the matrix.
+   PCPOLY keeps a copy in few bits on the GPU, if that fits, and takes most products of an iteration from there; else it makes many
+   products in one pass over the matrix.
 
    Without a GPU the same program runs on the host, as with -mat_type aij.
 
@@ -75,7 +78,8 @@ int main(int argc, char **argv)
   PetscCall(VecAXPY(r, -1.0, b));
   PetscCall(VecNorm(r, NORM_2, &norm));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s, the residual is %s\n", reason > 0 ? "Converged" : "Not converged", norm <= 1.1e-8 * bnorm ? "small" : "large"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s, the residual is %s\n", reason > 0 ? "Converged" : "Not converged",
+                        norm <= 1.1e-8 * bnorm ? "small" : "large"));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&r));

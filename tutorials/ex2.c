@@ -17,10 +17,10 @@ static char help[] = "Temperature in a cube with wind: convection and diffusion 
    Options that matter:
      -da_grid_x 40 -da_grid_y 40 -da_grid_z 40   points in each direction; -da_refine 2 doubles them twice
      -ksp_type idrs -ksp_idrs_s 4                the method; bcgs or gmres for comparison
-     -pc_type jacobi | bjacobi | mg | gamg       mg rediscretises on coarser grids: -pc_mg_levels 3, with -mg_levels_ksp_type richardson
+     -pc_type jacobi | bjacobi | mg | gamg mg rediscretises on coarser grids: -pc_mg_levels 3, with -mg_levels_ksp_type richardson
                                                  -mg_levels_pc_type sor where the wind dominates
      -dm_vec_type cuda -dm_mat_type aijcusparse  everything on a GPU, with preconditioners that run there: none, jacobi, gamg
-     -ksp_monitor ascii:history.txt              writes residual norms to a file: gnuplot -p -e 'set logscale y; plot "history.txt" using 1:5'
+     -ksp_monitor ascii:history.txt writes residual norms to a file: gnuplot -p -e 'set logscale y; plot "history.txt" using 1:5'
 */
 #include <petscksp.h>
 #include <petscdm.h>
@@ -190,7 +190,8 @@ static PetscErrorCode Check(KSP ksp)
   PetscCall(VecMax(u, NULL, &highest));
   if (reason > 0 && rnorm <= 1.1 * rtol * bnorm) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual: as small as asked for\n"));
   else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual: %g, %s\n", (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
-  if (lowest >= -10 * rtol && highest <= 1.0 + 10 * rtol && highest > 0.1) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "temperature: between 0 and 1\n"));
+  if (lowest >= -10 * rtol && highest <= 1.0 + 10 * rtol && highest > 0.1)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "temperature: between 0 and 1\n"));
   else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "temperature: between %g and %g\n", (double)lowest, (double)highest));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(0);
@@ -209,7 +210,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-wind", WindKinds, (PetscEnum *)&problem.wind, NULL));
   PetscCall(DeviceCheck(PETSC_COMM_WORLD, &usable));
   if (usable) {
-    PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 16, 16, 16, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
+    PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 16, 16, 16,
+                           PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
     PetscCall(DMSetFromOptions(da));
     PetscCall(DMSetUp(da));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));

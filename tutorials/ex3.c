@@ -1,4 +1,5 @@
-static char help[] = "Sound of a point source: the Helmholtz equation in 2-D with absorbing boundaries, for PETSc with complex scalars.\n\
+static char help[] = "Sound of a point source: the Helmholtz equation in 2-D with absorbing boundaries, for PETSc with complex\n\
+scalars.\n\
   -wavenumber k   (default 20)\n\
   -shift beta     the preconditioner is made from the operator with k^2 (1 + i beta) (default 0.5; 0 for the operator itself)\n\n";
 
@@ -94,7 +95,8 @@ static PetscErrorCode SourceAndWave(DM da, PetscReal k, Vec b, Vec wave)
   PetscCall(DMDAVecGetArray(da, wave, &values));
   for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
     for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
-      const double x = (double)(i - info.mx / 2) / (info.mx - 1), y = (double)(j - info.my / 2) / (info.my - 1), r = sqrt(x * x + y * y);
+      const double x = (double)(i - info.mx / 2) / (info.mx - 1), y = (double)(j - info.my / 2) / (info.my - 1),
+                   r = sqrt(x * x + y * y);
 
       if (i == info.mx / 2 && j == info.my / 2) source[j][i] = (PetscReal)(info.mx - 1) * (info.my - 1);
       if (r > 0.1 && r < 0.4) values[j][i] = 0.25 * PETSC_i * PetscCMPLX(j0((double)k * r), y0((double)k * r));
@@ -144,7 +146,8 @@ static PetscErrorCode SolveHelmholtz(void)
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-wavenumber", &k, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-shift", &beta, NULL));
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 101, 101, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 101, 101, PETSC_DECIDE,
+                         PETSC_DECIDE, 1, 1, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
   PetscCall(DMCreateMatrix(da, &A));
@@ -192,7 +195,9 @@ static PetscErrorCode SolveHelmholtz(void)
 static PetscErrorCode SolveHelmholtz(void)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "This PETSc has real scalars, and waves with absorbing boundaries are complex: use one with complex scalars\n"));
+  PetscCall(
+    PetscPrintf(PETSC_COMM_WORLD,
+                "This PETSc has real scalars, and waves with absorbing boundaries are complex: use one with complex scalars\n"));
   PetscFunctionReturn(0);
 }
 

@@ -1,4 +1,5 @@
-static char help[] = "Burgers' equations in 2-D: nonlinear and time-dependent, with preconditioners that lag behind the matrix or change in each iteration.\n\
+static char help[] = "Burgers' equations in 2-D: nonlinear and time-dependent, with preconditioners that lag behind the matrix or\n\
+change in each iteration.\n\
   -reynolds r   (default 100)\n\n";
 
 /*
@@ -61,8 +62,10 @@ static PetscErrorCode IFunctionLocal(DMDALocalInfo *info, PetscReal t, void *sta
       } else {
         const Velocity west = w[j][i - 1], east = w[j][i + 1], south = w[j - 1][i], north = w[j + 1][i];
 
-        f[j][i].u = wt[j][i].u + here.u * (east.u - west.u) / (2 * hx) + here.v * (north.u - south.u) / (2 * hy) - ((east.u - 2.0 * here.u + west.u) / (hx * hx) + (north.u - 2.0 * here.u + south.u) / (hy * hy)) / reynolds;
-        f[j][i].v = wt[j][i].v + here.u * (east.v - west.v) / (2 * hx) + here.v * (north.v - south.v) / (2 * hy) - ((east.v - 2.0 * here.v + west.v) / (hx * hx) + (north.v - 2.0 * here.v + south.v) / (hy * hy)) / reynolds;
+        f[j][i].u = wt[j][i].u + here.u * (east.u - west.u) / (2 * hx) + here.v * (north.u - south.u) / (2 * hy) -
+                    ((east.u - 2.0 * here.u + west.u) / (hx * hx) + (north.u - 2.0 * here.u + south.u) / (hy * hy)) / reynolds;
+        f[j][i].v = wt[j][i].v + here.u * (east.v - west.v) / (2 * hx) + here.v * (north.v - south.v) / (2 * hy) -
+                    ((east.v - 2.0 * here.v + west.v) / (hx * hx) + (north.v - 2.0 * here.v + south.v) / (hy * hy)) / reynolds;
       }
     }
   }
@@ -78,7 +81,8 @@ static PetscErrorCode ExactSolution(DM da, PetscReal reynolds, PetscReal t, Vec 
   PetscCall(DMDAGetLocalInfo(da, &info));
   PetscCall(DMDAVecGetArray(da, solution, &w));
   for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
-    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) w[j][i] = Exact(reynolds, (PetscReal)i / (info.mx - 1), (PetscReal)j / (info.my - 1), t);
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++)
+      w[j][i] = Exact(reynolds, (PetscReal)i / (info.mx - 1), (PetscReal)j / (info.my - 1), t);
   }
   PetscCall(DMDAVecRestoreArray(da, solution, &w));
   PetscFunctionReturn(0);
@@ -98,13 +102,17 @@ static PetscErrorCode Report(TS ts, DM da, PetscReal reynolds, Vec w)
   PetscCall(TSGetSNESIterations(ts, &newton));
   PetscCall(TSGetKSPIterations(ts, &linear));
   PetscCall(TSGetSolveTime(ts, &end));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " steps, %" PetscInt_FMT " Newton iterations, %" PetscInt_FMT " linear ones\n", steps, newton, linear));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "%" PetscInt_FMT " steps, %" PetscInt_FMT " Newton iterations, %" PetscInt_FMT " linear ones\n", steps,
+                        newton, linear));
   PetscCall(VecDuplicate(w, &exact));
   PetscCall(ExactSolution(da, reynolds, end, exact));
   PetscCall(VecAXPY(exact, -1.0, w));
   PetscCall(VecNorm(exact, NORM_INFINITY, &error));
   if (reason > 0 && error <= 0.005) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "front: where it should be, to 0.005\n"));
-  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "front: wrong by %g at time %g, %s\n", (double)error, (double)end, TSConvergedReasons[reason]));
+  else
+    PetscCall(
+      PetscPrintf(PETSC_COMM_WORLD, "front: wrong by %g at time %g, %s\n", (double)error, (double)end, TSConvergedReasons[reason]));
   PetscCall(VecDestroy(&exact));
   PetscFunctionReturn(0);
 }
@@ -122,7 +130,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-reynolds", &reynolds, NULL));
   PetscCall(DeviceCheck(PETSC_COMM_WORLD, &usable));
   if (usable) {
-    PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 33, 33, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, &da));
+    PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 33, 33, PETSC_DECIDE,
+                           PETSC_DECIDE, 2, 1, NULL, NULL, &da));
     PetscCall(DMSetFromOptions(da));
     PetscCall(DMSetUp(da));
     PetscCall(TSCreate(PETSC_COMM_WORLD, &ts));

@@ -5,8 +5,8 @@ static char help[] = "Many right-hand sides: the ocean circulation under the mea
 /*
    Solves A x_j = b_j for all columns of a file
 
-     1. with KSPMatSolve(): idrs solves many columns at the same time, with products that read A once and one reduction for all of them, and others
-        such as bcgs column by column;
+     1. with KSPMatSolve(): idrs solves many columns at the same time, with products that read A once and one reduction for all of
+        them, and others such as bcgs column by column;
      2. in a loop with KSPSolve(), from zero;
      3. in a loop, from the solution of the previous column, which is a good guess if the columns change little.
 
@@ -92,7 +92,8 @@ static PetscErrorCode SolveAll(KSP ksp, Mat A, Mat B, Mat X, int way)
   PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
   PetscCall(MatGetSize(B, NULL, &columns));
   for (PetscInt j = 0; j < columns; j++) PetscCall(ResidualOfColumn(A, B, X, j, &largest));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-28s %10" PetscInt_FMT " iterations %10.4f s   ", ways[way], after - before, (double)(end - start)));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-28s %10" PetscInt_FMT " iterations %10.4f s   ", ways[way], after - before,
+                        (double)(end - start)));
   if (largest <= 1.1 * rtol) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "all %" PetscInt_FMT " solved\n", columns));
   else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "residual norms up to %g\n", (double)largest));
   PetscFunctionReturn(0);

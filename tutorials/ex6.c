@@ -48,7 +48,10 @@ static PetscErrorCode CircularCurrent(MPI_Comm comm, PetscInt n, PetscReal pecle
   PetscFunctionReturn(0);
 }
 
-/* Solve - Solves with s shadow vectors and prints a line of the table; good: solved, with one reduction per matvec and one per norm of b - Ax */
+/*
+   Solve - Solves with s shadow vectors and prints a line of the table; good: solved, with one reduction per matvec and one per norm
+   of b - Ax
+*/
 static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *matvecs, PetscBool *good)
 {
   PetscInt           reductions, updates, restarts;
@@ -71,7 +74,9 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *
   PetscCall(VecNorm(b, NORM_2, &bnorm));
   PetscCall(VecDestroy(&r));
   *good = (PetscBool)(reason > 0 && rnorm <= 1.1 * rtol * bnorm && reductions <= *matvecs + updates + restarts + 1);
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%2" PetscInt_FMT " %9" PetscInt_FMT " %11" PetscInt_FMT " %8" PetscInt_FMT " %9" PetscInt_FMT "  %s\n", s, *matvecs, reductions, updates, restarts, KSPConvergedReasons[reason]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "%2" PetscInt_FMT " %9" PetscInt_FMT " %11" PetscInt_FMT " %8" PetscInt_FMT " %9" PetscInt_FMT "  %s\n", s,
+                        *matvecs, reductions, updates, restarts, KSPConvergedReasons[reason]));
   PetscFunctionReturn(0);
 }
 
@@ -111,7 +116,8 @@ int main(int argc, char **argv)
     if (!good || (s > 1 && matvecs >= last)) all = PETSC_FALSE;
     last = matvecs;
   }
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "Solved with one reduction per matvec, and fewer matvecs for each larger s: %s\n", all ? "yes" : "no"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "Solved with one reduction per matvec, and fewer matvecs for each larger s: %s\n",
+                        all ? "yes" : "no"));
 
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));

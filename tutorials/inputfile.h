@@ -34,7 +34,8 @@ static PetscErrorCode InputFileTest(const char name[], PetscBool *compressed)
 static PetscErrorCode InputFilePipe(InputFile *file, const char command[])
 {
   PetscFunctionBegin;
-  PetscCheck(!strchr(file->name, '\''), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: rename the file, the name of a compressed one must not contain a quote", file->name);
+  PetscCheck(!strchr(file->name, '\''), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+             "%s: rename the file, the name of a compressed one must not contain a quote", file->name);
   file->piped  = PETSC_TRUE;
   file->stream = popen(command, "r");
   PetscCheck(file->stream, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be opened", file->name);
@@ -75,7 +76,8 @@ static PetscErrorCode InputFileClose(InputFile *file, PetscInt64 *rest)
   PetscFunctionBegin;
   while ((count = fread(buffer, 1, sizeof(buffer), file->stream)) > 0) bytes += (PetscInt64)count;
   status = file->piped ? pclose(file->stream) : fclose(file->stream);
-  PetscCheck(!status, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: gzip cannot read it to its end; it is cut off or damaged: fetch it again", file->name);
+  PetscCheck(!status, PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "%s: gzip cannot read it to its end; it is cut off or damaged: fetch it again", file->name);
   if (rest) *rest = bytes;
   PetscFunctionReturn(0);
 }
@@ -109,7 +111,10 @@ static PetscErrorCode FileEntriesBegin(FileEntries *entries, const char name[], 
 
   PetscFunctionBegin;
   if (entries->A) {
-    PetscCheck(M == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is %" PetscInt64_FMT " x %" PetscInt64_FMT ", the matrix of a linear system must be square; least squares are for KSPLSQR", name, M, N);
+    PetscCheck(M == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: is %" PetscInt64_FMT " x %" PetscInt64_FMT
+               ", the matrix of a linear system must be square; least squares are for KSPLSQR",
+               name, M, N);
     PetscCall(MatSetSizes(entries->A, PETSC_DECIDE, PETSC_DECIDE, (PetscInt)M, (PetscInt)N));
     PetscCall(MatSetFromOptions(entries->A));
     PetscCall(MatGetLayouts(entries->A, &layout, NULL));
@@ -118,8 +123,11 @@ static PetscErrorCode FileEntriesBegin(FileEntries *entries, const char name[], 
   } else {
     PetscCall(VecGetSize(entries->b, &rows));
     PetscCall(VecGetOwnershipRange(entries->b, &entries->rstart, &entries->rend));
-    PetscCheck(M == rows, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt64_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name, M, rows);
-    PetscCheck(entries->column >= 0 && entries->column < N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt64_FMT " columns, counted from 0; there is no column %" PetscInt_FMT, name, N, entries->column);
+    PetscCheck(M == rows, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: has %" PetscInt64_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name, M,
+               rows);
+    PetscCheck(entries->column >= 0 && entries->column < N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: has %" PetscInt64_FMT " columns, counted from 0; there is no column %" PetscInt_FMT, name, N, entries->column);
   }
   PetscFunctionReturn(0);
 }
@@ -131,7 +139,8 @@ static PetscErrorCode FileEntriesAdd(FileEntries *entries, PetscInt i, PetscInt 
   if (i < entries->rstart || i >= entries->rend || (entries->b && j != entries->column)) PetscFunctionReturn(0);
   if (entries->count == entries->room) {
     entries->room = entries->room < PETSC_MAX_INT / 2 ? PetscMax(2 * entries->room, 1024) : PETSC_MAX_INT;
-    PetscCheck(entries->count < entries->room, PETSC_COMM_SELF, PETSC_ERR_SUP, "there are too many entries for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)");
+    PetscCheck(entries->count < entries->room, PETSC_COMM_SELF, PETSC_ERR_SUP,
+               "there are too many entries for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)");
     PetscCall(PetscRealloc((size_t)entries->room * sizeof(*entries->rows), &entries->rows));
     PetscCall(PetscRealloc((size_t)entries->room * sizeof(*entries->columns), &entries->columns));
     PetscCall(PetscRealloc((size_t)entries->room * sizeof(*entries->values), &entries->values));

@@ -33,13 +33,15 @@ static PetscErrorCode RightHandSideRead(Mat A, Vec b, const char matrix[], char 
   PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-column", &column, NULL));
   PetscCall(PetscOptionsGetEList(NULL, NULL, "-rhs", kinds, PETSC_STATIC_ARRAY_LENGTH(kinds), &kind, &made_set));
-  PetscCheck(!set || !made_set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-rhs %s: there is a file of right-hand sides, %s; remove one of the two", kinds[kind], file);
+  PetscCheck(!set || !made_set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-rhs %s: there is a file of right-hand sides, %s; remove one of the two", kinds[kind], file);
   if (!set && !made_set) {
     PetscCall(PetscStrncpy(file, matrix, sizeof(file)));
     PetscCall(VecGetSize(b, &N));
     PetscCall(PetscBinaryHasVector(file, N, column, &set));
   }
-  PetscCheck(set || column == 0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-column %" PetscInt_FMT ": there is no such right-hand side in a file", column);
+  PetscCheck(set || column == 0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-column %" PetscInt_FMT ": there is no such right-hand side in a file", column);
   if (!set) {
     PetscCall(RightHandSideMake(A, b, matrix, kind, &made));
     PetscCall(PetscStrncpy(origin, made, length));
@@ -51,7 +53,8 @@ static PetscErrorCode RightHandSideRead(Mat A, Vec b, const char matrix[], char 
     PetscCall(VecLoadFile(b, file, reader ? reader : MatrixMarketRead, column));
   }
   PetscCall(VecNorm(b, NORM_2, &norm));
-  PetscCheck(norm > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: the right-hand side is zero, and so is the solution; choose another one", file);
+  PetscCheck(norm > 0.0, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "%s: the right-hand side is zero, and so is the solution; choose another one", file);
   PetscCall(PetscSNPrintf(origin, length, "b from %s", file));
   if (column) PetscCall(PetscSNPrintf(origin, length, "b from %s, column %" PetscInt_FMT, file, column));
   PetscFunctionReturn(0);
@@ -68,7 +71,8 @@ static PetscErrorCode LinearSystemRead(MPI_Comm comm, Mat *A, Vec *b, char headi
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), &set));
-  PetscCheck(set, comm, PETSC_ERR_USER_INPUT, "give a matrix with -f file, in Matrix Market format, PETSc's binary format, npz or npy");
+  PetscCheck(set, comm, PETSC_ERR_USER_INPUT,
+             "give a matrix with -f file, in Matrix Market format, PETSc's binary format, npz or npy");
   PetscCall(MatLoadPetscBinary(comm, file, A, &binary));
   if (!binary) {
     PetscCall(NumpyFileReader(file, &reader));

@@ -30,7 +30,9 @@ typedef struct {
 } MatrixMarket;
 
 /* An error that says which line is wrong, and shows its beginning */
-#define MatrixMarketCheck(mm, condition, code, what) PetscCheck(condition, PETSC_COMM_SELF, code, "%s: line %" PetscInt64_FMT " %s: %.60s", (mm)->file.name, (mm)->number, what, (mm)->line)
+#define MatrixMarketCheck(mm, condition, code, what) \
+  PetscCheck(condition, PETSC_COMM_SELF, code, "%s: line %" PetscInt64_FMT " %s: %.60s", (mm)->file.name, (mm)->number, what, \
+             (mm)->line)
 
 /* The next line, without its end, which the messages on it would contain; more is PETSC_FALSE at the end of the file */
 static PetscErrorCode MatrixMarketLine(MatrixMarket *mm, PetscBool *more)
@@ -43,7 +45,8 @@ static PetscErrorCode MatrixMarketLine(MatrixMarket *mm, PetscBool *more)
   mm->next = mm->line;
   if (!*more) PetscFunctionReturn(0);
   mm->number++;
-  MatrixMarketCheck(mm, mm->number == 1 || strlen(mm->line) == (size_t)length, PETSC_ERR_FILE_UNEXPECTED, "is damaged, it contains a zero byte");
+  MatrixMarketCheck(mm, mm->number == 1 || strlen(mm->line) == (size_t)length, PETSC_ERR_FILE_UNEXPECTED,
+                    "is damaged, it contains a zero byte");
   mm->line[strcspn(mm->line, "\r\n")] = '\0';
   PetscFunctionReturn(0);
 }
@@ -66,7 +69,8 @@ static PetscErrorCode MatrixMarketNext(MatrixMarket *mm)
 
   PetscFunctionBegin;
   PetscCall(MatrixMarketContent(mm, &more));
-  PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, after line %" PetscInt64_FMT ", it is cut off: fetch it again", mm->file.name, mm->number);
+  PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "%s: ends too early, after line %" PetscInt64_FMT ", it is cut off: fetch it again", mm->file.name, mm->number);
   PetscFunctionReturn(0);
 }
 
@@ -81,7 +85,8 @@ static PetscErrorCode MatrixMarketWord(MatrixMarket *mm, char **word)
 }
 
 /* An integer from low to high is next */
-static PetscErrorCode MatrixMarketInteger(MatrixMarket *mm, PetscInt low, PetscInt high, const char wrong[], const char large[], PetscInt *value)
+static PetscErrorCode MatrixMarketInteger(MatrixMarket *mm, PetscInt low, PetscInt high, const char wrong[], const char large[],
+                                          PetscInt *value)
 {
   char     *word, *end;
   long long number;
@@ -110,7 +115,8 @@ static PetscErrorCode MatrixMarketReal(MatrixMarket *mm, PetscReal *value)
   exponent = strpbrk(text, "dD");
   if (exponent) *exponent = 'e';
   *value = (PetscReal)strtod(text, &end);
-  MatrixMarketCheck(mm, end != text && !*end && !strpbrk(text, "xX"), PETSC_ERR_FILE_UNEXPECTED, "is damaged, where a number should be there is");
+  MatrixMarketCheck(mm, end != text && !*end && !strpbrk(text, "xX"), PETSC_ERR_FILE_UNEXPECTED,
+                    "is damaged, where a number should be there is");
   MatrixMarketCheck(mm, !PetscIsInfOrNanReal(*value), PETSC_ERR_FILE_UNEXPECTED, "holds a number that is not finite");
   PetscFunctionReturn(0);
 }
@@ -147,19 +153,22 @@ static PetscErrorCode MatrixMarketShow(const char line[], char shown[], size_t l
 {
   PetscFunctionBegin;
   shown[0] = '\0';
-  for (const char *c = line; *c && strlen(shown) + 5 < length; c++) (void)sprintf(shown + strlen(shown), isprint((unsigned char)*c) ? "%c" : "\\x%02x", (unsigned char)*c);
+  for (const char *c = line; *c && strlen(shown) + 5 < length; c++)
+    (void)sprintf(shown + strlen(shown), isprint((unsigned char)*c) ? "%c" : "\\x%02x", (unsigned char)*c);
   PetscFunctionReturn(0);
 }
 
 /* Reads the header: kind of file and sizes */
 static PetscErrorCode MatrixMarketHeader(MatrixMarket *mm)
 {
-  const char *const objects[] = {"matrix"}, *const formats[] = {"coordinate", "array"}, *const fields[] = {"real", "double", "integer", "pattern", "complex"};
-  const char *const symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian"}; /* as MatrixMarketSymmetry */
-  const char        banner[] = "%%MatrixMarket", wrong[] = "is damaged, where the sizes should be there is", large[] = "has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)";
-  PetscInt          object, format, field, symmetry;
-  PetscBool         more;
-  char             *word;
+  const char *const objects[] = {"matrix"}, *const formats[] = {"coordinate", "array"},
+                    *const fields[]     = {"real", "double", "integer", "pattern", "complex"};
+  const char *const        symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian"}; /* as MatrixMarketSymmetry */
+  const char               banner[] = "%%MatrixMarket", wrong[] = "is damaged, where the sizes should be there is",
+             large[] = "has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)";
+  PetscInt  object, format, field, symmetry;
+  PetscBool more;
+  char     *word;
 
   PetscFunctionBegin;
   PetscCall(MatrixMarketLine(mm, &more));
@@ -169,7 +178,10 @@ static PetscErrorCode MatrixMarketHeader(MatrixMarket *mm)
     char shown[64];
 
     PetscCall(MatrixMarketShow(mm->line, shown, sizeof(shown)));
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is neither a Matrix Market file, which begins with %s, nor a binary file of PETSc, numpy or scipy; it begins with %s", mm->file.name, banner, shown);
+    SETERRQ(
+      PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+      "%s: is neither a Matrix Market file, which begins with %s, nor a binary file of PETSc, numpy or scipy; it begins with %s",
+      mm->file.name, banner, shown);
   }
   PetscCall(MatrixMarketName(mm, PETSC_STATIC_ARRAY_LENGTH(objects), objects, &object));
   PetscCall(MatrixMarketName(mm, PETSC_STATIC_ARRAY_LENGTH(formats), formats, &format));
@@ -180,8 +192,12 @@ static PetscErrorCode MatrixMarketHeader(MatrixMarket *mm)
   mm->pattern    = (PetscBool)(field == 3);
   mm->imaginary  = (PetscBool)(field == 4);
   mm->symmetry   = (MatrixMarketSymmetry)symmetry;
-  MatrixMarketCheck(mm, !mm->pattern || (mm->coordinate && mm->symmetry <= MM_SYMMETRIC), PETSC_ERR_FILE_UNEXPECTED, "contradicts itself, a pattern is coordinate, and general or symmetric");
-  PetscCheck(!mm->imaginary || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has complex entries, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make SCALAR=complex petsc)", mm->file.name);
+  MatrixMarketCheck(mm, !mm->pattern || (mm->coordinate && mm->symmetry <= MM_SYMMETRIC), PETSC_ERR_FILE_UNEXPECTED,
+                    "contradicts itself, a pattern is coordinate, and general or symmetric");
+  PetscCheck(!mm->imaginary || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: has complex entries, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make "
+             "SCALAR=complex petsc)",
+             mm->file.name);
 
   PetscCall(MatrixMarketNext(mm));
   PetscCall(MatrixMarketInteger(mm, 0, PETSC_MAX_INT, wrong, large, &mm->M));
@@ -235,18 +251,22 @@ static PetscErrorCode MatrixMarketFinish(MatrixMarket *mm)
 }
 
 /* The value of an entry in the other triangle, which is not in the file; sides are the triangles that have been seen */
-static PetscErrorCode MatrixMarketMirror(MatrixMarket *mm, PetscInt i, PetscInt j, PetscScalar value, PetscBool sides[], PetscScalar *mirrored)
+static PetscErrorCode MatrixMarketMirror(MatrixMarket *mm, PetscInt i, PetscInt j, PetscScalar value, PetscBool sides[],
+                                         PetscScalar *mirrored)
 {
   PetscFunctionBegin;
   *mirrored = mm->symmetry == MM_SKEW ? -value : (mm->symmetry == MM_HERMITIAN ? PetscConj(value) : value);
   if (i != j) sides[i > j] = PETSC_TRUE;
-  MatrixMarketCheck(mm, i != j || *mirrored == value, PETSC_ERR_FILE_UNEXPECTED, "is damaged, what the first line of the file says of the symmetry is wrong for");
-  MatrixMarketCheck(mm, !sides[0] || !sides[1], PETSC_ERR_FILE_UNEXPECTED, "is damaged, a file with symmetry holds one triangle, and in the other one is");
+  MatrixMarketCheck(mm, i != j || *mirrored == value, PETSC_ERR_FILE_UNEXPECTED,
+                    "is damaged, what the first line of the file says of the symmetry is wrong for");
+  MatrixMarketCheck(mm, !sides[0] || !sides[1], PETSC_ERR_FILE_UNEXPECTED,
+                    "is damaged, a file with symmetry holds one triangle, and in the other one is");
   PetscFunctionReturn(0);
 }
 
 /* Keeps an entry, and the entry in the other triangle that it stands for */
-static PetscErrorCode MatrixMarketAdd(MatrixMarket *mm, FileEntries *entries, PetscInt i, PetscInt j, PetscScalar value, PetscBool sides[])
+static PetscErrorCode MatrixMarketAdd(MatrixMarket *mm, FileEntries *entries, PetscInt i, PetscInt j, PetscScalar value,
+                                      PetscBool sides[])
 {
   PetscScalar mirrored = 0.0;
 
@@ -258,7 +278,10 @@ static PetscErrorCode MatrixMarketAdd(MatrixMarket *mm, FileEntries *entries, Pe
   PetscFunctionReturn(0);
 }
 
-/* The whole file. A dense array with symmetry holds the lower triangle; zeros of a dense array are no entries, except on the diagonal */
+/*
+   The whole file. A dense array with symmetry holds the lower triangle; zeros of a dense array are no entries, except on the
+   diagonal
+*/
 static PetscErrorCode MatrixMarketBody(MatrixMarket *mm, FileEntries *entries)
 {
   PetscBool   sides[2] = {PETSC_FALSE, PETSC_FALSE};
@@ -268,7 +291,8 @@ static PetscErrorCode MatrixMarketBody(MatrixMarket *mm, FileEntries *entries)
   PetscFunctionBegin;
   PetscCall(MatrixMarketHeader(mm));
   PetscCall(FileEntriesBegin(entries, mm->file.name, mm->M, mm->N));
-  PetscCheck(entries->A || mm->symmetry == MM_GENERAL, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: holds one triangle of a matrix, right-hand sides must be general", mm->file.name);
+  PetscCheck(entries->A || mm->symmetry == MM_GENERAL, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: holds one triangle of a matrix, right-hand sides must be general", mm->file.name);
   for (PetscInt k = 0; k < mm->entries; k++) {
     PetscCall(MatrixMarketEntry(mm, &i, &j, &value));
     PetscCall(MatrixMarketAdd(mm, entries, i, j, value, sides));

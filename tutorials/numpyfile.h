@@ -30,14 +30,16 @@ static uint64_t NumpyBytes(const unsigned char bytes[], int width, PetscBool big
 static PetscErrorCode NumpyRead(InputFile *file, void *bytes, size_t count)
 {
   PetscFunctionBegin;
-  PetscCheck(fread(bytes, 1, count, file->stream) == count, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", file->name);
+  PetscCheck(fread(bytes, 1, count, file->stream) == count, PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "%s: ends too early, it is cut off: fetch it again", file->name);
   PetscFunctionReturn(0);
 }
 
 static PetscErrorCode NumpySeek(InputFile *file, uint64_t offset)
 {
   PetscFunctionBegin;
-  PetscCheck(!fseek(file->stream, (long)offset, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: cannot be read at byte %" PetscInt64_FMT, file->name, (PetscInt64)offset);
+  PetscCheck(!fseek(file->stream, (long)offset, SEEK_SET), PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "%s: cannot be read at byte %" PetscInt64_FMT, file->name, (PetscInt64)offset);
   PetscFunctionReturn(0);
 }
 
@@ -46,7 +48,8 @@ static PetscErrorCode NumpyKey(NumpyArray *array, const char header[], const cha
 {
   PetscFunctionBegin;
   *value = strstr(header, key);
-  PetscCheck(*value, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, the header of an array lacks %s", array->file.name, key);
+  PetscCheck(*value, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, the header of an array lacks %s",
+             array->file.name, key);
   *value += strlen(key);
   while (isspace((unsigned char)**value)) (*value)++;
   PetscFunctionReturn(0);
@@ -64,17 +67,20 @@ static PetscErrorCode NumpyArrayHeader(NumpyArray *array)
 
   PetscFunctionBegin;
   PetscCall(NumpyRead(&array->file, start, 8));
-  PetscCheck(!memcmp(start, "\x93NUMPY", 6), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, it should hold an array of numpy", name);
+  PetscCheck(!memcmp(start, "\x93NUMPY", 6), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is damaged, it should hold an array of numpy", name);
   more = start[6] == 1 ? 2 : 4;
   PetscCall(NumpyRead(&array->file, start, (size_t)more));
   length = NumpyBytes(start, more, PETSC_FALSE);
-  PetscCheck(length < sizeof(header), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, or its numbers are records; only plain numbers are read", name);
+  PetscCheck(length < sizeof(header), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is damaged, or its numbers are records; only plain numbers are read", name);
   PetscCall(NumpyRead(&array->file, header, (size_t)length));
   PetscCall(NumpyKey(array, header, "'descr':", &value));
   array->kind      = value[0] == '\'' && value[1] ? value[2] : '\0';
   array->bigendian = (PetscBool)(value[0] == '\'' && value[1] == '>');
   array->width     = array->kind ? atoi(value + 3) : 0;
-  PetscCheck(array->width > 0 && array->kind && strchr("biufcSU", array->kind), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: numbers of type %.*s are not read", name, (int)strcspn(value, ","), value);
+  PetscCheck(array->width > 0 && array->kind && strchr("biufcSU", array->kind), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: numbers of type %.*s are not read", name, (int)strcspn(value, ","), value);
   PetscCall(NumpyKey(array, header, "'fortran_order':", &value));
   array->fortran = (PetscBool)(value[0] == 'T');
   PetscCall(NumpyKey(array, header, "'shape':", &value));
@@ -83,8 +89,11 @@ static PetscErrorCode NumpyArrayHeader(NumpyArray *array)
   for (value++; isdigit((unsigned char)*value); array->dimensions++) {
     PetscInt64 size = (PetscInt64)strtoll(value, &end, 10);
 
-    PetscCheck(array->dimensions < 2, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is an array of more than two dimensions", name);
-    PetscCheck(size <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)", name);
+    PetscCheck(array->dimensions < 2, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is an array of more than two dimensions",
+               name);
+    PetscCheck(size <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_SUP,
+               "%s: has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)",
+               name);
     array->shape[array->dimensions] = size;
     for (value = end; *value == ',' || *value == ' '; value++) {}
   }
@@ -100,8 +109,12 @@ static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
   double        part[2] = {0.0, 0.0};
 
   PetscFunctionBegin;
-  PetscCheck(strchr(array->kind == 'f' || array->kind == 'c' ? "48" : "1248", '0' + width), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: numbers of type %c%d are not read", name, array->kind, array->width);
-  PetscCheck(parts == 1 || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has complex entries, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make SCALAR=complex petsc)", name);
+  PetscCheck(strchr(array->kind == 'f' || array->kind == 'c' ? "48" : "1248", '0' + width), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: numbers of type %c%d are not read", name, array->kind, array->width);
+  PetscCheck(parts == 1 || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: has complex entries, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make "
+             "SCALAR=complex petsc)",
+             name);
   for (int i = 0; i < parts; i++) {
     uint64_t bits;
 
@@ -120,7 +133,8 @@ static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
       memcpy(&number, &bits32, sizeof(number));
       part[i] = number;
     } else memcpy(&part[i], &bits, sizeof(part[i]));
-    PetscCheck(!PetscIsInfOrNanReal((PetscReal)part[i]), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: holds a number that is not finite", name);
+    PetscCheck(!PetscIsInfOrNanReal((PetscReal)part[i]), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: holds a number that is not finite", name);
   }
 #if PetscDefined(USE_COMPLEX)
   *value = PetscCMPLX((PetscReal)part[0], (PetscReal)part[1]);
@@ -136,10 +150,13 @@ static PetscErrorCode NumpyArrayIndex(NumpyArray *array, PetscInt64 low, PetscIn
   unsigned char bytes[8];
 
   PetscFunctionBegin;
-  PetscCheck((array->kind == 'i' || array->kind == 'u') && (array->width == 4 || array->width == 8), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, an index is no integer", array->file.name);
+  PetscCheck((array->kind == 'i' || array->kind == 'u') && (array->width == 4 || array->width == 8), PETSC_COMM_SELF,
+             PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, an index is no integer", array->file.name);
   PetscCall(NumpyRead(&array->file, bytes, (size_t)array->width));
   *index = (PetscInt64)NumpyBytes(bytes, array->width, array->bigendian);
-  PetscCheck(*index >= low && *index <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, an index %" PetscInt64_FMT " is not from %" PetscInt64_FMT " to %" PetscInt64_FMT, array->file.name, *index, low, high);
+  PetscCheck(*index >= low && *index <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is damaged, an index %" PetscInt64_FMT " is not from %" PetscInt64_FMT " to %" PetscInt64_FMT, array->file.name,
+             *index, low, high);
   PetscFunctionReturn(0);
 }
 
@@ -158,13 +175,17 @@ static PetscErrorCode NumpyArrayBody(NumpyArray *array, FileEntries *entries)
       PetscScalar value = 0.0;
 
       PetscCall(NumpyArrayNext(array, &value));
-      if (k == l || value != (PetscScalar)0.0) PetscCall(FileEntriesAdd(entries, array->fortran ? l : k, array->fortran ? k : l, value));
+      if (k == l || value != (PetscScalar)0.0)
+        PetscCall(FileEntriesAdd(entries, array->fortran ? l : k, array->fortran ? k : l, value));
     }
   }
   PetscFunctionReturn(0);
 }
 
-/* Opens a member of a zip archive: looks for it in the directory at the end, and lets gzip decompress it, whose head and tail zip has not */
+/*
+   Opens a member of a zip archive: looks for it in the directory at the end, and lets gzip decompress it, whose head and tail zip
+   has not
+*/
 static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const char member[])
 {
   unsigned char end[22], entry[46], local[30];
@@ -174,25 +195,31 @@ static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const cha
   PetscFunctionBegin;
   file->name   = name;
   file->stream = fopen(name, "r");
-  PetscCheck(file->stream && !fseek(file->stream, -(long)sizeof(end), SEEK_END), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read; it is cut off: fetch it again", name);
+  PetscCheck(file->stream && !fseek(file->stream, -(long)sizeof(end), SEEK_END), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+             "%s: cannot be read; it is cut off: fetch it again", name);
   PetscCall(NumpyRead(file, end, sizeof(end)));
-  PetscCheck(!memcmp(end, "PK\5\6", 4), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", name);
+  PetscCheck(!memcmp(end, "PK\5\6", 4), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again",
+             name);
   PetscCall(NumpySeek(file, NumpyBytes(end + 16, 4, PETSC_FALSE)));
   for (number = NumpyBytes(end + 10, 2, PETSC_FALSE); number > 0; number--) {
     size_t length;
 
     PetscCall(NumpyRead(file, entry, sizeof(entry)));
     length = (size_t)NumpyBytes(entry + 28, 2, PETSC_FALSE);
-    PetscCheck(length < sizeof(title), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is no file of scipy.sparse.save_npz()", name);
+    PetscCheck(length < sizeof(title), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is no file of scipy.sparse.save_npz()",
+               name);
     PetscCall(NumpyRead(file, title, length));
     title[length] = '\0';
     if (!strcmp(title, member)) break;
-    PetscCall(NumpySeek(file, (uint64_t)ftell(file->stream) + NumpyBytes(entry + 30, 2, PETSC_FALSE) + NumpyBytes(entry + 32, 2, PETSC_FALSE)));
+    PetscCall(NumpySeek(file, (uint64_t)ftell(file->stream) + NumpyBytes(entry + 30, 2, PETSC_FALSE) +
+                                NumpyBytes(entry + 32, 2, PETSC_FALSE)));
   }
-  PetscCheck(number > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: lacks %s, it is no matrix that scipy.sparse.save_npz() has written", name, member);
+  PetscCheck(number > 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: lacks %s, it is no matrix that scipy.sparse.save_npz() has written", name, member);
   size   = NumpyBytes(entry + 20, 4, PETSC_FALSE);
   offset = NumpyBytes(entry + 42, 4, PETSC_FALSE);
-  PetscCheck(PetscMax(size, offset) < 0xffffffff, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has a part larger than 4 GB; write it as PETSc's binary file", name);
+  PetscCheck(PetscMax(size, offset) < 0xffffffff, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: has a part larger than 4 GB; write it as PETSc's binary file", name);
   PetscCall(NumpySeek(file, offset));
   PetscCall(NumpyRead(file, local, sizeof(local)));
   offset += sizeof(local) + NumpyBytes(local + 26, 2, PETSC_FALSE) + NumpyBytes(local + 28, 2, PETSC_FALSE);
@@ -200,8 +227,12 @@ static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const cha
   if (NumpyBytes(entry + 10, 2, PETSC_FALSE) == 0) PetscFunctionReturn(0); /* not compressed */
   (void)fclose(file->stream);
   file->stream = NULL;
-  for (int i = 0; i < 8; i++) (void)sprintf(tail + 4 * i, "\\%03o", entry[i < 4 ? 16 + i : 20 + i]); /* sum and size of what is decompressed */
-  PetscCall(PetscSNPrintf(command, sizeof(command), "{ printf '\\037\\213\\010\\000\\000\\000\\000\\000\\000\\003'; tail -c +%" PetscInt64_FMT " '%s' | head -c %" PetscInt64_FMT "; printf '%s'; } 2>/dev/null | gzip -dc 2>/dev/null", (PetscInt64)offset + 1, name, (PetscInt64)size, tail));
+  /* sum and size of what is decompressed */
+  for (int i = 0; i < 8; i++) (void)sprintf(tail + 4 * i, "\\%03o", entry[i < 4 ? 16 + i : 20 + i]);
+  PetscCall(PetscSNPrintf(command, sizeof(command),
+                          "{ printf '\\037\\213\\010\\000\\000\\000\\000\\000\\000\\003'; tail -c +%" PetscInt64_FMT
+                          " '%s' | head -c %" PetscInt64_FMT "; printf '%s'; } 2>/dev/null | gzip -dc 2>/dev/null",
+                          (PetscInt64)offset + 1, name, (PetscInt64)size, tail));
   PetscCall(InputFilePipe(file, command));
   PetscFunctionReturn(0);
 }
@@ -236,7 +267,8 @@ static PetscErrorCode NumpySparseBody(NumpySparse *sparse, const char name[], Fi
   }
   coo = (PetscBool)!strcmp(format, "coo");
   csr = (PetscBool)!strcmp(format, "csr");
-  PetscCheck(coo || csr || !strcmp(format, "csc"), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: is a matrix of format %s; save it as tocsr()", name, format);
+  PetscCheck(coo || csr || !strcmp(format, "csc"), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: is a matrix of format %s; save it as tocsr()", name, format);
   PetscCall(NumpyZipArray(&sparse->shape, name, "shape"));
   for (int i = 0; i < 2; i++) PetscCall(NumpyArrayIndex(&sparse->shape, 0, PETSC_MAX_INT, &sizes[i]));
   PetscCall(FileEntriesBegin(entries, name, sizes[0], sizes[1]));
@@ -249,7 +281,8 @@ static PetscErrorCode NumpySparseBody(NumpySparse *sparse, const char name[], Fi
     PetscInt64  i, j;
     PetscScalar value = 0.0;
 
-    for (; !coo && k == end && major + 1 < sizes[csr ? 0 : 1]; major++) PetscCall(NumpyArrayIndex(&sparse->first, end, count, &end));
+    for (; !coo && k == end && major + 1 < sizes[csr ? 0 : 1]; major++)
+      PetscCall(NumpyArrayIndex(&sparse->first, end, count, &end));
     if (!coo && k == end) break; /* there may be room for more entries than there are */
     i = major;
     if (coo) PetscCall(NumpyArrayIndex(&sparse->first, 0, sizes[0] - 1, &i));

@@ -49,7 +49,8 @@ static PetscErrorCode BinaryFileIntegers(BinaryFile *binary, PetscInt64 count, P
 
     PetscCall(BinaryFileNext(binary, &value, &read));
     PetscCheck(read, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
-    PetscCheck(value >= 0 && value <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, %s %" PetscInt64_FMT " is not from 0 to %" PetscInt64_FMT, binary->file.name, what, value, high);
+    PetscCheck(value >= 0 && value <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: is damaged, %s %" PetscInt64_FMT " is not from 0 to %" PetscInt64_FMT, binary->file.name, what, value, high);
     *sum += value;
   }
   PetscFunctionReturn(0);
@@ -63,10 +64,16 @@ static PetscErrorCode BinaryFileRows(BinaryFile *binary)
   PetscInt64        sum, ignored;
 
   PetscFunctionBegin;
-  PetscCheck(sizes[2] >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: is a dense matrix; convert it to MATAIJ with MatConvert() before MatView()", name);
-  PetscCheck(sizes[0] >= 0 && sizes[0] == sizes[1], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is %" PetscInt64_FMT " x %" PetscInt64_FMT ", the matrix of a linear system must be square; least squares are for KSPLSQR", name, sizes[0], sizes[1]);
+  PetscCheck(sizes[2] >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: is a dense matrix; convert it to MATAIJ with MatConvert() before MatView()", name);
+  PetscCheck(sizes[0] >= 0 && sizes[0] == sizes[1], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is %" PetscInt64_FMT " x %" PetscInt64_FMT
+             ", the matrix of a linear system must be square; least squares are for KSPLSQR",
+             name, sizes[0], sizes[1]);
   PetscCall(BinaryFileIntegers(binary, sizes[0], sizes[1], "the number of entries of a row,", &sum));
-  PetscCheck(sum == sizes[2], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, its rows have %" PetscInt64_FMT " entries, and %" PetscInt64_FMT " are announced", name, sum, sizes[2]);
+  PetscCheck(sum == sizes[2], PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is damaged, its rows have %" PetscInt64_FMT " entries, and %" PetscInt64_FMT " are announced", name, sum,
+             sizes[2]);
   PetscCall(BinaryFileIntegers(binary, sizes[2], sizes[1] - 1, "the column of an entry,", &ignored));
   PetscFunctionReturn(0);
 }
@@ -84,13 +91,24 @@ static PetscErrorCode BinaryFileLength(const BinaryFile *binary, PetscInt64 scal
 
   PetscFunctionBegin;
   if (PetscDefined(USE_COMPLEX)) {
-    PetscCheck(scalars == 0 || binary->rest != scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has the length of a file of real numbers, and this PETSc has complex scalars; use one with real scalars, or save it in Matrix Market format", name);
+    PetscCheck(scalars == 0 || binary->rest != scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP,
+               "%s: has the length of a file of real numbers, and this PETSc has complex scalars; use one with real scalars, or "
+               "save it in Matrix Market format",
+               name);
   } else {
-    PetscCheck(scalars == 0 || binary->rest != 2 * scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: has the length of a file of complex numbers, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make SCALAR=complex petsc)", name);
+    PetscCheck(scalars == 0 || binary->rest != 2 * scalars * (PetscInt64)sizeof(PetscReal), PETSC_COMM_SELF, PETSC_ERR_SUP,
+               "%s: has the length of a file of complex numbers, and this PETSc has real scalars; use one with complex scalars "
+               "(make PETSC_DIR=..., or make SCALAR=complex petsc)",
+               name);
   }
-  PetscCheck(binary->rest >= scalars * (PetscInt64)sizeof(PetscScalar), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, %" PetscInt64_FMT " bytes are missing; it is cut off (fetch it again) or of another precision", name,
-             scalars * (PetscInt64)sizeof(PetscScalar) - binary->rest);
-  PetscCheck(binary->rest == scalars * (PetscInt64)sizeof(PetscScalar) || BinaryFileIsClass(binary->next), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: goes on with something that is no object of PETSc; it is damaged, or its scalars are real or complex and those of this PETSc are not", name);
+  PetscCheck(binary->rest >= scalars * (PetscInt64)sizeof(PetscScalar), PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
+             "%s: ends too early, %" PetscInt64_FMT " bytes are missing; it is cut off (fetch it again) or of another precision",
+             name, scalars * (PetscInt64)sizeof(PetscScalar) - binary->rest);
+  PetscCheck(binary->rest == scalars * (PetscInt64)sizeof(PetscScalar) || BinaryFileIsClass(binary->next), PETSC_COMM_SELF,
+             PETSC_ERR_FILE_UNEXPECTED,
+             "%s: goes on with something that is no object of PETSc; it is damaged, or its scalars are real or complex and those "
+             "of this PETSc are not",
+             name);
   PetscFunctionReturn(0);
 }
 
@@ -103,17 +121,22 @@ static PetscErrorCode BinaryFileObject(BinaryFile *binary, PetscBool matrix)
   PetscBool  more;
 
   PetscFunctionBegin;
-  PetscCheck(binary->width == (int)sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_SUP, "%s: was written with %d-bit indices, and this PETSc has %d-bit ones; use one that fits (make INDICES=%d petsc) or save it in Matrix Market format", binary->file.name,
-             8 * binary->width, 8 * (int)sizeof(PetscInt), 8 * binary->width);
+  PetscCheck(binary->width == (int)sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: was written with %d-bit indices, and this PETSc has %d-bit ones; use one that fits (make INDICES=%d petsc) or "
+             "save it in Matrix Market format",
+             binary->file.name, 8 * binary->width, 8 * (int)sizeof(PetscInt), 8 * binary->width);
   for (int i = 0; i < count; i++) {
     PetscCall(BinaryFileNext(binary, &binary->numbers[i], &more));
     PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
   }
   if (matrix) PetscCall(BinaryFileRows(binary));
-  else PetscCheck(binary->numbers[0] >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, its length is %" PetscInt64_FMT, binary->file.name, binary->numbers[0]);
+  else
+    PetscCheck(binary->numbers[0] >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: is damaged, its length is %" PetscInt64_FMT, binary->file.name, binary->numbers[0]);
   bytes        = binary->numbers[count - 1] * (PetscInt64)sizeof(PetscScalar);
   binary->rest = 0;
-  for (size_t read = 1; read > 0 && binary->rest < bytes; binary->rest += (PetscInt64)read) read = fread(buffer, 1, (size_t)PetscMin((PetscInt64)sizeof(buffer), bytes - binary->rest), binary->file.stream);
+  for (size_t read = 1; read > 0 && binary->rest < bytes; binary->rest += (PetscInt64)read)
+    read = fread(buffer, 1, (size_t)PetscMin((PetscInt64)sizeof(buffer), bytes - binary->rest), binary->file.stream);
   PetscCall(BinaryFileNext(binary, &binary->next, &more));
   if (more) binary->rest += binary->width;
   PetscFunctionReturn(0);
@@ -138,13 +161,18 @@ static PetscErrorCode BinaryFileSeek(BinaryFile *binary, PetscInt wanted, PetscI
     PetscCall(BinaryFileObject(binary, matrix));
     if (classid == wanted && binary->found++ == j) break;
     bytes = binary->numbers[matrix ? 2 : 0] * (PetscInt64)sizeof(PetscScalar);
-    PetscCheck(binary->rest == bytes || (binary->rest == bytes + binary->width && BinaryFileIsClass(binary->next)), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: ends too early, or goes on with something that is no object of PETSc", binary->file.name);
+    PetscCheck(binary->rest == bytes || (binary->rest == bytes + binary->width && BinaryFileIsClass(binary->next)), PETSC_COMM_SELF,
+               PETSC_ERR_FILE_UNEXPECTED, "%s: ends too early, or goes on with something that is no object of PETSc",
+               binary->file.name);
     binary->offset += bytes + binary->width * (matrix ? 4 + binary->numbers[0] + binary->numbers[2] : 2);
   }
   PetscFunctionReturn(0);
 }
 
-/* Opens a file, looks for object j of the class that is wanted, checks it, and closes the file; is says whether PETSc wrote the file */
+/*
+   Opens a file, looks for object j of the class that is wanted, checks it, and closes the file; is says whether PETSc wrote the
+   file
+*/
 static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], PetscInt wanted, PetscInt j, PetscBool *is)
 {
   PetscErrorCode ierr;
@@ -172,7 +200,8 @@ static PetscErrorCode BinaryFileFinite(Vec v, const char name[])
 
   PetscFunctionBegin;
   PetscCall(VecNorm(v, NORM_1, &norm));
-  PetscCheck(!PetscIsInfOrNanReal(norm), PetscObjectComm((PetscObject)v), PETSC_ERR_FILE_UNEXPECTED, "%s: holds a number that is not finite", name);
+  PetscCheck(!PetscIsInfOrNanReal(norm), PetscObjectComm((PetscObject)v), PETSC_ERR_FILE_UNEXPECTED,
+             "%s: holds a number that is not finite", name);
   PetscFunctionReturn(0);
 }
 
@@ -193,7 +222,10 @@ static PetscErrorCode BinaryFileUnpack(const char name[], const char directory[]
   PetscFunctionReturn(0);
 }
 
-/* A viewer at the object that was found; the first process, which alone reads, unpacks a compressed file to a file that is removed at once */
+/*
+   A viewer at the object that was found; the first process, which alone reads, unpacks a compressed file to a file that is removed
+   at once
+*/
 static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const BinaryFile *binary, PetscViewer *viewer)
 {
   const char *name = binary->file.name;
@@ -211,7 +243,8 @@ static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const BinaryFile *binary, 
     PetscCall(PetscGetTmp(comm, directory, sizeof(directory)));
     if (rank == 0) PetscCall(BinaryFileUnpack(name, directory, unpacked, sizeof(unpacked), &done));
     PetscCallMPI(MPI_Bcast(&done, 1, MPIU_BOOL, 0, comm));
-    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be unpacked in %s; set PETSC_TMP to a directory to write to, with room for it", name, directory);
+    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE,
+               "%s: cannot be unpacked in %s; set PETSC_TMP to a directory to write to, with room for it", name, directory);
   }
   PetscCall(PetscViewerBinaryOpen(comm, unpacked, FILE_MODE_READ, viewer));
   PetscCall(PetscViewerSetUp(*viewer));
@@ -266,8 +299,12 @@ static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscInt j, P
   PetscCall(BinaryFileCheck(&binary, name, VEC_FILE_CLASSID, j, is));
   if (!*is) PetscFunctionReturn(0);
   PetscCall(VecGetSize(b, &N));
-  PetscCheck(j >= 0 && binary.found > j, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is a binary file of PETSc with vectors: %" PetscInt_FMT "; there is no vector %" PetscInt_FMT ", counted from 0", name, binary.found, j);
-  PetscCheck(binary.numbers[0] == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt64_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name, binary.numbers[0], N);
+  PetscCheck(j >= 0 && binary.found > j, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is a binary file of PETSc with vectors: %" PetscInt_FMT "; there is no vector %" PetscInt_FMT ", counted from 0",
+             name, binary.found, j);
+  PetscCheck(binary.numbers[0] == N, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: has %" PetscInt64_FMT " rows, the right-hand side must have the %" PetscInt_FMT " of the matrix", name,
+             binary.numbers[0], N);
   PetscCall(BinaryFileViewer(PetscObjectComm((PetscObject)b), &binary, &viewer));
   PetscCall(VecLoad(b, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
@@ -276,7 +313,8 @@ static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscInt j, P
 }
 
 /*
-   PetscBinaryHasVector - Returns PETSC_TRUE if PETSc wrote the file and it has a vector of N entries among its objects, as vector j of all
+   PetscBinaryHasVector - Returns PETSC_TRUE if PETSc wrote the file and it has a vector of N entries among its objects, as vector j
+   of all
 */
 static PetscErrorCode PetscBinaryHasVector(const char name[], PetscInt N, PetscInt j, PetscBool *has)
 {

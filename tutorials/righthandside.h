@@ -32,8 +32,8 @@ static PetscErrorCode RightHandSideFromSolution(Mat A, Vec b, PetscBool ones, Pe
 }
 
 /*
-   RightHandSideMake - Fills b with A x, for a random x (kind 0) or x of ones (kind 1). If the rows of A sum to zero, A times ones is zero
-   or rounding errors, and x is random even then. origin says which x it was
+   RightHandSideMake - Fills b with A x, for a random x (kind 0) or x of ones (kind 1). If the rows of A sum to zero, A times ones
+   is zero or rounding errors, and x is random even then. origin says which x it was
 */
 static PetscErrorCode RightHandSideMake(Mat A, Vec b, const char matrix[], PetscInt kind, const char **origin)
 {

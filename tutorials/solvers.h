@@ -1,5 +1,6 @@
 /*
-   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8. Counts their matvecs
+   Reads the Krylov methods of the option -solvers a,b,c, each with an optional number of shadow vectors: idrs:8. Counts their
+   matvecs
 */
 #pragma once
 
@@ -22,7 +23,10 @@ static PetscErrorCode SolverExists(const char solver[], PetscBool *exists)
   PetscFunctionReturn(0);
 }
 
-/* Number of matvecs so far, with the transposed ones, those of preconditioners included; PetscLogDefaultBegin() must have been called */
+/*
+   Number of matvecs so far, with the transposed ones, those of preconditioners included; PetscLogDefaultBegin() must have been
+   called
+*/
 static PetscErrorCode MatvecsCount(PetscInt *count)
 {
   const char *const  names[] = {"MatMult", "MatMultTranspose"};
@@ -53,10 +57,16 @@ static PetscErrorCode SolversFromOptions(MPI_Comm comm, const char defaults[], i
   PetscCall(PetscStrToArray(names, ',', count, solvers));
   attempt.text[0] = '\0';
   PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_type", usable));
-  if (*usable) PetscCall(PetscStrncpy(attempt.text, "-ksp_type is set by this program for each method; list methods with -solvers", sizeof(attempt.text)));
+  if (*usable)
+    PetscCall(PetscStrncpy(attempt.text, "-ksp_type is set by this program for each method; list methods with -solvers",
+                           sizeof(attempt.text)));
   for (int i = 0; i < *count && !attempt.text[0]; i++) {
     PetscCall(SolverExists((*solvers)[i], usable));
-    if (!*usable) PetscCall(PetscSNPrintf(attempt.text, sizeof(attempt.text), "this PETSc has no solver %s; idrs comes with -dll_append path/libpetscidrs.so, -help lists the others under -ksp_type", (*solvers)[i]));
+    if (!*usable)
+      PetscCall(PetscSNPrintf(
+        attempt.text, sizeof(attempt.text),
+        "this PETSc has no solver %s; idrs comes with -dll_append path/libpetscidrs.so, -help lists the others under -ksp_type",
+        (*solvers)[i]));
   }
   *usable = (PetscBool)!attempt.text[0];
   if (!*usable) PetscCall(AttemptPrint(comm));

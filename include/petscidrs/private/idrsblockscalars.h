@@ -1,15 +1,17 @@
 /*
-   The algebra of block IDR(s) on small matrices instead of blocks of vectors, see idrsblock.c: everything that follows from the sums of one reduction. Blocks have m columns, and q = s m is
-   the number of shadow vectors. Matrices are stored by columns; rows k m ... (k + 1) m - 1 of those with q rows belong to step k.
+   The algebra of block IDR(s) on small matrices instead of blocks of vectors, see idrsblock.c: everything that follows from the
+   sums of one reduction. Blocks have m columns, and q = s m is the number of shadow vectors. Matrices are stored by columns; rows k
+   m ... (k + 1) m - 1 of those with q rows belong to step k.
 
      M    q x q, P^H G, block lower triangular;  inverse_k = M_kk^{-1}
      f    q x m, P^H R
      T    m x m, with which the columns of R T are as good as orthogonal
      c    q x m, M(k:s,k:s) c(k:s) = f(k:s) T
-     alpha, beta, omega   coefficients of a step, see idrsblock.c. Those of all steps of a cycle are kept: alpha of step k in columns k m ... (k + 1) m - 1
+     alpha, beta, omega   coefficients of a step, see idrsblock.c. Those of all steps of a cycle are kept: alpha of step k in
+                          columns k m ... (k + 1) m - 1
 
-   No PETSc call: compiled for host and device. On a device the threads of one block share the work: all of them call the functions, which begin and end with a meeting. On all processes the
-   same sums give the same bits.
+   No PETSc call: compiled for host and device. On a device the threads of one block share the work: all of them call the functions,
+   which begin and end with a meeting. On all processes the same sums give the same bits.
 */
 #pragma once
 
@@ -22,7 +24,10 @@
   #define IDRS_BLOCK_FUNCTION static inline
 #endif
 
-/* Threads of a block are in columns of 16. As little is unrolled as keeps loads of a product under way together: a device runs this code once in a launch, and waits for the code, too */
+/*
+   Threads of a block are in columns of 16. As little is unrolled as keeps loads of a product under way together: a device runs this
+   code once in a launch, and waits for the code, too
+*/
 #if defined(__CUDA_ARCH__)
   #define IDRS_MEMBER         ((int)threadIdx.x)
   #define IDRS_MEMBERS        ((int)blockDim.x)
@@ -44,10 +49,15 @@
 #endif
 
 /* The entries of a matrix that are the work of this member */
-#define IDRS_FOR_MY(i, begin, end, step)         IDRS_ROLLED for (int i = (begin); i < (end); i += (step))
-#define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) IDRS_FOR_MY(j, IDRS_MEMBER / IDRS_MEMBER_ROWS, columns, IDRS_MEMBERS / IDRS_MEMBER_ROWS) IDRS_FOR_MY(i, IDRS_MEMBER % IDRS_MEMBER_ROWS, rows, IDRS_MEMBER_ROWS)
+#define IDRS_FOR_MY(i, begin, end, step) IDRS_ROLLED for (int i = (begin); i < (end); i += (step))
+#define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) \
+  IDRS_FOR_MY(j, IDRS_MEMBER / IDRS_MEMBER_ROWS, columns, IDRS_MEMBERS / IDRS_MEMBER_ROWS) \
+  IDRS_FOR_MY(i, IDRS_MEMBER % IDRS_MEMBER_ROWS, rows, IDRS_MEMBER_ROWS)
 
-/* All numbers are in one array, so that one copy takes them to a device or back. From one step to the next those are kept that come first */
+/*
+   All numbers are in one array, so that one copy takes them to a device or back. From one step to the next those are kept that come
+   first
+*/
 #define IDRS_BLOCK_KEPT(s, m)    ((2 * (s) * (s) + 3 * (s) + 1) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1)
 #define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
 #define IDRS_BLOCK_STORAGE(s, m) (IDRS_BLOCK_KEPT(s, m) + (2 * (s) + 1) * (m) * (m) + IDRS_BLOCK_SCRATCH(m))
@@ -75,19 +85,23 @@ typedef struct {
   PetscScalar *scratch;
 } IDRSBlockScalars;
 
-/* The row of coefficients of a column in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a sign, and omega */
+/*
+   The row of coefficients of a column in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a
+   sign, and omega
+*/
 typedef struct {
   int32_t at, ld, sign, omega;
 } IDRSBlockRow;
 
 /* Where a device may go on by itself */
 typedef struct {
-  PetscInt  count;               /* right-hand sides */
-  PetscReal low[IDRS_MAX_WIDTH]; /* ||r_j|| that the host is to look at, if they are not larger; PETSC_MAX_REAL for one that is done */
-  PetscReal high;                /* of the Frobenius norm of R */
-  PetscReal fall, anchornorm;    /* a reliable update may be due where ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
-  PetscReal cosine;              /* for omega */
-  PetscBool stop;                /* the host continues in any case */
+  PetscInt count; /* right-hand sides */
+  /* ||r_j|| that the host is to look at, if they are not larger; PETSC_MAX_REAL for one that is done */
+  PetscReal low[IDRS_MAX_WIDTH];
+  PetscReal high;             /* of the Frobenius norm of R */
+  PetscReal fall, anchornorm; /* a reliable update may be due where ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
+  PetscReal cosine;           /* for omega */
+  PetscBool stop;             /* the host continues in any case */
 } IDRSBlockBounds;
 
 /* What the sums of a step tell of R as the step began with it, and where the largest norm since the last reliable update is kept */
@@ -154,7 +168,8 @@ IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar
 }
 
 /* C = A B, or C -= A B */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, int columns, int inner, const PetscScalar *A, int lda, const PetscScalar *B, int ldb, PetscScalar *C, int ldc)
+IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, int columns, int inner, const PetscScalar *A,
+                                                  int lda, const PetscScalar *B, int ldb, PetscScalar *C, int ldc)
 {
   IDRS_FOR_MY_ENTRIES(i, j, rows, columns)
   {
@@ -166,8 +181,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, 
 }
 
 /*
-   inverse_k = M_kk^{-1}, by Gauss and Jordan with pivoting of rows, from one half of the scratch to the other in each step. Returns false where a pivot is rounding error of numbers of this size, or
-   a NaN
+   inverse_k = M_kk^{-1}, by Gauss and Jordan with pivoting of rows, from one half of the scratch to the other in each step. Returns
+   false where a pivot is rounding error of numbers of this size, or a NaN
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *block, int k, PetscReal size)
 {
@@ -216,8 +231,9 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *blo
 }
 
 /*
-   T, with which the columns of R T are as good as orthogonal. F = f(k:s), which is not zero on paper, is R seen through random vectors: the Gram matrix F^H F stands for R^H R,
-   which only another reduction would tell. By Cholesky with pivoting: of columns with norm 1, the one of which most is left is divided by that, and taken out of those that are left.
+   T, with which the columns of R T are as good as orthogonal. F = f(k:s), which is not zero on paper, is R seen through random
+   vectors: the Gram matrix F^H F stands for R^H R, which only another reduction would tell. By Cholesky with pivoting: of columns
+   with norm 1, the one of which most is left is divided by that, and taken out of those that are left.
 
      W = D^{-1} F^H F D^{-1} = Pi L L^H Pi^T,   T = D^{-1} Pi L^{-H},   with no pivot below the noise
 
@@ -243,7 +259,9 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *b
   for (int j = 0; j < m; j++) all += PetscRealPart(nextW[j + j * m]);
   IDRS_FOR_MY_ENTRIES(i, j, m, m)
   {
-    const PetscReal si = PetscRealPart(nextW[i + i * m]), sj = PetscRealPart(nextW[j + j * m]), di = si > 0.0 ? IDRSReciprocalRoot(si) : (PetscReal)1.0, dj = sj > 0.0 ? IDRSReciprocalRoot(sj) : (PetscReal)1.0;
+    const PetscReal si = PetscRealPart(nextW[i + i * m]), sj = PetscRealPart(nextW[j + j * m]),
+                    di = si > 0.0 ? IDRSReciprocalRoot(si) : (PetscReal)1.0,
+                    dj = sj > 0.0 ? IDRSReciprocalRoot(sj) : (PetscReal)1.0;
 
     W[i + j * m] = nextW[i + j * m] * (di * dj);
     C[i + j * m] = i == j ? di : (PetscReal)0.0;
@@ -298,7 +316,9 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirection(const IDRSBlockScalars *block
   IDRSBlockScalarsMultiply(PETSC_FALSE, q - k * m, m, m, block->f + k * m, q, block->T, m, block->d + k * m, q);
   for (int i = k; i < block->s; i++) {
     IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + i * m * m, m, block->d + i * m, q, block->c + i * m, q);
-    if (i + 1 < block->s) IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, block->c + i * m, q, block->d + (i + 1) * m, q);
+    if (i + 1 < block->s)
+      IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, block->c + i * m, q,
+                               block->d + (i + 1) * m, q);
   }
 }
 
@@ -329,22 +349,27 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *blo
   for (int j = 0; j < m; j++) size = PetscMax(size, PetscRealPart(block->scratch[j]));
   for (int i = 0; i < k; i++) {
     IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + i * m * m, m, d + i * m, q, alpha + i * m, q);
-    IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, alpha + i * m, q, d + (i + 1) * m, q);
+    IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, alpha + i * m, q,
+                             d + (i + 1) * m, q);
   }
   IDRS_FOR_MY_ENTRIES(i, j, q - k * m, m) Mk[i + k * m + j * q] = d[i + k * m + j * q];
   IDRS_SYNC_MEMBERS();
   if (!IDRSBlockScalarsInvert(block, k, size)) return PETSC_FALSE; /* f is as it was */
   IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + k * m * m, m, block->f + k * m, q, block->beta + k * m, q);
-  if (k + 1 < block->s) IDRSBlockScalarsMultiply(PETSC_TRUE, q - (k + 1) * m, m, m, Mk + (k + 1) * m, q, block->beta + k * m, q, block->f + (k + 1) * m, q);
+  if (k + 1 < block->s)
+    IDRSBlockScalarsMultiply(PETSC_TRUE, q - (k + 1) * m, m, m, Mk + (k + 1) * m, q, block->beta + k * m, q, block->f + (k + 1) * m,
+                             q);
   return PETSC_TRUE;
 }
 
 /*
-   From the sums of the omega step, P^H T, P^H R and the Gram matrix of T and R, to omega, f, and the Frobenius norm that R will have
+   From the sums of the omega step, P^H T, P^H R and the Gram matrix of T and R, to omega, f, and the Frobenius norm that R will
+   have
 
      omega = <T,R> / <T,T> in the inner product of Frobenius, enlarged where the cosine is small;   f = P^H R - omega P^H T
 */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[], PetscReal *rnorm)
+IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[],
+                                               PetscReal *rnorm)
 {
   const int          m = block->m, q = block->q;
   const PetscScalar *gram = sums + 2 * q * m;
@@ -358,9 +383,10 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, Pe
     tr += gram[i + (m + i) * 2 * m];
   }
   omega = tr / tt;
-  if (!(PetscAbsScalar(tr) >= cosine * PetscSqrtReal(tt) * PetscSqrtReal(rr))) omega = (PetscAbsScalar(tr) > 0.0 ? tr / PetscAbsScalar(tr) : (PetscScalar)1.0) * (cosine * PetscSqrtReal(rr / tt));
-  square                                              = rr - 2 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(omega * PetscConj(omega)) * tt;
-  *rnorm                                              = PetscSqrtReal(square < 0.0 ? (PetscReal)0.0 : square);
+  if (!(PetscAbsScalar(tr) >= cosine * PetscSqrtReal(tt) * PetscSqrtReal(rr)))
+    omega = (PetscAbsScalar(tr) > 0.0 ? tr / PetscAbsScalar(tr) : (PetscScalar)1.0) * (cosine * PetscSqrtReal(rr / tt));
+  square = rr - 2 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(omega * PetscConj(omega)) * tt;
+  *rnorm = PetscSqrtReal(square < 0.0 ? (PetscReal)0.0 : square);
   IDRS_FOR_MY_ENTRIES(i, j, q, m) block->f[i + j * q] = sums[q * m + i + j * q] - omega * sums[i + j * q];
   if (IDRS_MEMBER == 0) *block->omega = omega;
   IDRS_SYNC_MEMBERS();
@@ -375,9 +401,10 @@ IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsGet(const IDRSBlockScalars *bloc
 }
 
 /* ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R, from the sums of step k, and whether all of these are finite */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[], IDRSBlockNorms *norms)
+IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[],
+                                               IDRSBlockNorms *norms)
 {
-  const int          m = block->m, omega = k == block->s ? 1 : 0, ld = (1 + omega) * m, nsums = (int)IDRSBlockSumCount(block->s, m, k);
+  const int m = block->m, omega = k == block->s ? 1 : 0, ld = (1 + omega) * m, nsums = (int)IDRSBlockSumCount(block->s, m, k);
   const PetscScalar *gram   = sums + block->q * ld + omega * (m * ld + m);
   PetscScalar       *terms  = block->scratch;
   PetscReal          square = 0.0;
@@ -411,8 +438,12 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
   IDRS_SYNC_MEMBERS();
 }
 
-/* From the sums of step k to its coefficients. *rnorm is the Frobenius norm that R will have after an omega step. Returns whether M_kk can be inverted */
-IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine, const PetscScalar sums[], PetscReal *rnorm)
+/*
+   From the sums of step k to its coefficients. *rnorm is the Frobenius norm that R will have after an omega step. Returns whether
+   M_kk can be inverted
+*/
+IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine,
+                                                     const PetscScalar sums[], PetscReal *rnorm)
 {
   if (k < block->s) return IDRSBlockScalarsColumn(block, k, sums);
   IDRSBlockScalarsOmega(block, cosine, sums, rnorm);
@@ -425,7 +456,10 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, P
   if (k + 1 != block->s) IDRSBlockScalarsDirection(block, k < block->s ? k + 1 : 0);
 }
 
-/* Whether norms leave it to the device to go on: not where all right-hand sides that are not done, or, at the begin of a cycle, some of them, are to be looked at */
+/*
+   Whether norms leave it to the device to go on: not where all right-hand sides that are not done, or, at the begin of a cycle,
+   some of them, are to be looked at
+*/
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, int k, const IDRSBlockBounds *bounds)
 {
   PetscInt met = 0, left = 0;
@@ -434,14 +468,17 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, 
     left += bounds->low[j] < PETSC_MAX_REAL ? 1 : 0;
     met += bounds->low[j] < PETSC_MAX_REAL && norms->norms[j] <= bounds->low[j] ? 1 : 0;
   }
-  return norms->finite && !bounds->stop && met < left && !(met && k == 0) && norms->rnorm <= bounds->high ? PETSC_TRUE : PETSC_FALSE;
+  return norms->finite && !bounds->stop && met < left && !(met && k == 0) && norms->rnorm <= bounds->high ? PETSC_TRUE
+                                                                                                          : PETSC_FALSE;
 }
 
 /*
-   All that a device does with the sums of step k. It stops, and leaves the step to the host, by these norms, where M_kk cannot be inverted, and where a reliable update is due after an
-   omega step: the host finds M, f and what it needs of alpha and beta as they were then, or what it computes from the same sums again
+   All that a device does with the sums of step k. It stops, and leaves the step to the host, by these norms, where M_kk cannot be
+   inverted, and where a reliable update is due after an omega step: the host finds M, f and what it needs of alpha and beta as they
+   were then, or what it computes from the same sums again
 */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds, const PetscScalar sums[], IDRSBlockNorms *norms)
+IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds,
+                                                  const PetscScalar sums[], IDRSBlockNorms *norms)
 {
   PetscReal rnorm = 0.0;
   PetscBool goes;
@@ -449,7 +486,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block,
   IDRSBlockScalarsNorms(block, k, (int)bounds->count, sums, norms);
   goes = IDRSBlockNormsWithin(norms, k, bounds);
   if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->cosine, sums, &rnorm);
-  if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm)) goes = PETSC_FALSE;
+  if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm))
+    goes = PETSC_FALSE;
   if (goes) IDRSBlockScalarsDirect(block, k);
   if (IDRS_MEMBER == 0) norms->stopped = goes ? PETSC_FALSE : PETSC_TRUE;
   IDRS_SYNC_MEMBERS();

@@ -6,12 +6,13 @@
      x    0 at first; what has been verified so far
      y    x + z, the iterate at the last omega step; the present one is y + U(:,0:columns) beta
 
-   The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the shadow space is the hashed one with rows counted from the begin of the block. So a
-   block is solved in the same way wherever it stands. A member of the team has the same rows in all passes. It reads rows of others in products only, and the team
-   meets before and after them.
+   The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the shadow space is the hashed one with rows counted
+   from the begin of the block. So a block is solved in the same way wherever it stands. A member of the team has the same rows in
+   all passes. It reads rows of others in products only, and the team meets before and after them.
 
-   A recurrence ends where its residual meets the tolerance, breaks down, or has grown so much that little would be left of the digits of x. Then b - A x is
-   computed. Where that does not meet the tolerance, another recurrence starts from the better x, with the seed after this one.
+   A recurrence ends where its residual meets the tolerance, breaks down, or has grown so much that little would be left of the
+   digits of x. Then b - A x is computed. Where that does not meet the tolerance, another recurrence starts from the better x, with
+   the seed after this one.
 
    The file that includes this one has defined its team:
 
@@ -23,9 +24,11 @@
      IDRSTeamMember(team)                    number of this thread in it
      IDRSTeamMembers(team)                   how many there are
      IDRSTeamSync(team)                      all members meet
-     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for the lanes of the first warp, once they have met, and for all once they have
+     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for the lanes of the first
+                                             warp, once they have met, and for all once they have
 
-   IDRSBlockSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for host and device.
+   IDRSBlockSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for
+   host and device.
 */
 #pragma once
 
@@ -38,7 +41,9 @@
 
 /* The rows b ... b + m - 1 of this member, again and again until it has had all of its own */
 #define IDRS_FOR_MY_ROWS(b, m, system) \
-  for (PetscInt b = IDRS_TEAM_ROWS * IDRSTeamMember((system)->team), m; b < (system)->A.n && ((m = IDRS_TEAM_ROWS == 1 ? 1 : PetscMin(IDRS_TEAM_ROWS, (system)->A.n - b)), 1); b += IDRS_TEAM_ROWS * IDRSTeamMembers((system)->team))
+  for (PetscInt b = IDRS_TEAM_ROWS * IDRSTeamMember((system)->team), m; \
+       b < (system)->A.n && ((m = IDRS_TEAM_ROWS == 1 ? 1 : PetscMin(IDRS_TEAM_ROWS, (system)->A.n - b)), 1); \
+       b += IDRS_TEAM_ROWS * IDRSTeamMembers((system)->team))
 
 typedef struct {
   PetscInt             first, n;
@@ -46,7 +51,10 @@ typedef struct {
   const PetscScalar   *a;
   const PetscScalar   *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
 
-  /* A copy in the memory of the team: entry l of row i stands at l n + i, so that neighbouring members read neighbours. width: entries of a row, at most, which all rows fill up to; 0: no copy */
+  /*
+     A copy in the memory of the team: entry l of row i stands at l n + i, so that neighbouring members read neighbours. width:
+     entries of a row, at most, which all rows fill up to; 0: no copy
+  */
   PetscInt        width;
   PetscScalar    *values;
   unsigned short *columns;
@@ -113,7 +121,9 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockNorm(const IDRSBlockSystem *system, PetscR
   return PetscSqrtReal(PetscRealPart(system->work->square));
 }
 
-/* Makes the copy. Rows are filled up with zeros on the diagonal. The rows of a member are its own in all products, so nobody waits */
+/*
+   Makes the copy. Rows are filled up with zeros on the diagonal. The rows of a member are its own in all products, so nobody waits
+*/
 IDRS_TEAM_FUNCTION void IDRSBlockPack(const IDRSBlockSystem *system)
 {
   const IDRSBlock *A = &system->A;
@@ -220,8 +230,12 @@ IDRS_TEAM_FUNCTION void IDRSBlockDirection(const IDRSBlockSystem *system, PetscI
   }
 }
 
-/* x = A u, and the sums of the step, with those of r where it is one of the start or an omega step; rr is this member's part of r^H r */
-IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, PetscBool withr, PetscReal rr, const PetscScalar u[], PetscScalar x[])
+/*
+   x = A u, and the sums of the step, with those of r where it is one of the start or an omega step; rr is this member's part of r^H
+   r
+*/
+IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, PetscBool withr, PetscReal rr,
+                                         const PetscScalar u[], PetscScalar x[])
 {
   const PetscScalar *r = system->r;
   PetscScalar        part[IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)], *Px = part + IDRS_SUM_PX(s), *Py = part + IDRS_SUM_PY(s), unused = 0.0;
@@ -253,8 +267,12 @@ IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt
   IDRSTeamSum(system->team, part, IDRS_SUMS(s, withr), system->scalars.sums);
 }
 
-/* All that follows from the sums of a step: ||r||, and whether the recurrence goes on, or why not. The first warp finds it, and the others meet it once */
-IDRS_TEAM_FUNCTION void IDRSBlockContinue(IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance, PetscReal limit, IDRSBlockOutcome *outcome)
+/*
+   All that follows from the sums of a step: ||r||, and whether the recurrence goes on, or why not. The first warp finds it, and the
+   others meet it once
+*/
+IDRS_TEAM_FUNCTION void IDRSBlockContinue(IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance,
+                                          PetscReal limit, IDRSBlockOutcome *outcome)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
     IDRSBlockEnd why = IDRS_BLOCK_LIMIT;
@@ -366,10 +384,11 @@ IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s
 
 /*
    Runs a recurrence from the present r to its end. its counts the steps that the iterate has made. With kept = 0 the recurrence
-   begins with a start. With kept > 0 a start has broken down after so many columns, and the recurrence begins with an omega step, see
-   KSPIDRSContinueStart_Private()
+   begins with a start. With kept > 0 a start has broken down after so many columns, and the recurrence begins with an omega step,
+   see KSPIDRSContinueStart_Private()
 */
-IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance, PetscReal limit, IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance,
+                                                        PetscReal limit, IDRSBlockResult *result)
 {
   const PetscInt   n       = system->A.n;
   IDRSBlockOutcome outcome = {IDRS_BLOCK_LIMIT, 0, PETSC_FALSE, 0.0};
@@ -417,7 +436,8 @@ IDRS_TEAM_FUNCTION void IDRSBlockAccept(const IDRSBlockSystem *system)
 }
 
 /* Verifies where a recurrence has ended, and keeps the better of x and its iterate. Returns ||b - A x|| */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOutcome *outcome, PetscReal before, IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOutcome *outcome, PetscReal before,
+                                             IDRSBlockResult *result)
 {
   PetscReal norm = IDRSBlockTrueResidual(system, outcome->columns);
 
@@ -463,7 +483,8 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
 }
 
 /* Whether to stop before another recurrence, and why */
-IDRS_TEAM_FUNCTION KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, PetscReal begin, PetscReal tolerance, PetscReal abstol, PetscInt noprogress, const IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, PetscReal begin, PetscReal tolerance,
+                                                    PetscReal abstol, PetscInt noprogress, const IDRSBlockResult *result)
 {
   const PetscBool test = (PetscBool)(limits->rtol >= 0.0);
 
@@ -504,7 +525,8 @@ IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRS
       least      = result->norm;
       noprogress = 0;
     }
-    result->reason = outcome.why == IDRS_BLOCK_NOT_FINITE ? KSP_DIVERGED_NANORINF : IDRSBlockTest(limits, begin, tolerance, abstol, noprogress, result);
+    result->reason = outcome.why == IDRS_BLOCK_NOT_FINITE ? KSP_DIVERGED_NANORINF
+                                                          : IDRSBlockTest(limits, begin, tolerance, abstol, noprogress, result);
   }
   result->restarts = recurrences ? recurrences - 1 : 0;
   result->norm /= system->scale;

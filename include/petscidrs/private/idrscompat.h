@@ -14,7 +14,10 @@
   #error "libpetscidrs is loaded by programs, and needs a PETSc with shared libraries: configure it with --with-shared-libraries"
 #endif
 
-/* Back end cuda is compiled in. It needs PetscDeviceContextGetStreamHandle(), which is public from 3.20 on; the makefile leaves out the same */
+/*
+   Back end cuda is compiled in. It needs PetscDeviceContextGetStreamHandle(), which is public from 3.20 on; the makefile leaves out
+   the same
+*/
 #if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
   #define PETSCIDRS_HAVE_CUDA 1
 #endif
@@ -99,7 +102,8 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
     do { \
       PetscBool idrs_scaled_; \
       PetscCall(PCGetDiagonalScale((ksp)->pc, &idrs_scaled_)); \
-      PetscCheck(!idrs_scaled_, PetscObjectComm((PetscObject)(ksp)), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)(ksp))->type_name); \
+      PetscCheck(!idrs_scaled_, PetscObjectComm((PetscObject)(ksp)), PETSC_ERR_SUP, \
+                 "Krylov method %s does not support diagonal scaling", ((PetscObject)(ksp))->type_name); \
     } while (0)
 #else
   #define IDRSCheckDiagonalScale(ksp) \
@@ -132,8 +136,8 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
 #endif
 
 /*
-   Whether KSPMatSolve() is to solve transposed systems. Before 3.19 it cannot, and leaves what the last KSPSolveTranspose() has set; from 3.26 on a transpose that is assembled is noted
-   elsewhere
+   Whether KSPMatSolve() is to solve transposed systems. Before 3.19 it cannot, and leaves what the last KSPSolveTranspose() has
+   set; from 3.26 on a transpose that is assembled is noted elsewhere
 */
 #if PETSC_VERSION_LT(3, 19, 0)
   #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
@@ -182,7 +186,10 @@ static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
   #define IDRSSetNestLevelOfPC(pc, inner) PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
 #endif
 
-/* Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, from 3.22 on, as its default */
+/*
+   Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, from 3.22 on, as
+   its default
+*/
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {
   PetscFunctionBegin;
@@ -217,8 +224,8 @@ static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
 }
 
 /*
-   y = d x, entry by entry; y may be x. In 3.26 VecPointwiseMult() of VECCUDA in place takes the entries that the GPU has of y, even if
-   the host has newer entries, as after MatMult() of a MATAIJ: y goes to the GPU first
+   y = d x, entry by entry; y may be x. In 3.26 VecPointwiseMult() of VECCUDA in place takes the entries that the GPU has of y, even
+   if the host has newer entries, as after MatMult() of a MATAIJ: y goes to the GPU first
 */
 static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
 {

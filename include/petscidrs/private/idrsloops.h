@@ -28,12 +28,14 @@
 #endif
 
 /* y += sign X a, for the columns of X; four at a time, as y need not be read and written for each */
-IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a, const PetscScalar *X, size_t ld)
+IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a,
+                             const PetscScalar *X, size_t ld)
 {
   PetscInt j = 0;
 
   for (; j + 4 <= columns; j += 4) {
-    const PetscScalar *PETSC_RESTRICT x0 = X + j * ld, *PETSC_RESTRICT x1 = x0 + ld, *PETSC_RESTRICT x2 = x1 + ld, *PETSC_RESTRICT x3 = x2 + ld;
+    const PetscScalar *PETSC_RESTRICT x0 = X + j * ld, *PETSC_RESTRICT x1 = x0 + ld, *PETSC_RESTRICT x2 = x1 + ld,
+                                      *PETSC_RESTRICT x3 = x2 + ld;
     const PetscScalar a0 = sign * a[j], a1 = sign * a[j + 1], a2 = sign * a[j + 2], a3 = sign * a[j + 3];
 
     for (PetscInt i = 0; i < m; i++) y[i] += a0 * x0[i] + a1 * x1[i] + (a2 * x2[i] + a3 * x3[i]);
@@ -46,7 +48,10 @@ IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscRea
   }
 }
 
-/* sum += a x, in this order of multiplications and additions in whatever loop it is. Where a loop is to have the bits of another one, the compiler is not to fuse them, see the makefile */
+/*
+   sum += a x, in this order of multiplications and additions in whatever loop it is. Where a loop is to have the bits of another
+   one, the compiler is not to fuse them, see the makefile
+*/
 IDRS_INLINE void IDRSLoopMultiplyAdd(PetscScalar *sum, PetscScalar a, PetscScalar x)
 {
 #if PetscDefined(USE_COMPLEX)
@@ -85,8 +90,8 @@ IDRS_INLINE void IDRSLoopShadowRows(PetscInt m, uint64_t key, uint64_t row, uint
 }
 
 /*
-   The entry of P of a field, in units of 2^-16. A GPU adds numbers of double precision faster than it makes them of integers: there it is the lower half of 2^52 + 2 field, from which the
-   constant is subtracted, exactly
+   The entry of P of a field, in units of 2^-16. A GPU adds numbers of double precision faster than it makes them of integers: there
+   it is the lower half of 2^52 + 2 field, from which the constant is subtracted, exactly
 */
 IDRS_INLINE PetscReal IDRSShadowReal(uint32_t field)
 {
@@ -101,7 +106,8 @@ IDRS_INLINE PetscReal IDRSShadowReal(uint32_t field)
    Adds P_j^H x on these rows for the columns j (even) and j+1 of the hashed space, P in units of 2^-16. Real and imaginary
    part of x take the same real entry of P.
 */
-IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32_t *z1, uint32_t multiplier, const PetscScalar *x, PetscScalar *even, PetscScalar *odd)
+IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32_t *z1, uint32_t multiplier, const PetscScalar *x,
+                                    PetscScalar *even, PetscScalar *odd)
 {
   const PetscReal *parts = (const PetscReal *)x;
   PetscReal        e0 = 0.0, o0 = 0.0, e1 = 0.0, o1 = 0.0;
@@ -109,7 +115,8 @@ IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32
 #pragma omp simd reduction(+ : e0, o0, e1, o1)
   for (PetscInt i = 0; i < m; i++) {
     const IDRSShadowRow row = {z0[i], z1[i]};
-    const PetscReal     pe = IDRSShadowReal(IDRSShadowFieldEven(row, multiplier)), po = IDRSShadowReal(IDRSShadowFieldOdd(row, multiplier));
+    const PetscReal     pe  = IDRSShadowReal(IDRSShadowFieldEven(row, multiplier)),
+                    po      = IDRSShadowReal(IDRSShadowFieldOdd(row, multiplier));
 
     e0 += pe * parts[IDRS_PARTS * i];
     o0 += po * parts[IDRS_PARTS * i];

@@ -1,6 +1,6 @@
 /*
-   The contract between the solver and its back ends: passes over the rows, and the queue that takes projections from their launch to what
-   follows from their sums. Vectors and panels have n local rows:
+   The contract between the solver and its back ends: passes over the rows, and the queue that takes projections from their launch
+   to what follows from their sums. Vectors and panels have n local rows:
 
      G, U         panels of s columns, G = A U
      r, z         residual, and the iterate since the last reliable update
@@ -20,45 +20,60 @@
      start      the same, with G_k as it was in  r -= beta_k G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r    z, p, U, t, r         z, r
 
-   Where B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start, where d, the diagonal, is
-   read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r; advance reads d instead of p.
+   Where B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start,
+   where d, the diagonal, is read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r; advance reads d
+   instead of p.
 
-   Besides, where a solve begins and ends and where r is computed afresh, IDRSAddIterate() and IDRSResidual() compute  x += z + U(:,0:columns) beta  and  y = b - t,  z = 0,  and IDRSNorms() norms.
+   Besides, where a solve begins and ends and where r is computed afresh, IDRSAddIterate() and IDRSResidual() compute x += z +
+   U(:,0:columns) beta and y = b - t, z = 0, and IDRSNorms() norms.
 
-   A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with step.wantu. Update
-   and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two: what they hold already is not
-   read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1) c(0:k+1), or U_{k+1} = that.
+   A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with
+   step.wantu. Update and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two:
+   what they hold already is not read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1)
+   c(0:k+1), or U_{k+1} = that.
 
-   A projection has the x of its step, and a y, which is r, in the start and in the omega step: see IDRSStepVecs(). There y^H y may stand for r^H r of
-   the last pass, but for the omega step that ends the start, where r has changed in between.
+   A projection has the x of its step, and a y, which is r, in the start and in the omega step: see IDRSStepVecs(). There y^H y may
+   stand for r^H r of the last pass, but for the omega step that ends the start, where r has changed in between.
 
-   With step.matvec the projection also computes x = A u, which a product of idrsproduct.h does in the same pass: x is not read then.
+   With step.matvec the projection also computes x = A u, which a product of idrsproduct.h does in the same pass: x is not read
+   then.
 
-   Many columns. Each right-hand side, a column, has an IDRSWork of its own: panels, vectors, scalars, queue of results. Passes and projections are given a group of
-   works, with the step of each; one right-hand side is a group of one. Works that make the same step, and whose scalars are in the same place, are given to the back end together, which
-   launches once for all of them; projections of works with the same seed, as the hash of a row is the same for these. All projections of a group have one reduction.
+   Many columns. Each right-hand side, a column, has an IDRSWork of its own: panels, vectors, scalars, queue of results. Passes and
+   projections are given a group of works, with the step of each; one right-hand side is a group of one. Works that make the same
+   step, and whose scalars are in the same place, are given to the back end together, which launches once for all of them;
+   projections of works with the same seed, as the hash of a row is the same for these. All projections of a group have one
+   reduction.
 
-   The queue. IDRSQueueLaunch() launches the projections of a group, IDRSQueueCollect() returns the outcome of the oldest one in flight of a work. With bounds, a
-   queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps before it collects. The device stops, and all passes
-   after that do nothing, where a norm is outside its bounds, a sum is not finite or the algebra fails: the scalars then return to the host, and the
-   outcome is that the host continues. Without bounds, or with the queue of the host, it is always the host that continues.
+   The queue. IDRSQueueLaunch() launches the projections of a group, IDRSQueueCollect() returns the outcome of the oldest one in
+   flight of a work. With bounds, a queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps
+   before it collects. The device stops, and all passes after that do nothing, where a norm is outside its bounds, a sum is not
+   finite or the algebra fails: the scalars then return to the host, and the outcome is that the host continues. Without bounds, or
+   with the queue of the host, it is always the host that continues.
 
-   IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step; or, with step.wantu, from the first one of the start, U_0 = B^{-1}r. The device stops where the host is to continue, as
-   above, and before the last iteration. G_k, or t, of that step is there then. Reliable updates it makes by itself, by the rules of idrstrust.h, and stops after one that does not confirm r.
+   IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step; or, with
+   step.wantu, from the first one of the start, U_0 = B^{-1}r. The device stops where the host is to continue, as above, and before
+   the last iteration. G_k, or t, of that step is there then. Reliable updates it makes by itself, by the rules of idrstrust.h, and
+   stops after one that does not confirm r.
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 
-   Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and coefficients are m x m matrices, see idrsblockscalars.h. Two operations
-   make all of it; D is diagonal, and may be missing.
+   Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and
+   coefficients are m x m matrices, see idrsblockscalars.h. Two operations make all of it; D is diagonal, and may be missing.
 
-   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that      block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X.
-                   One such sum after another, each with its own Y, X and C, which finds what those before it have written. All are made on some rows before the next rows, so that memory is
-                   read and written once for a vector of several sums
-   block project   P^H X  and  W^H X                                                      block DOT, where P has the first columns of the hashed shadow space, as many as asked for; reads W and X.
-                   Many such tasks, each with its own W and X, in one reduction. W may be X
+   block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that
 
-   Where a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the coefficients of its combines, which IDRSBlockQueueCombine() makes.
-   The host collects the norms of a step after it has launched the next one. The device stops as above: combines that have been launched then do nothing. What a product, or a preconditioner,
+                   Block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X. One such sum after another, each
+                   with its own Y, X and C, which finds what those before it have written. All are made on some rows before the
+                   next rows, so that memory is read and written once for a vector of several sums
+
+   block project   P^H X  and  W^H X
+
+                   Block DOT, where P has the first columns of the hashed shadow space, as many as asked for; reads W and X. Many
+                   such tasks, each with its own W and X, in one reduction. W may be X
+
+   Where a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the
+   coefficients of its combines, which IDRSBlockQueueCombine() makes. The host collects the norms of a step after it has launched
+   the next one. The device stops as above: combines that have been launched then do nothing. What a product, or a preconditioner,
    does in vain is to be harmless to the solver.
 */
 #pragma once
@@ -89,7 +104,8 @@ typedef struct {
   PetscBool start;        /* in the start of the recurrence, up to its omega step */
   PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
   PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
-  PetscBool matvec;       /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
+  /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
+  PetscBool matvec;
 } IDRSStep;
 
 /* Where the device may go on by itself: low < ||r|| < high, where ||r|| is unreported */
@@ -115,9 +131,10 @@ typedef struct {
 
 /* What a device has done that makes many steps at once */
 typedef struct {
-  PetscInt                completed, matvecs; /* steps; their matvecs, with those of updates and of the step after them */
-  PetscInt                count, updates;
-  const PetscReal        *norms;  /* of the residuals that steps began with: first the unreported one or that of the start, if there is such a one */
+  PetscInt completed, matvecs; /* steps; their matvecs, with those of updates and of the step after them */
+  PetscInt count, updates;
+  /* of the residuals that steps began with: first the unreported one or that of the start, if there is such a one */
+  const PetscReal        *norms;
   const IDRSWholeUpdated *update; /* in their order */
 } IDRSWholeReport;
 
@@ -133,8 +150,10 @@ typedef enum {
 typedef struct {
   IDRSStep    step;
   IDRSVerdict verdict;
-  PetscReal   rnorm;   /* of the r that the step began with, where it is unreported, or where the recurrence starts; of IDRS_RESIDUAL */
-  PetscBool   stopped; /* a device has stopped here: what has been launched since did nothing, but G, U and t of matvecs in vain may have been written */
+  /* of the r that the step began with, where it is unreported, or where the recurrence starts; of IDRS_RESIDUAL */
+  PetscReal rnorm;
+  /* a device has stopped here: what has been launched since did nothing, but G, U and t of matvecs in vain may have been written */
+  PetscBool stopped;
 } IDRSOutcome;
 
 /* Inner products that travel with the sums of the next projection: x^H x, x^H y, y^H y */
@@ -160,20 +179,36 @@ typedef struct {
   PetscLogDouble seconds;        /* on a device, where PETSc measures them */
 } IDRSTraffic;
 
-/* Back ends of the queue: where the sums of projections are reduced, and the algebra is done. The steps of a group have the same k and matvec */
+/*
+   Back ends of the queue: where the sums of projections are reduced, and the algebra is done. The steps of a group have the same k
+   and matvec
+*/
 typedef struct {
   const char *name;
-  PetscInt    depth;                                                    /* projections in flight that the host does not wait for */
-  PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]); /* sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic. Collective, at the begin of every solve */
-  PetscErrorCode (*halo)(IDRSWork, PetscBool *);                        /* whether entries of u, for the product of one work, go from device to device in the same way; collective, after runs */
-  PetscErrorCode (*begin)(const IDRSGroup *);                           /* the scalars go to where the algebra is done */
-  PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);    /* the projections, and what follows from them */
-  PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);                        /* adds up their sums over all processes; NULL where the launch has done so */
-  PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *); /* of the oldest one in flight: ||r||, and whether the host continues */
-  PetscErrorCode (*end)(const IDRSGroup *);                                             /* the scalars come to the host, after everything that has been launched */
-  /* many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such thing */
+  PetscInt    depth; /* projections in flight that the host does not wait for */
+  /*
+     sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic.
+     Collective, at the begin of every solve
+  */
+  PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
+  /* whether entries of u, for the product of one work, go from device to device in the same way; collective, after runs */
+  PetscErrorCode (*halo)(IDRSWork, PetscBool *);
+  PetscErrorCode (*begin)(const IDRSGroup *); /* the scalars go to where the algebra is done */
+  /* the projections, and what follows from them */
+  PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
+  /* adds up their sums over all processes; NULL where the launch has done so */
+  PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);
+  /* of the oldest one in flight: ||r||, and whether the host continues */
+  PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
+  /* the scalars come to the host, after everything that has been launched */
+  PetscErrorCode (*end)(const IDRSGroup *);
+  /*
+     many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such
+     thing
+  */
   PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, PetscBool, const char *[]);
-  PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, Vec x, Vec anchor, IDRSStep *, IDRSWholeReport *); /* x = NULL: the host makes the updates */
+  /* x = NULL: the host makes the updates */
+  PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, Vec x, Vec anchor, IDRSStep *, IDRSWholeReport *);
 } IDRSQueueOps;
 
 /* Where a device may have the queue */
@@ -190,7 +225,10 @@ typedef struct {
   PetscScalar *array; /* NULL on the host */
 } IDRSBlockVec;
 
-/* Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, where D is the diagonal of the work, if it has one */
+/*
+   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, where D is the diagonal of the work, if it has
+   one
+*/
 typedef struct {
   PetscInt            nx, ny, scaled;
   const IDRSBlockVec *x, *y;
@@ -200,7 +238,10 @@ typedef struct {
   PetscBool           add;
 } IDRSBlockAxpy;
 
-/* P^H X, rows x nx, then W^H X, nw x nx, both by columns; rows: columns of the hashed shadow space. The product is taken as Hermitian where w is x, the same list */
+/*
+   P^H X, rows x nx, then W^H X, nw x nx, both by columns; rows: columns of the hashed shadow space. The product is taken as
+   Hermitian where w is x, the same list
+*/
 typedef struct {
   PetscInt            rows, nw, nx;
   const IDRSBlockVec *w, *x;
@@ -219,12 +260,16 @@ static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
 
 /* Combines that follow from the sums of a step of a block recurrence */
 typedef enum {
-  IDRS_BLOCK_FINISH,         /* what ends the step, and the direction of the next one, or what a preconditioner is applied to for it */
+  /* what ends the step, and the direction of the next one, or what a preconditioner is applied to for it */
+  IDRS_BLOCK_FINISH,
   IDRS_BLOCK_PRECONDITIONED, /* the direction, from what the preconditioner has made of that */
   IDRS_BLOCK_COMBINES
 } IDRSBlockCombines;
 
-/* A step of a block recurrence that a device finishes: its projection, and the sums of its combines, whose coefficients come from rows */
+/*
+   A step of a block recurrence that a device finishes: its projection, and the sums of its combines, whose coefficients come from
+   rows
+*/
 typedef struct {
   PetscInt             k, tasks;
   const IDRSBlockDots *dots; /* so many tasks */
@@ -233,25 +278,40 @@ typedef struct {
   const IDRSBlockAxpy *sums[IDRS_BLOCK_COMBINES];
 } IDRSBlockStep;
 
-/* Back ends of the queue of block recurrences: the device does the algebra behind the projection. The combines of a step come before the projection of the next one */
+/*
+   Back ends of the queue of block recurrences: the device does the algebra behind the projection. The combines of a step come
+   before the projection of the next one
+*/
 typedef struct {
-  PetscErrorCode (*begin)(IDRSWork, const IDRSBlockScalars *, PetscReal peak); /* the numbers go to the device, which has not stopped */
+  /* the numbers go to the device, which has not stopped */
+  PetscErrorCode (*begin)(IDRSWork, const IDRSBlockScalars *, PetscReal peak);
   PetscErrorCode (*launch)(IDRSWork, const IDRSBlockStep *);
-  PetscErrorCode (*combine)(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);           /* of the last step that has been launched */
-  PetscErrorCode (*collect)(IDRSWork, PetscInt inflight, IDRSBlockNorms *);                /* of the oldest one of so many in flight */
-  PetscErrorCode (*end)(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar sums[]); /* the numbers come to the host, and so many sums of the step in which the device has stopped */
+  /* of the last step that has been launched */
+  PetscErrorCode (*combine)(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);
+  /* of the oldest one of so many in flight */
+  PetscErrorCode (*collect)(IDRSWork, PetscInt inflight, IDRSBlockNorms *);
+  /* the numbers come to the host, and so many sums of the step in which the device has stopped */
+  PetscErrorCode (*end)(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar sums[]);
 } IDRSBlockQueueOps;
 
 /* Back ends of the passes */
 typedef struct {
-  const char         *name;
-  PetscBool           composed;                            /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
-  PetscBool           device;                              /* runs on a device: r^H r of an update stays there until the next projection */
-  const IDRSQueueOps *queue[IDRS_QUEUES];                  /* for one process; for several, with each way of the reductions between devices */
-  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]); /* sets the string to NULL, or to the reason why it cannot run on such vectors */
-  PetscErrorCode (*create)(const IDRSGroup *, Vec);        /* the panels, with a Vec for each column; those of a group are destroyed together, too */
-  PetscErrorCode (*destroy)(const IDRSGroup *);            /* projections may still be in flight after an error */
-  /* all works of the group make this step, but for `unreported`, and their scalars are in the same place; in projections they have the same shadow space */
+  const char *name;
+  /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  PetscBool composed;
+  /* runs on a device: r^H r of an update stays there until the next projection */
+  PetscBool device;
+  /* for one process; for several, with each way of the reductions between devices */
+  const IDRSQueueOps *queue[IDRS_QUEUES];
+  /* sets the string to NULL, or to the reason why it cannot run on such vectors */
+  PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]);
+  /* the panels, with a Vec for each column; those of a group are destroyed together, too */
+  PetscErrorCode (*create)(const IDRSGroup *, Vec);
+  PetscErrorCode (*destroy)(const IDRSGroup *); /* projections may still be in flight after an error */
+  /*
+     all works of the group make this step, but for `unreported`, and their scalars are in the same place; in projections they have
+     the same shadow space
+  */
   PetscErrorCode (*combine)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
@@ -259,15 +319,18 @@ typedef struct {
   /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-  PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]); /* sums of this process, those of one task after those of another */
-  const IDRSBlockQueueOps *blockqueue;                                                           /* for one process; NULL where the host does the algebra */
+  /* sums of this process, those of one task after those of another */
+  PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
+  /* for one process; NULL where the host does the algebra */
+  const IDRSBlockQueueOps *blockqueue;
 } IDRSPassOps;
 
 /* What is chosen, and why nothing faster; for -ksp_view */
 typedef struct {
-  const char    *passes;      /* back end of the passes */
-  const char    *slower;      /* why no faster one runs; NULL when none is faster */
-  const char    *throughhost; /* why the host has the queue although the passes run on a device; NULL where it does not, or there is no device */
+  const char *passes; /* back end of the passes */
+  const char *slower; /* why no faster one runs; NULL when none is faster */
+  /* why the host has the queue although the passes run on a device; NULL where it does not, or there is no device */
+  const char    *throughhost;
   PetscBool      composed, device;
   const char    *queue;
   PetscInt       depth; /* of the queue */
@@ -317,7 +380,8 @@ PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(const IDRSGroup *);
 PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, PetscBool, const char *[]);
-PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, Vec, Vec, IDRSWholeReport *, IDRSOutcome *);
+PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, Vec, Vec, IDRSWholeReport *,
+                                           IDRSOutcome *);
 PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
 PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
 

@@ -35,8 +35,8 @@ typedef struct {
   PetscErrorCode (*sum)(const IDRSPowers *, Vec, const IDRSPowersSum *);
 
   /*
-     Of those that go step by step: v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If there is a sum, c_j v_j is added to y, with the first step
-     c_0 v_0, too
+     Of those that go step by step: v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If
+     there is a sum, c_j v_j is added to y, with the first step c_0 v_0, too
   */
   PetscErrorCode (*step)(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const IDRSPowersSum *);
 } IDRSPowersOps;

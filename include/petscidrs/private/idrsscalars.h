@@ -37,7 +37,8 @@
 typedef struct {
   PetscInt     s;
   PetscScalar *M, *inverse, *f, *c, *alpha, *beta;
-  PetscScalar *omega;      /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
+  /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
+  PetscScalar *omega;
   PetscScalar *sums;       /* of the last projection */
   PetscReal    pivotscale; /* 1 / (epsilon ||p_k||) of the smallest column of P, or IDRS_HASHED_PIVOTSCALE for the hashed space */
 } IDRSScalars;
@@ -98,8 +99,9 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 }
 
 /*
-   Whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the difference of, or of the inner product p_k^H g itself, gg = g^H g. A NaN
-   is no pivot either. Squares, so that no step takes a root, of numbers whose range is that of g whatever the scale of P
+   Whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the difference of, or of
+   the inner product p_k^H g itself, gg = g^H g. A NaN is no pivot either. Squares, so that no step takes a root, of numbers whose
+   range is that of g whatever the scale of P
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
 {
@@ -160,8 +162,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscI
 }
 
 /*
-   The omega for which r - omega t has the smallest norm, from the sums of x = t and y = r, and the one that it is enlarged to where the
-   angle between t and r is wide: to the length that it would have at the angle with this cosine. Written without a
+   The omega for which r - omega t has the smallest norm, from the sums of x = t and y = r, and the one that it is enlarged to where
+   the angle between t and r is wide: to the length that it would have at the angle with this cosine. Written without a
    division by the cosine of the angle, it stands for t^H r = 0 too (skew-symmetric A):
 
      minimal  = t^H r / t^H t
@@ -169,7 +171,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscI
 
    Returns whether they are usable: not for t = 0, nor when the enlarged one is infinite or a NaN.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal, PetscScalar *enlarged)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal,
+                                                          PetscScalar *enlarged)
 {
   const PetscInt    s  = scalars->s;
   const PetscScalar tr = scalars->sums[IDRS_SUM_XY(s)];
@@ -192,10 +195,14 @@ static inline IDRS_HOST_DEVICE PetscReal IDRSScalarsNormSquared(const IDRSScalar
 {
   const PetscInt s = scalars->s;
 
-  return PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) - 2.0 * PetscRealPart(PetscConj(omega) * scalars->sums[IDRS_SUM_XY(s)]) + PetscRealPart(PetscConj(omega) * omega) * PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
+  return PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) - 2.0 * PetscRealPart(PetscConj(omega) * scalars->sums[IDRS_SUM_XY(s)]) +
+         PetscRealPart(PetscConj(omega) * omega) * PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
 }
 
-/* f = P^H (r - omega t). P^H r is zero on paper before an omega step; leaving it out there lets rounding errors build up until the method diverges */
+/*
+   f = P^H (r - omega t). P^H r is zero on paper before an omega step; leaving it out there lets rounding errors build up until the
+   method diverges
+*/
 static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscScalar omega)
 {
   const PetscInt     s  = scalars->s;
@@ -208,19 +215,22 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscS
 #define IDRS_SCALARS_PIVOT ((PetscReal)0.01)
 
 /*
-   Step k of the start, from the sums of x = g = A u and y = r, u = B^{-1}v:  r - omega g has the smallest norm, and g is made orthogonal to
-   p_0 ... p_{k-1} afterwards, as in every step. In terms of the columns that come of it, the step omega u is U(:,0:k+1) times
+   Step k of the start, from the sums of x = g = A u and y = r, u = B^{-1}v: r - omega g has the smallest norm, and g is made
+   orthogonal to p_0 ... p_{k-1} afterwards, as in every step. In terms of the columns that come of it, the step omega u is
+   U(:,0:k+1) times
 
      omega alpha_j, j < k,  and omega,   which are added to beta.
 
    The next direction is v = r - G(:,0:k+1) c. It is r itself, c = 0, but
 
-   - where the angle of g and r is wide, as r hardly changes then, and A r would be g once more: there it is the r that the enlarged omega
-     would have made, r - (enlarged - minimal) g;
-   - where so many directions have come near to each other that little is left of M_kk, and after the last step: there M(0:k+1,0:k+1) c = f(0:k+1),
-     P^H v = 0 as far as there are columns, as in the steps after the start. Any c gives the same spaces.
+   - where the angle of g and r is wide, as r hardly changes then, and A r would be g once more: there it is the r that the enlarged
+     omega would have made, r - (enlarged - minimal) g;
+   - where so many directions have come near to each other that little is left of M_kk, and after the last step: there
+     M(0:k+1,0:k+1) c = f(0:k+1), P^H v = 0 as far as there are columns, as in the steps after the start. Any c gives the same
+     spaces.
 
-   A column that is half rounding error ends the start: A leaves the space of those before it as it is, but for little, and x is in it.
+   A column that is half rounding error ends the start: A leaves the space of those before it as it is, but for little, and x is in
+   it.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
 {
@@ -228,7 +238,9 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scala
   PetscScalar    minimal, enlarged;
   PetscReal      share;
 
-  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &enlarged) || !IDRSScalarsOrthogonalize(scalars, k, &share) || !(share > PETSC_SQRT_MACHINE_EPSILON)) return PETSC_FALSE;
+  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &enlarged) || !IDRSScalarsOrthogonalize(scalars, k, &share) ||
+      !(share > PETSC_SQRT_MACHINE_EPSILON))
+    return PETSC_FALSE;
   IDRS_SYNC_WARP();
   IDRSScalarsSetF(scalars, minimal);
   for (PetscInt j = IDRS_LANE; j < k; j += IDRS_LANES) {
@@ -253,7 +265,10 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, Pe
   IDRS_SYNC_WARP();
 }
 
-/* The omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns whether omega is usable: not when it is zero either */
+/*
+   The omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns whether omega is usable: not when
+   it is zero either
+*/
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
   PetscScalar minimal, omega;
@@ -289,10 +304,11 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars 
 
 /*
    All that follows from the sums of step k, or of the omega step, k = s: the coefficients of its update, and the c of the step
-   after it. start is true in the first s steps and in the omega step after them. Returns whether the recurrence goes on. *rr is r^H r after a step
-   of the start or an omega step.
+   after it. start is true in the first s steps and in the omega step after them. Returns whether the recurrence goes on. *rr is r^H
+   r after a step of the start or an omega step.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsContinue(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsContinue(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscReal cosine,
+                                                             PetscReal *rr)
 {
   const PetscInt s = scalars->s;
 

@@ -4,25 +4,28 @@
      pattern    rows in chunks, the columns of each chunk packed, and which chunks it has columns in: streampattern.c
      order      in which the chunks come, other than that of the matrix: streamorder.c
      ghosts     on several processes, rows and entries outside the diagonal block that passes with many levels need: streamghosts.c
-     schedule   the order of a pass: which chunk is sent, which level of which chunk is computed, in how much memory: streamschedule.c
+     schedule   the order of a pass: which chunk is sent, which level of which chunk is computed, in how much memory:
+                streamschedule.c
      stream     memory of the device, and the passes: streampass.c
      device     copies, computations, and who waits for whom: streamcuda.cu on GPUs, an emulation in tests
 
-   A pass sends each chunk once and computes some levels, v_1 ... v_levels from v_0, as idrspowers.h has them: the window. Level j of a chunk can be computed when
-   level j - 1 is there of all chunks that it has columns in. The chunks come one after the other and each level takes them in this order, so at any time the chunks
-   in use are neighbours, and so are the live rows of a level:
+   A pass sends each chunk once and computes some levels, v_1 ... v_levels from v_0, as idrspowers.h has them: the window. Level j
+   of a chunk can be computed when level j - 1 is there of all chunks that it has columns in. The chunks come one after the other
+   and each level takes them in this order, so at any time the chunks in use are neighbours, and so are the live rows of a level:
 
      chunk    0 1 2 3 4 5 6 7 ...
      level 1  x x x x x x           chunks 3, 4, 5 are on the device
      level 2  x x x x x
      level 3  x x x x               chunk 3 may be overwritten by chunk 6
 
-   On several processes each one has the rows of its own, and columns of others, the ghosts. Before a pass of L levels it gets v_0 of all ghosts within distance L of its rows, and then computes the
-   levels of ghosts, too: level j of those within distance L - j, which is all that level L of its own rows needs. Rows of ghosts, and entries of its own rows in columns of ghosts, stay on the device.
-   Each ghost belongs to the chunk that it is near to, and is computed with it.
+   On several processes each one has the rows of its own, and columns of others, the ghosts. Before a pass of L levels it gets v_0
+   of all ghosts within distance L of its rows, and then computes the levels of ghosts, too: level j of those within distance L - j,
+   which is all that level L of its own rows needs. Rows of ghosts, and entries of its own rows in columns of ghosts, stay on the
+   device. Each ghost belongs to the chunk that it is near to, and is computed with it.
 
-   Chunks may be ordered, so that those with columns in each other are near to each other. Then rows are counted in this order, within a chunk as in the matrix: in packed columns, schedules and
-   rings. Vectors and values stay as they are: what is read by columns is copied to the order of the chunks on the device, chunk by chunk, and all else is found from the origin of the chunk.
+   Chunks may be ordered, so that those with columns in each other are near to each other. Then rows are counted in this order,
+   within a chunk as in the matrix: in packed columns, schedules and rings. Vectors and values stay as they are: what is read by
+   columns is copied to the order of the chunks on the device, chunk by chunk, and all else is found from the origin of the chunk.
    The sum of a row has the order of the matrix.
 
    None of these files but streamcuda.cu knows CUDA.
@@ -60,7 +63,8 @@ typedef struct {
 } IDRSStreamChunk;
 
 /*
-   Entries of rows in columns that are not in the diagonal block of the process that has the rows. In the memory of the ghosts they are
+   Entries of rows in columns that are not in the diagonal block of the process that has the rows. In the memory of the ghosts they
+   are
 
      uint32_t offsets[rows + 1]    of the entries of each row, from 0
      uint32_t columns[entries]     ghost g is column n + g
@@ -72,7 +76,10 @@ typedef struct {
   size_t   entries, place;
 } IDRSStreamOutside;
 
-/* The ghosts of a chunk: row is n and the number of the first one; those that are near come first. All of them but those of the largest distance have rows */
+/*
+   The ghosts of a chunk: row is n and the number of the first one; those that are near come first. All of them but those of the
+   largest distance have rows
+*/
 typedef struct {
   IDRSStreamChunk   inner; /* entries of their rows in the diagonal blocks of their processes, with columns of 4 bytes */
   IDRSStreamOutside outer;
@@ -81,17 +88,21 @@ typedef struct {
 
 typedef struct _n_IDRSStreamGhosts *IDRSStreamGhosts;
 struct _n_IDRSStreamGhosts {
-  PetscInt              depth, count; /* the largest distance, ghosts */
-  PetscInt             *given;        /* which one of those that were given ghost g is */
-  PetscInt             *distance;     /* of ghost g */
-  PetscInt             *first;        /* first[c * depth + d]: the number of ghosts of chunks before c, and of those of chunk c within distance d */
+  PetscInt  depth, count; /* the largest distance, ghosts */
+  PetscInt *given;        /* which one of those that were given ghost g is */
+  PetscInt *distance;     /* of ghost g */
+  /* first[c * depth + d]: the number of ghosts of chunks before c, and of those of chunk c within distance d */
+  PetscInt             *first;
   IDRSStreamGhostChunk *chunks;       /* as many as the pattern has */
   PetscInt             *least, *most; /* of the chunks of the pattern without ghosts */
   char                 *memory;
   size_t                bytes; /* of it */
 };
 
-/* What ghosts are made of: columns are those of the own rows, from 0 to n - 1, and n and the number of a ghost. A row is in columns i[row] to i[row + 1], of ghosts those before split[row] are in the diagonal block */
+/*
+   What ghosts are made of: columns are those of the own rows, from 0 to n - 1, and n and the number of a ghost. A row is in columns
+   i[row] to i[row + 1], of ghosts those before split[row] are in the diagonal block
+*/
 typedef struct {
   PetscInt           count;           /* ghosts */
   const PetscInt    *outeri, *outerj; /* the own rows outside of the diagonal block */
@@ -113,7 +124,8 @@ struct _n_IDRSStreamPattern {
   IDRSStreamGhosts ghosts;    /* or NULL */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt, PetscBool, IDRSStreamPattern *);
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscInt,
+                                                    PetscBool, IDRSStreamPattern *);
 PETSC_INTERN PetscErrorCode IDRSStreamOrder(IDRSStreamPattern, const PetscInt[], const PetscInt[], PetscInt[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
 PETSC_INTERN PetscInt       IDRSStreamChunkOf(IDRSStreamPattern, PetscInt);
@@ -160,7 +172,10 @@ static inline PetscBool IDRSStreamResident(IDRSStreamPattern pattern, PetscInt r
   return (PetscBool)(((int64_t)chunk + 1) * residents / pattern->nchunks > (int64_t)chunk * residents / pattern->nchunks);
 }
 
-/* Level 0 sends the chunk, to the slot where it is not resident. For the others live is the first row of the level below that is still there */
+/*
+   Level 0 sends the chunk, to the slot where it is not resident. For the others live is the first row of the level below that is
+   still there
+*/
 typedef struct {
   PetscInt  chunk, level;
   PetscInt  slot; /* -1 for a resident chunk */
@@ -169,8 +184,8 @@ typedef struct {
 } IDRSStreamStep;
 
 /*
-   A pass. A chunk is sent while what the chunk before made possible is computed. Levels 1 ... levels - 1 live in rings of so many rows: row i is in place
-   i mod rows
+   A pass. A chunk is sent while what the chunk before made possible is computed. Levels 1 ... levels - 1 live in rings of so many
+   rows: row i is in place i mod rows
 */
 typedef struct _n_IDRSStreamSchedule *IDRSStreamSchedule;
 struct _n_IDRSStreamSchedule {
@@ -195,7 +210,10 @@ PETSC_EXTERN PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern, PetscInt
 PETSC_EXTERN PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *);
 PETSC_EXTERN PetscErrorCode IDRSStreamFit(IDRSStreamPattern, size_t, PetscInt, IDRSStreamLayout *);
 
-/* A level on the device: row i is in place i - begin, less rows where that is not smaller than rows. Those that are whole never get there. From row n on they are ghosts */
+/*
+   A level on the device: row i is in place i - begin, less rows where that is not smaller than rows. Those that are whole never get
+   there. From row n on they are ghosts
+*/
 typedef struct {
   PetscScalar *array; /* NULL: it is not there */
   PetscInt     begin, rows;
@@ -213,10 +231,12 @@ typedef struct {
    One level of one chunk, for its rows i:
 
      product   next_i = (A last)_i, and nothing else
-     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,   y_i += first last_i + c next_i;  where it begins, y_i = ...
+     else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i, y_i += first last_i + c next_i; where it begins,
+               y_i = ...
 
-   Terms of y with coefficients 0 are not added. next, before, inverse and y may be NULL. The sum of a row has the order of its columns, for long rows that of the lanes that share them: in no case does it depend
-   on the chunk. Entries outside of the diagonal block come last; so a row of a ghost has the bits that it has on its own process
+   Terms of y with coefficients 0 are not added. next, before, inverse and y may be NULL. The sum of a row has the order of its
+   columns, for long rows that of the lanes that share them: in no case does it depend on the chunk. Entries outside of the diagonal
+   block come last; so a row of a ghost has the bits that it has on its own process
 */
 typedef struct {
   const IDRSStreamChunk *chunk;
@@ -236,7 +256,8 @@ typedef struct {
 
      available   bytes of its memory that are free, in equal parts for those processes of a communicator that share the device
      malloc      memory of the device, or an error; free takes it back once both queues are empty
-     pin         memory of the host that copies are made from: until it is unpinned it is neither freed nor moved. Values are pinned in place
+     pin         memory of the host that copies are made from: until it is unpinned it is neither freed nor moved. Values are pinned
+                 in place
      reuse       copies from now on wait until the slot is free
      copy        from the host, in the queue of copies
      arrived     computations from now on wait for the copies so far, which are to this slot
@@ -287,7 +308,10 @@ struct _n_IDRSStream {
   IDRSStreamCounts           counts;
 };
 
-/* What a pass computes: levels begin + 1 ... begin + levels of a sequence, from level begin and, where there is one, the level before */
+/*
+   What a pass computes: levels begin + 1 ... begin + levels of a sequence, from level begin and, where there is one, the level
+   before
+*/
 typedef struct {
   PetscBool          product; /* the last level is A y, or without y A times the level before it, and nothing else */
   PetscBool          adds;    /* the sum to what is in y */
@@ -300,11 +324,13 @@ typedef struct {
   PetscBool          ghosts; /* with those of the pattern, of which are here: */
   const PetscScalar *ghostinverse, *ghostbefore, *ghostx;
   PetscScalar       *ghosty;
-  PetscErrorCode (*visit)(void *, const IDRSStreamTask *); /* called for each chunk, of a pass with one level, instead of the computation; or NULL */
+  /* called for each chunk, of a pass with one level, instead of the computation; or NULL */
+  PetscErrorCode (*visit)(void *, const IDRSStreamTask *);
   void *visitor;
 } IDRSStreamSequence;
 
-PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScalar[], size_t, const IDRSStreamDeviceOps *, void *, IDRSStream *);
+PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScalar[], size_t, const IDRSStreamDeviceOps *, void *,
+                                             IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);

@@ -20,8 +20,9 @@ struct _n_IDRSWork {
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
   PetscBool           alldevice;            /* the passes run on a device on all processes */
   PetscBool           halo;                 /* as in IDRSWorkInfo */
-  PetscBool           streams;              /* matvecs and preconditioners may run on another stream of the device than the passes */
-  void               *data;                 /* the back end's own */
+  /* matvecs and preconditioners may run on another stream of the device than the passes */
+  PetscBool streams;
+  void     *data; /* the back end's own */
 
   MPI_Comm    comm;
   PetscMPIInt size;
@@ -31,9 +32,10 @@ struct _n_IDRSWork {
   IDRSProduct product;        /* the solver's, where projections compute x = A u with it, else NULL */
   PetscBool   preconditioned; /* p is v, else r itself */
   Vec         diagonal;       /* of B^{-1}, where the passes apply it, else NULL */
-  Vec        *P;              /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
-  PetscBool   hashed;         /* P, if stored at all, holds the hash */
-  uint64_t    seed;
+  /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
+  Vec      *P;
+  PetscBool hashed; /* P, if stored at all, holds the hash */
+  uint64_t  seed;
 
   IDRSScalars  scalars;
   PetscScalar *storage;                   /* of scalars */
@@ -41,8 +43,10 @@ struct _n_IDRSWork {
   IDRSStep     steps[IDRS_MAX_IN_FLIGHT]; /* of the projections in flight */
   PetscInt     oldest, inflight;          /* of these */
   PetscBool    failed;                    /* a solve has ended with an error: sums in flight are not waited for any more */
-  PetscReal    rr;                        /* this process's part of r^H r after the last update or advance; in the memory of the host */
-  PetscBool    deferred;                  /* dots[] are this process's parts, and to be added up with the next sums; else over all processes */
+  /* this process's part of r^H r after the last update or advance; in the memory of the host */
+  PetscReal rr;
+  /* dots[] are this process's parts, and to be added up with the next sums; else over all processes */
+  PetscBool deferred;
 
   PetscLogDouble reductions; /* over processes */
   IDRSTraffic    traffic[IDRS_PASSES];
@@ -77,15 +81,16 @@ static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSSte
   return step->unreported || !IDRSStepHasY(scalars, step) ? IDRS_SUM_RR(scalars->s) : IDRS_SUM_YY(scalars->s);
 }
 
-PETSC_INTERN PetscLogEvent  IDRS_Reduce;
-PETSC_INTERN PetscBool      IDRSGroupTake(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
+PETSC_INTERN PetscLogEvent IDRS_Reduce;
+PETSC_INTERN PetscBool IDRSGroupTake(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
 PETSC_INTERN PetscErrorCode IDRSEachWork(const IDRSGroup *, const IDRSStep *, PetscErrorCode (*)(IDRSWork, const IDRSStep *));
 PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
 PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSBlockCombineBegin(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_INTERN PetscErrorCode IDRSBlockEachTask(IDRSWork, PetscInt, const IDRSBlockDots[], PetscErrorCode (*)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockEachTask(IDRSWork, PetscInt, const IDRSBlockDots[],
+                                              PetscErrorCode (*)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProjectBegin(IDRSWork, PetscInt, const IDRSBlockDots[], PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);

@@ -20,7 +20,10 @@
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Scatters from GPU to GPU, and how long the host waits for those and for reductions from GPU to GPU: an option of the library, read once */
+/*
+   Scatters from GPU to GPU, and how long the host waits for those and for reductions from GPU to GPU: an option of the library,
+   read once
+*/
 static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
 {
   PetscReal seconds;
@@ -28,7 +31,8 @@ static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-petscidrs_nccl_timeout", &seconds, &set));
-  PetscCheck(!set || seconds > 0.0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-petscidrs_nccl_timeout %g: must be positive", (double)seconds);
+  PetscCheck(!set || seconds > 0.0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-petscidrs_nccl_timeout %g: must be positive",
+             (double)seconds);
   if (set) PetscCall(IDRSSetTimeout(seconds));
   PetscCall(PetscSFRegister(PETSCSFNCCL, PetscSFCreate_NCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -57,15 +61,21 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
   PetscCall(PetscDataTypeFromString("real", &real, &found));
   PetscCall(PetscDataTypeGetSize(PETSC_INT, &integer));
-  PetscCheck(scalar == PETSC_SCALAR && real == PETSC_REAL && integer == sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscidrs was compiled for scalars of type %s, reals of type %s and integers of %d bytes, and this PETSc has %s, %s and %d: compile it with this one", PetscDataTypes[PETSC_SCALAR], PetscDataTypes[PETSC_REAL], (int)sizeof(PetscInt), PetscDataTypes[scalar], PetscDataTypes[real], (int)integer);
+  PetscCheck(scalar == PETSC_SCALAR && real == PETSC_REAL && integer == sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_LIB,
+             "libpetscidrs was compiled for scalars of type %s, reals of type %s and integers of %d bytes, and this PETSc has %s, "
+             "%s and %d: compile it with this one",
+             PetscDataTypes[PETSC_SCALAR], PetscDataTypes[PETSC_REAL], (int)sizeof(PetscInt), PetscDataTypes[scalar],
+             PetscDataTypes[real], (int)integer);
   PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscidrs was compiled with PETSc %d.%d, and this is PETSc %d.%d: compile it with this one", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
+  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB,
+             "libpetscidrs was compiled with PETSc %d.%d, and this is PETSc %d.%d: compile it with this one", PETSC_VERSION_MAJOR,
+             PETSC_VERSION_MINOR, (int)major, (int)minor);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and, in
-  a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and,
+  in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -75,13 +85,14 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   Level: beginner
 
   Notes:
-  Programs that link libpetscidrs call this function after `PetscInitialize()`, once or more often. Other programs load the library with
-  the option `-dll_append path/libpetscidrs.so`, which calls this function.
+  Programs that link libpetscidrs call this function after `PetscInitialize()`, once or more often. Other programs load the library
+  with the option `-dll_append path/libpetscidrs.so`, which calls this function.
 
-  The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with. With others this
-  function reports an error.
+  The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with.
+  With others this function reports an error.
 
-  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this time a wait ends with an error; then call `KSPReset()` on all processes.
+  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this
+  time a wait ends with an error; then call `KSPReset()` on all processes.
 
 .seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/

@@ -47,7 +47,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockIndexKernel(IDRS
   for (PetscInt p = A.i[row]; p < A.i[row + 1]; p += bs) j[A.i[row] / (bs * bs) + (p - A.i[row]) / bs] = A.j[p] / bs;
 }
 
-/* IDRSFindBlocks - The size of dense blocks that a matrix of this block size has, or 1, and why it has none then, unless none are promised. The host waits */
+/*
+   IDRSFindBlocks - The size of dense blocks that a matrix of this block size has, or 1, and why it has none then, unless none are
+   promised. The host waits
+*/
 PetscErrorCode IDRSFindBlocks(const IDRSCSR *A, PetscInt blocksize, cudaStream_t stream, int *found, const char *why[])
 {
   const int     bs   = IDRSBlockSize(blocksize);
@@ -71,8 +74,11 @@ PetscErrorCode IDRSFindBlocks(const IDRSCSR *A, PetscInt blocksize, cudaStream_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits */
-PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBlockIndex *blocks, cudaStream_t stream, const char *why[])
+/*
+   IDRSBlockIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits
+*/
+PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBlockIndex *blocks, cudaStream_t stream,
+                                    const char *why[])
 {
   IDRSMatIndex entries = 0;
   int          bs;
@@ -85,7 +91,8 @@ PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBl
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(IDRSMalloc_CUDA((size_t)entries / (bs * bs) * sizeof(*blocks->j), &blocks->j, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSBlockIndexKernel<<<(unsigned int)((A->n / bs + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, blocks->j);
+  IDRSBlockIndexKernel<<<(unsigned int)((A->n / bs + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs,
+                                                                                                                   blocks->j);
   PetscCallCUDA(cudaGetLastError());
   blocks->bs = bs;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,6 +1,6 @@
 /*
-   Products with several columns on a device: arrays, the entries that travel between the processes, and the rows that need some of them. The kernel of the
-   diagonal block is the back end's own
+   Products with several columns on a device: arrays, the entries that travel between the processes, and the rows that need some of
+   them. The kernel of the diagonal block is the back end's own
 */
 #include "../../sys/device/memory.h"
 #include "../../sys/device/stream.h"
@@ -10,7 +10,9 @@
 #include "offdiagonal.h"
 
 /* to = those rows of X, by rows. Reads X there; writes to */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSPackColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, const PetscInt *rows, size_t count, int k, PetscScalar *to)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSPackColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, const PetscInt *rows, size_t count, int k,
+                        PetscScalar *to)
 {
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
 
@@ -19,7 +21,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSPackColumnsKernel(IDR
 }
 
 /* Y += A ghosts for the rows of A: some lanes a row, a lane a column. Reads A, the ghosts, and Y in these rows; writes Y there */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSOffDiagonalColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, IDRSCSR A, const PetscInt *rows, int k, int lanes, const PetscScalar *ghosts)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSOffDiagonalColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, IDRSCSR A, const PetscInt *rows, int k,
+                               int lanes, const PetscScalar *ghosts)
 {
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
   const int               c      = threadIdx.x % lanes;
@@ -43,7 +47,8 @@ static PetscErrorCode IDRSColumnsMalloc_CUDA(size_t bytes, void *memory)
   PetscFunctionBegin;
   PetscCall(IDRSMalloc_CUDA(bytes, memory, &why));
   if (why) PetscCall(IDRSGetFreeMemory_CUDA(&available));
-  PetscCheck(!why, PETSC_COMM_SELF, PETSC_ERR_MEM, "A product with several columns needs %zu bytes of the GPU, of which %.0f are free", bytes, (double)available);
+  PetscCheck(!why, PETSC_COMM_SELF, PETSC_ERR_MEM,
+             "A product with several columns needs %zu bytes of the GPU, of which %.0f are free", bytes, (double)available);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,8 +116,10 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
   if (rowscatter) {
     PetscCall(IDRSColumnsTravel_CUDA(product, k));
     PetscCall(PetscLogGpuTimeBegin());
-    (void)IDRSLaunchResident<IDRSPackColumnsKernel>(launch->multiprocessors, ((size_t)rowscatter->count * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, launch->stream, launch->arrays, (const PetscInt *)product->columns->rows, (size_t)rowscatter->count, (int)k,
-                                                    product->columns->sent);
+    (void)IDRSLaunchResident<IDRSPackColumnsKernel>(launch->multiprocessors,
+                                                    ((size_t)rowscatter->count * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
+                                                    launch->stream, launch->arrays, (const PetscInt *)product->columns->rows,
+                                                    (size_t)rowscatter->count, (int)k, product->columns->sent);
     PetscCallCUDA(cudaGetLastError());
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(IDRSStreamJoin_CUDA());
@@ -136,7 +143,10 @@ PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct product, Vec X[], Vec Y[], IDRSCo
     PetscCall(IDRSStreamJoin_CUDA());
     PetscCall(PetscLogGpuTimeBegin());
     if (off->some.A.n)
-      (void)IDRSLaunchResident<IDRSOffDiagonalColumnsKernel>(launch->multiprocessors, ((size_t)off->some.A.n * lanes + IDRS_THREADS - 1) / IDRS_THREADS, 0, true, launch->stream, launch->arrays, off->some.A, (const PetscInt *)off->some.rows, (int)k, lanes,
+      (void)IDRSLaunchResident<IDRSOffDiagonalColumnsKernel>(launch->multiprocessors,
+                                                             ((size_t)off->some.A.n * lanes + IDRS_THREADS - 1) / IDRS_THREADS, 0,
+                                                             true, launch->stream, launch->arrays, off->some.A,
+                                                             (const PetscInt *)off->some.rows, (int)k, lanes,
                                                              (const PetscScalar *)product->columns->ghosts);
     PetscCallCUDA(cudaGetLastError());
     PetscCall(PetscLogGpuTimeEnd());

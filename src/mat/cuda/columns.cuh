@@ -35,7 +35,8 @@ static __device__ __forceinline__ const IDRSColumnArrays &IDRSShareArrays(const 
 
 /* sums += the part of this lane of (A X)_row, as IDRSRowPart() adds it up for one column */
 template <int ATONCE, int K>
-static __device__ __forceinline__ void IDRSRowParts(const IDRSCSR &A, const IDRSColumnArrays &arrays, IDRSIndex row, int lane, int lanes, PetscScalar sums[K])
+static __device__ __forceinline__ void IDRSRowParts(const IDRSCSR &A, const IDRSColumnArrays &arrays, IDRSIndex row, int lane,
+                                                    int lanes, PetscScalar sums[K])
 {
   const IDRSIndex begin = A.i[row], end = A.i[row + 1];
 

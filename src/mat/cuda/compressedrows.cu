@@ -15,17 +15,23 @@ struct IDRSLongerRow {
 };
 
 /* lengths[k] = entries of row rows[k], and 0 behind the last one; by a thread each */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSLengthsKernel(IDRSCSR A, const PetscInt *rows, unsigned int count, IDRSMatIndex *lengths)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSLengthsKernel(IDRSCSR A, const PetscInt *rows, unsigned int count, IDRSMatIndex *lengths)
 {
   const size_t k = IDRSFirstRow<1>();
 
   if (k <= count) lengths[k] = k < count ? A.i[rows[k] + 1] - A.i[rows[k]] : 0;
 }
 
-/* IDRSCompressedRowsSelect - Memory for the rows with more entries than limit, of which lengths tells how many there are, and all but their entries */
-PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths, IDRSCompressedRows *some, cudaStream_t stream, const char *why[])
+/*
+   IDRSCompressedRowsSelect - Memory for the rows with more entries than limit, of which lengths tells how many there are, and all
+   but their entries
+*/
+PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths,
+                                        IDRSCompressedRows *some, cudaStream_t stream, const char *why[])
 {
-  const size_t        rows = lengths->longrows, entries = lengths->longentries, values = (entries * sizeof(PetscScalar) + sizeof(PetscInt) - 1) / sizeof(PetscInt) * sizeof(PetscInt);
+  const size_t rows = lengths->longrows, entries = lengths->longentries,
+               values         = (entries * sizeof(PetscScalar) + sizeof(PetscInt) - 1) / sizeof(PetscInt) * sizeof(PetscInt);
   const auto          all     = thrust::counting_iterator<PetscInt>(0);
   const IDRSLongerRow longer  = {A->i, limit};
   size_t              selects = 0, scans = 0;
@@ -60,7 +66,8 @@ PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, co
 }
 
 /* By a warp, for a row */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSCompressedFillKernel(IDRSSource source, IDRSCSR some, const PetscInt *rows, IDRSMatIndex *j, PetscScalar *a)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSCompressedFillKernel(IDRSSource source, IDRSCSR some, const PetscInt *rows, IDRSMatIndex *j, PetscScalar *a)
 {
   const size_t k = IDRSFirstRow<1>() / IDRS_WARP;
 
@@ -78,7 +85,8 @@ PetscErrorCode IDRSCompressedRowsFill(const IDRSSource *source, IDRSCompressedRo
 {
   PetscFunctionBegin;
   if (!some->A.n) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSCompressedFillKernel<<<(unsigned int)((some->A.n + IDRS_WARPS - 1) / IDRS_WARPS), IDRS_THREADS, 0, stream>>>(*source, some->A, some->rows, (IDRSMatIndex *)some->A.j, (PetscScalar *)some->A.a);
+  IDRSCompressedFillKernel<<<(unsigned int)((some->A.n + IDRS_WARPS - 1) / IDRS_WARPS), IDRS_THREADS, 0, stream>>>(
+    *source, some->A, some->rows, (IDRSMatIndex *)some->A.j, (PetscScalar *)some->A.a);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,6 +12,7 @@ typedef struct {
   size_t    bytes;
 } IDRSCompressedRows;
 
-PETSC_INTERN PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSCompressedRows *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSCompressedRows *,
+                                                     cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSCompressedRowsFill(const IDRSSource *, IDRSCompressedRows *, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSCompressedRowsDestroy(IDRSCompressedRows *);

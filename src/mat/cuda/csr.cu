@@ -1,9 +1,9 @@
 /*
    Product "csr": x = A u, and the sums of its projection, from the arrays of MATSEQAIJCUSPARSE as they are.
 
-   A warp computes 32 rows at a time, and some of its lanes a row, more of them where rows are longer; then each lane has the entry of x of one row. Reads A,
-   u and y; writes x. Where A has dense blocks, a lane takes the entries of a row in a block, from one column index for the block, and then those in another block: the sums of
-   several lanes have another order than without blocks.
+   A warp computes 32 rows at a time, and some of its lanes a row, more of them where rows are longer; then each lane has the entry
+   of x of one row. Reads A, u and y; writes x. Where A has dense blocks, a lane takes the entries of a row in a block, from one
+   column index for the block, and then those in another block: the sums of several lanes have another order than without blocks.
 */
 #include "columns.h"
 #include "csr.h"
@@ -21,7 +21,9 @@ typedef struct {
 
 /* Matrix: IDRSCSR, or IDRSBlockedCSR */
 template <int S, bool Y, bool HASHED, typename Matrix>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
+  IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
+                PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
@@ -77,7 +79,8 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLe
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
-  IDRSRowLengthsKernel<<<(unsigned int)PetscMin(PetscMax((A->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), 2048), IDRS_THREADS, 0, stream>>>(*A, limit, counted);
+  IDRSRowLengthsKernel<<<(unsigned int)PetscMin(PetscMax((A->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), 2048), IDRS_THREADS, 0,
+                         stream>>>(*A, limit, counted);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaMemcpyAsync(lengths, counted, sizeof(*lengths), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -86,8 +89,8 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLe
 }
 
 /*
-   Why MatMult() is faster, where a lane takes so many entries of the longest row one after the other, or NULL. On an H200 a warp takes about 0.7 us for 8 of them,
-   which is the time of 80 000 entries of all rows together
+   Why MatMult() is faster, where a lane takes so many entries of the longest row one after the other, or NULL. On an H200 a warp
+   takes about 0.7 us for 8 of them, which is the time of 80 000 entries of all rows together
 */
 const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 {
@@ -95,8 +98,8 @@ const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 }
 
 /*
-   Why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of u are read as often as there are entries in rows
-   without blocks, and where these rows are long that decides: there cuSPARSE is faster.
+   Why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of u are read as
+   often as there are entries in rows without blocks, and where these rows are long that decides: there cuSPARSE is faster.
 */
 PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, PetscBool shared, const char *why[])
 {
@@ -201,7 +204,8 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
    largest_i = max(largest_i, |a_ij|) for the entries of row i, or, with blocks, for those whose columns are in the block of the
    row. By a thread, for a row at a time
 */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSRowsLargestKernel(IDRSCSR A, PetscInt nblocks, const PetscInt *starts, PetscScalar *largest)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSRowsLargestKernel(IDRSCSR A, PetscInt nblocks, const PetscInt *starts, PetscScalar *largest)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     PetscReal most = PetscRealPart(largest[row]);
@@ -245,7 +249,8 @@ PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt star
     if (!blocks[b]) continue;
     PetscCall(IDRSGetCSR(blocks[b], &csr));
     if (!csr.n) continue;
-    IDRSRowsLargestKernel<<<(unsigned int)PetscMin((csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 2048), IDRS_THREADS, 0, stream>>>(csr, nblocks, copy, values);
+    IDRSRowsLargestKernel<<<(unsigned int)PetscMin((csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 2048), IDRS_THREADS, 0, stream>>>(
+      csr, nblocks, copy, values);
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(VecCUDARestoreArray(largest, &values));
@@ -253,7 +258,10 @@ PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt star
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others MatMult(), they go through the same scatter */
+/*
+   IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others
+   MatMult(), they go through the same scatter
+*/
 PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
 {
   PetscBool sequential, parallel, bound, assembled, usual;
@@ -269,7 +277,8 @@ PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
   if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
   else if (!assembled) *why = "the operator is not assembled";
   else if (bound) *why = "the operator is bound to the CPU";
-  else if (parallel && !scatter) *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
+  else if (parallel && !scatter)
+    *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
   else {
     PetscCall(IDRSMatHasUsualMult(A, &usual));
     if (!usual) *why = "the operator has a MatMult() of the user";
@@ -297,14 +306,19 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSGetRowLengths(A, UINT_MAX, &csr->lengths));
-  PetscCall(IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)), &csr->once));
+  PetscCall(
+    IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)),
+                     &csr->once));
   PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* several columns look for blocks where they pay */
   PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block of a process need not know of it */
   PetscCall(IDRSBlockIndexCreate(A, bs, &csr->blocks, stream, &product->noblocks));
   product->blocksize = csr->blocks.bs;
   if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
-  while (csr->blocks.bs > 1 && csr->lanes > 1 && csr->lanes < IDRS_WARP && 2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros) csr->lanes *= 2; /* for one or two blocks each */
+  /* for one or two blocks each */
+  while (csr->blocks.bs > 1 && csr->lanes > 1 && csr->lanes < IDRS_WARP &&
+         2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros)
+    csr->lanes *= 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -351,14 +365,17 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   const size_t          enough  = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
-  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-    auto launch = [&](const auto &A) {
-      return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED, std::decay_t<decltype(A)>>>(projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, A, csr->lanes, boundary, shadow, projection->u, projection->x, projection->y,
-                                                                                        projection->out, projection->algebra);
-    };
+  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection,
+                             [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
+                               auto launch = [&](const auto &A) {
+                                 return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED, std::decay_t<decltype(A)>>>(
+                                   projection->cuda->multiprocessors, enough, 0, !csr->once, projection->stream, A, csr->lanes,
+                                   boundary, shadow, projection->u, projection->x, projection->y, projection->out,
+                                   projection->algebra);
+                               };
 
-    return csr->blocks.bs > 1 ? launch(blocked) : launch(csr->A);
-  }));
+                               return csr->blocks.bs > 1 ? launch(blocked) : launch(csr->A);
+                             }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,16 +1,19 @@
 /*
-   Y = A X from the arrays of MATSEQAIJCUSPARSE as they are. Sums have the order of the columns of A, by one thread each, whatever other columns of X there are.
+   Y = A X from the arrays of MATSEQAIJCUSPARSE as they are. Sums have the order of the columns of A, by one thread each, whatever
+   other columns of X there are.
 
-   Short rows: a thread a row, and all columns of X as they are. Their entries in the same place of neighbouring rows are neighbours, too. Reads A, and X but for what
-   no cache holds until its next use; writes Y.
+   Short rows: a thread a row, and all columns of X as they are. Their entries in the same place of neighbouring rows are
+   neighbours, too. Reads A, and X but for what no cache holds until its next use; writes Y.
 
-   Long rows, whose places are anywhere: first X is copied to a block by rows, so that the entries of a row of X are read together, at a cost of little more than
-   those of one column. Then some lanes share a row, each for a pack of columns, and write Y by columns.
+   Long rows, whose places are anywhere: first X is copied to a block by rows, so that the entries of a row of X are read together,
+   at a cost of little more than those of one column. Then some lanes share a row, each for a pack of columns, and write Y by
+   columns.
 */
 #include "columns.cuh"
 
 template <int K>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks) IDRSCSRColumnsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays arrays)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks)
+  IDRSCSRColumnsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays arrays)
 {
   constexpr int atonce = IDRSColumnsShape<K>::atonce > 1 ? IDRSColumnsShape<K>::atonce : 2;
 
@@ -32,7 +35,8 @@ struct IDRSRowShare {
 
 /* byrows = X, with zeros behind its columns. A thread a pack: reads X once; writes byrows */
 template <int K>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSToRowsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, size_t n, int k, PetscScalar *byrows)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSToRowsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, size_t n, int k, PetscScalar *byrows)
 {
   constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes;
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
@@ -49,11 +53,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSToRowsKernel(IDRSOver
 }
 
 /*
-   Y = A X, with X by rows. A lane takes some entries of a row of A at a time: any of them, or with BS > 1 those of a block, which lie in rows of X one after the
-   other and have one column index for all BS rows of the block
+   Y = A X, with X by rows. A lane takes some entries of a row of A at a time: any of them, or with BS > 1 those of a block, which
+   lie in rows of X one after the other and have one column index for all BS rows of the block
 */
 template <int K, int BS>
-static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscScalar) > 8 ? 3 : 4) IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *blocks, IDRSColumnArrays given, int k, const PetscScalar *byrows)
+static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscScalar) > 8 ? 3 : 4)
+  IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *blocks, IDRSColumnArrays given, int k,
+                      const PetscScalar *byrows)
 {
   constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = BS > 1 ? BS : 4;
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
@@ -100,7 +106,8 @@ static void IDRSDispatchBlocks(int bs, L &&launch)
 }
 
 template <int K>
-static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns, PetscBool once)
+static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns,
+                                        PetscBool once)
 {
   const IDRSBlockIndex *blocks = &product->columns->blocks;
   const size_t          packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
@@ -108,14 +115,20 @@ static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLa
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsScratch_CUDA(product, (size_t)columns * K * sizeof(PetscScalar), &byrows));
-  (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, launch->arrays, (size_t)columns, (int)launch->k, byrows);
+  (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once,
+                                                launch->stream, launch->arrays, (size_t)columns, (int)launch->k, byrows);
   IDRSDispatchBlocks(blocks->bs, [&](auto BS) {
-    (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K, BS>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *A, (const PetscInt *)blocks->j, launch->arrays, (int)launch->k, (const PetscScalar *)byrows);
+    (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K, BS>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0,
+                                                         !once, launch->stream, *A, (const PetscInt *)blocks->j, launch->arrays,
+                                                         (int)launch->k, (const PetscScalar *)byrows);
   });
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Looks for the blocks of a matrix with a block size, once for a pattern. The diagonal block of a process need not know of the block size */
+/*
+   Looks for the blocks of a matrix with a block size, once for a pattern. The diagonal block of a process need not know of the
+   block size
+*/
 static PetscErrorCode IDRSColumnsBlocks(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream)
 {
   IDRSBlockIndex *blocks = &product->columns->blocks;
@@ -140,7 +153,10 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   if (product->byrows) PetscCall(IDRSColumnsBlocks(product, csr, launch->stream));
   PetscCall(PetscLogGpuTimeBegin());
   if (!product->byrows) {
-    IDRSDispatchColumns(launch->k, [&](auto K) { (void)IDRSLaunchResident<IDRSCSRColumnsKernel<K>>(launch->multiprocessors, ((size_t)csr->n + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once, launch->stream, *csr, launch->arrays); });
+    IDRSDispatchColumns(launch->k, [&](auto K) {
+      (void)IDRSLaunchResident<IDRSCSRColumnsKernel<K>>(launch->multiprocessors, ((size_t)csr->n + IDRS_THREADS - 1) / IDRS_THREADS,
+                                                        0, !once, launch->stream, *csr, launch->arrays);
+    });
   } else if (launch->k > 8) PetscCall(IDRSColumnsByRows<16>(product, launch, csr, columns, once));
   else if (launch->k > 4) PetscCall(IDRSColumnsByRows<8>(product, launch, csr, columns, once));
   else if (launch->k > 2) PetscCall(IDRSColumnsByRows<4>(product, launch, csr, columns, once));

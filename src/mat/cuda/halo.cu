@@ -22,7 +22,8 @@ PetscBool IDRSHaloIsValid(IDRSHalo halo)
 }
 
 /* What goes between this process and each of some others, for MPI_Alltoallv(): one number more than there are items */
-static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPIInt ranks[], const PetscInt offset[], PetscMPIInt counts[], PetscMPIInt first[])
+static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPIInt ranks[], const PetscInt offset[],
+                                            PetscMPIInt counts[], PetscMPIInt first[])
 {
   PetscFunctionBegin;
   for (IDRSRankCount p = 0; p < nranks; p++) {
@@ -33,8 +34,8 @@ static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPI
 }
 
 /*
-   Tells each process from which items come here what room there is and in which places they belong, and hears the same of those to which items go. heard has, for each of these
-   processes, the room and then the places
+   Tells each process from which items come here what room there is and in which places they belong, and hears the same of those to
+   which items go. heard has, for each of these processes, the room and then the places
 */
 static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scatter, PetscInt heard[])
 {
@@ -56,7 +57,8 @@ static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scat
     told[receiveoffset[p] + p] = halo->room;
     PetscCall(PetscArraycpy(told + receiveoffset[p] + p + 1, place + receiveoffset[p], receiveoffset[p + 1] - receiveoffset[p]));
   }
-  PetscCallMPI(MPI_Alltoallv(told, counts, counts + size, MPIU_INT, heard, counts + 2 * size, counts + 3 * size, MPIU_INT, halo->comm));
+  PetscCallMPI(
+    MPI_Alltoallv(told, counts, counts + size, MPIU_INT, heard, counts + 2 * size, counts + 3 * size, MPIU_INT, halo->comm));
   PetscCall(PetscFree(told));
   PetscCall(PetscFree(counts));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -73,7 +75,8 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 
   PetscFunctionBegin;
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, &offset, &index));
-  PetscCheck(!nsends || offset[nsends] <= PETSC_INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries of a vector for other processes", offset[nsends]);
+  PetscCheck(!nsends || offset[nsends] <= PETSC_INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%" PetscInt_FMT " entries of a vector for other processes", offset[nsends]);
   halo->items = nsends ? (uint32_t)offset[nsends] : 0;
   PetscCall(PetscMalloc2(halo->items + nsends, &heard, 2 * halo->items, &to));
   PetscCall(IDRSHaloExchangePlaces_Private(halo, scatter, heard));
@@ -95,8 +98,8 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 }
 
 /*
-   IDRSHaloCreate - The halo of this scatter from an owned vector to one of so many ghosts, between the processes of a communicator of PETSc's own that are connected; NULL, on all of
-   them, where there is no memory for it. Collective
+   IDRSHaloCreate - The halo of this scatter from an owned vector to one of so many ghosts, between the processes of a communicator
+   of PETSc's own that are connected; NULL, on all of them, where there is no memory for it. Collective
 */
 PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, IDRSHalo *newhalo)
 {
@@ -114,8 +117,9 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, I
 }
 
 /*
-   IDRSHaloIsMutual - Whether each process waits for something of every process to which it sends; the same on all of them. Collective. block: what is multiplied by the ghosts.
-   After MatZeroRows() columns may be left there without an entry: they come, but nobody waits for them
+   IDRSHaloIsMutual - Whether each process waits for something of every process to which it sends; the same on all of them.
+   Collective. block: what is multiplied by the ghosts. After MatZeroRows() columns may be left there without an entry: they come,
+   but nobody waits for them
 */
 PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, Mat block, PetscBool *mutual)
 {

@@ -1,12 +1,15 @@
 /*
-   The halo of a matvec inside its kernels, between devices that map each other's memory. The first kernel writes the entries of u that other processes need
-   into their memory, as messages that carry the number of the exchange: see finish.cuh. The second kernel asks for those that this process needs, until they have come.
+   The halo of a matvec inside its kernels, between devices that map each other's memory. The first kernel writes the entries of u
+   that other processes need into their memory, as messages that carry the number of the exchange: see finish.cuh. The second kernel
+   asks for those that this process needs, until they have come.
 
-   Exchange e + 1 overwrites nothing that is still needed: a process sends it after the sums of matvec e have been added up over all processes, and a process gives its sums away after
-   it has read its messages. Where a device has stopped, further matvecs may be launched without sums. Their results are not used, so a reader also takes a message of a later exchange.
+   Exchange e + 1 overwrites nothing that is still needed: a process sends it after the sums of matvec e have been added up over all
+   processes, and a process gives its sums away after it has read its messages. Where a device has stopped, further matvecs may be
+   launched without sums. Their results are not used, so a reader also takes a message of a later exchange.
 
-   Matvecs without sums between them need a halo in which a process waits for something of each process to which it sends. Odd and even exchanges have memory of their own. A process sends exchange e + 2 after
-   its second kernel of matvec e + 1 has read the messages e + 1 of those processes, which they send after their second kernel of matvec e has read everything.
+   Matvecs without sums between them need a halo in which a process waits for something of each process to which it sends. Odd and
+   even exchanges have memory of their own. A process sends exchange e + 2 after its second kernel of matvec e + 1 has read the
+   messages e + 1 of those processes, which they send after their second kernel of matvec e has read everything.
 */
 #pragma once
 

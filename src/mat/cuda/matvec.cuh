@@ -1,5 +1,6 @@
 /*
-   A projection with its matvec, as all products launch it: the halo is under way while the first kernel runs, which is the product's own
+   A projection with its matvec, as all products launch it: the halo is under way while the first kernel runs, which is the
+   product's own
 */
 #pragma once
 
@@ -7,7 +8,10 @@
 #include "messages.cuh"
 #include "offdiagonal.h"
 
-/* launch launches the first kernel, for the S, Y and HASHED, the shadow vectors and the boundary that it is called with, and returns the number of its blocks */
+/*
+   launch launches the first kernel, for the S, Y and HASHED, the shadow vectors and the boundary that it is called with, and
+   returns the number of its blocks
+*/
 template <typename L>
 static PetscErrorCode IDRSLaunchMatvec(IDRSOffDiagonal off, const IDRSProjection *projection, L &&launch)
 {
@@ -17,7 +21,9 @@ static PetscErrorCode IDRSLaunchMatvec(IDRSOffDiagonal off, const IDRSProjection
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalBegin(off, projection->operand, projection->halo, &boundary));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) { blocks = launch(S, Y, HASHED, shadow, boundary); }));
+  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+    blocks = launch(S, Y, HASHED, shadow, boundary);
+  }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSOffDiagonalEnd(off, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);

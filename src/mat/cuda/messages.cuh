@@ -42,9 +42,11 @@ static __device__ __forceinline__ void IDRSGather(const IDRSGhosts &u, const Pet
   do {
     all = true;
 #pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = IDRSLoadSystem(u.messages + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++)
+      message[l] = IDRSLoadSystem(u.messages + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
 #pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & (column[l / IDRS_PARTS] < 0 || IDRSMessageHasPassed(message[l], u.number));
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++)
+      all = all & (column[l / IDRS_PARTS] < 0 || IDRSMessageHasPassed(message[l], u.number));
   } while (!all && !(++polls % 1024 == 0 && *(const volatile int *)u.givenup));
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);

@@ -1,6 +1,6 @@
 /*
-   The block of the matrix outside the diagonal one: the rows that have entries there, the scatter, and the kernel that finishes these rows of a product with
-   its projection
+   The block of the matrix outside the diagonal one: the rows that have entries there, the scatter, and the kernel that finishes
+   these rows of a product with its projection
 */
 #include <petscsf.h>
 #include <petscidrs/private/idrsproduct.h>
@@ -10,11 +10,13 @@
 #include "offdiagonal.h"
 
 /*
-   Finishes x and the sums: a thread a row, as there are few entries in most of them. ghosts: an array, or messages. Reads the entries of A, u, x and y in these
-   rows; writes x
+   Finishes x and the sums: a thread a row, as there are few entries in most of them. ghosts: an array, or messages. Reads the
+   entries of A, u, x and y in these rows; writes x
 */
 template <int S, bool Y, bool HASHED, typename Ghosts>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, Ghosts ghosts, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
+  IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, Ghosts ghosts,
+                        PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   IDRSDots<S, Y> dots;
   bool           stopped;
@@ -44,10 +46,11 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRS
 }
 
 /*
-   IDRSOffDiagonalSetUp - Takes the block of the matrix, if it has one, or its entries anew where it is taken; perm as in sliced.cuh, the diagonal of D^{-1} if
-   entries are to be those of D^{-1}A. why: the memory of the GPU does not hold them
+   IDRSOffDiagonalSetUp - Takes the block of the matrix, if it has one, or its entries anew where it is taken; perm as in
+   sliced.cuh, the diagonal of D^{-1} if entries are to be those of D^{-1}A. why: the memory of the GPU does not hold them
 */
-PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscScalar *inverse, IDRSOffDiagonal *newoff, const char *why[])
+PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscScalar *inverse, IDRSOffDiagonal *newoff,
+                                    const char *why[])
 {
   IDRSOffDiagonal off    = *newoff;
   IDRSSource      source = {};
@@ -74,7 +77,8 @@ PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscSca
     if (!*why) PetscCall(IDRSMalloc_CUDA(((size_t)off->n / IDRS_WARP + 1) * sizeof(uint32_t), &off->places, why));
     if (*why) PetscFunctionReturn(PETSC_SUCCESS);
     if (off->n) {
-      IDRSUnfinishedKernel<<<(unsigned int)((off->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(source.A, perm, off->places);
+      IDRSUnfinishedKernel<<<(unsigned int)((off->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(source.A, perm,
+                                                                                                                    off->places);
       PetscCallCUDA(cudaGetLastError());
     }
   }
@@ -99,8 +103,8 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 }
 
 /*
-   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, if there is none, or tells that there cannot be one; off may be NULL on some processes. Collective, between
-   processes that IDRSPeersConnect() has connected, and the same on all of them
+   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, if there is none, or tells that there cannot be one; off
+   may be NULL on some processes. Collective, between processes that IDRSPeersConnect() has connected, and the same on all of them
 */
 PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscBool *connected)
 {
@@ -126,7 +130,10 @@ PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSOffDiagonalBegin - Entries of u set out for other processes, from one process on: by the scatter, or, inside the kernels, with what boundary tells the first one */
+/*
+   IDRSOffDiagonalBegin - Entries of u set out for other processes, from one process on: by the scatter, or, inside the kernels,
+   with what boundary tells the first one
+*/
 PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSBoundary *boundary)
 {
   PetscFunctionBegin;
@@ -138,15 +145,19 @@ PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSB
 
 /* The second kernel, in at most so many blocks */
 template <typename Ghosts>
-static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProjection *projection, const IDRSSums &out, size_t most, Ghosts ghosts)
+static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProjection *projection, const IDRSSums &out, size_t most,
+                                            Ghosts ghosts)
 {
   const size_t enough = ((size_t)off->some.A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->cuda->multiprocessors, PetscMin(enough, most), 0, true, projection->stream, off->some.A, (const PetscInt *)off->some.rows, (size_t)off->n, shadow, ghosts,
-                                                                          projection->x, projection->y, out, projection->algebra);
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->cuda->multiprocessors, PetscMin(enough, most),
+                                                                          0, true, projection->stream, off->some.A,
+                                                                          (const PetscInt *)off->some.rows, (size_t)off->n, shadow,
+                                                                          ghosts, projection->x, projection->y, out,
+                                                                          projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,6 +1,7 @@
 /*
-   The block of a MATMPIAIJCUSPARSE outside the diagonal one. A u takes two kernels then: the first one, of the product's own, multiplies by the diagonal block while
-   entries of u are on their way between the processes, and leaves the rows that need some of them out of its sums; the second one finishes these rows.
+   The block of a MATMPIAIJCUSPARSE outside the diagonal one. A u takes two kernels then: the first one, of the product's own,
+   multiplies by the diagonal block while entries of u are on their way between the processes, and leaves the rows that need some of
+   them out of its sums; the second one finishes these rows.
 */
 #pragma once
 

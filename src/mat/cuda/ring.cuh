@@ -1,6 +1,6 @@
 /*
-   How a warp reads its slices: chunk by chunk, through a ring in shared memory, to which it copies chunks ahead of their use; and what a chunk adds to the
-   rows of a lane. No PETSc call.
+   How a warp reads its slices: chunk by chunk, through a ring in shared memory, to which it copies chunks ahead of their use; and
+   what a chunk adds to the rows of a lane. No PETSc call.
 */
 #pragma once
 
@@ -21,7 +21,10 @@ static __device__ __forceinline__ uint32_t IDRSFirstLongRow()
   return (gridDim.x - 1 - blockIdx.x) * IDRS_WARPS + threadIdx.x / IDRS_WARP;
 }
 
-/* Slices that a block takes at a time: a window where rows are sorted and there are more slices than warps, so that all of these have as much to do, else one each */
+/*
+   Slices that a block takes at a time: a window where rows are sorted and there are more slices than warps, so that all of these
+   have as much to do, else one each
+*/
 template <typename Form>
 static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
 {
@@ -29,7 +32,8 @@ static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
 }
 
 /*
-   The slices of a warp, chunk by chunk; those of a window up and down. What is to be known of a slice is read while the warp is busy with the one before it
+   The slices of a warp, chunk by chunk; those of a window up and down. What is to be known of a slice is read while the warp is
+   busy with the one before it
 */
 template <typename Form>
 struct IDRSChunk {
@@ -43,9 +47,11 @@ struct IDRSChunk {
 
   __device__ __forceinline__ uint32_t NextSlice(const IDRSSliced &A) const
   {
-    const uint32_t atonce = IDRSSlicesAtOnce<Form>(A), begin = slice / atonce * atonce, step = slice % atonce / IDRS_WARPS + 1, warp = threadIdx.x / IDRS_WARP;
+    const uint32_t atonce = IDRSSlicesAtOnce<Form>(A), begin = slice / atonce * atonce, step = slice % atonce / IDRS_WARPS + 1,
+                   warp = threadIdx.x / IDRS_WARP;
 
-    return step == atonce / IDRS_WARPS ? begin + gridDim.x * atonce + warp : begin + step * IDRS_WARPS + (step % 2 ? IDRS_WARPS - 1 - warp : warp);
+    return step == atonce / IDRS_WARPS ? begin + gridDim.x * atonce + warp
+                                       : begin + step * IDRS_WARPS + (step % 2 ? IDRS_WARPS - 1 - warp : warp);
   }
 
   __device__ __forceinline__ void Read(const IDRSSliced &A, uint32_t i)
@@ -83,9 +89,10 @@ struct IDRSChunk {
 /* The ring of a warp, of so many chunks; rings is the shared memory of the block for those of all warps */
 template <typename Form, int STAGES>
 struct IDRSRing {
-  unsigned char  *ring;
-  uint64_t       *barriers, policy;
-  uint2          *notes; /* of each chunk in the ring: its slice, and its number of slots with a bit for the first chunk of a slice */
+  unsigned char *ring;
+  uint64_t      *barriers, policy;
+  /* of each chunk in the ring: its slice, and its number of slots with a bit for the first chunk of a slice */
+  uint2          *notes;
   uint32_t        stage, parity;
   IDRSChunk<Form> ahead; /* the next one to be copied */
 
@@ -100,7 +107,8 @@ struct IDRSRing {
   {
     if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots(A) | (ahead.first ? firstbit : 0));
     if (!ahead.left) return;
-    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(A), barriers + stage, policy);
+    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(A), barriers + stage,
+                  policy);
     ahead.Next(A);
   }
 
@@ -161,25 +169,34 @@ struct IDRSRing {
   }
 };
 
-/* sum += what the slots of a chunk contribute to the rows of this lane. All entries of u are on their way before one of them is used */
+/*
+   sum += what the slots of a chunk contribute to the rows of this lane. All entries of u are on their way before one of them is
+   used
+*/
 template <typename Form>
-static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const unsigned char *chunk, uint32_t slots, const PetscScalar *u, const uint32_t row[], PetscScalar sum[])
+static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const unsigned char *chunk, uint32_t slots,
+                                                    const PetscScalar *u, const uint32_t row[], PetscScalar sum[])
 {
   typedef IDRSTuple<typename Form::Value, Form::rows> Values;
   typedef IDRSTuple<uint16_t, Form::rows>             Columns;
 
   const uint32_t *bases   = (const uint32_t *)chunk;
   const Values   *values  = (const Values *)(chunk + IDRS_BASES_BYTES) + threadIdx.x % IDRS_WARP;
-  const Columns  *columns = (const Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(typename Form::Value)) + threadIdx.x % IDRS_WARP;
-  PetscScalar     entry[IDRS_SLOTS][Form::rows];
+  const Columns  *columns = (const Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(typename Form::Value)) +
+                           threadIdx.x % IDRS_WARP;
+  PetscScalar entry[IDRS_SLOTS][Form::rows];
 
 #pragma unroll
   for (int j = 0; j < IDRS_SLOTS; j++) {
 #pragma unroll
     for (int q = 0; q < Form::rows; q++) {
       /* where entries are as far from the diagonal, those beyond the first or the last column are zeros */
-      if (Form::columns) entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[Form::Column(A.sharing, j) * IDRS_WARP].v[q]) : (PetscScalar)0.0;
-      else entry[j][q] = j < slots ? IDRSLoadConstant(u + (uint32_t)min(max((int)(row[q] + bases[j]), 0), (int)A.n - 1)) : (PetscScalar)0.0;
+      if (Form::columns)
+        entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[Form::Column(A.sharing, j) * IDRS_WARP].v[q])
+                                : (PetscScalar)0.0;
+      else
+        entry[j][q] = j < slots ? IDRSLoadConstant(u + (uint32_t)min(max((int)(row[q] + bases[j]), 0), (int)A.n - 1))
+                                : (PetscScalar)0.0;
     }
   }
 #pragma unroll

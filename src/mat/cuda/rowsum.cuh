@@ -30,9 +30,13 @@ static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSCSR &A, 
   return IDRSLoadConstant(A.a + q);
 }
 
-/* Entries p, p + stride, ... before end. A lane reads ATONCE entries before it uses one of them, and takes those of u with IDRSGather() */
+/*
+   Entries p, p + stride, ... before end. A lane reads ATONCE entries before it uses one of them, and takes those of u with
+   IDRSGather()
+*/
 template <int ATONCE, typename Matrix, typename Operand>
-static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, const Operand &u, IDRSIndex p, IDRSIndex end, int stride)
+static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, const Operand &u, IDRSIndex p, IDRSIndex end,
+                                                             int stride)
 {
   PetscScalar sum = 0.0;
 
@@ -73,7 +77,8 @@ struct IDRSBlockedCSR : IDRSCSR {
 
 /* The same with blocks, of which a lane takes those number lane, lane + lanes, ... of a row */
 template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSBlockedCSR &A, const PetscScalar *u, IDRSIndex row, int lane, int lanes)
+static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSBlockedCSR &A, const PetscScalar *u, IDRSIndex row, int lane,
+                                                          int lanes)
 {
   const bool      there = row < (IDRSIndex)A.n;
   const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
@@ -131,8 +136,9 @@ static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const Matrix &A, 
 {
   const int       lane  = threadIdx.x % IDRS_WARP;
   const bool      there = row + lane < (IDRSIndex)A.n;
-  const IDRSIndex begin = there ? A.i[row + lane] : 0, end = there ? A.i[row + lane + 1] : 0, split = min(end, begin + (IDRSIndex)own);
-  PetscScalar     mine = IDRSEntriesSum<ATONCE>(A, u, begin, split, 1);
+  const IDRSIndex begin = there ? A.i[row + lane] : 0, end = there ? A.i[row + lane + 1] : 0,
+                  split = min(end, begin + (IDRSIndex)own);
+  PetscScalar mine      = IDRSEntriesSum<ATONCE>(A, u, begin, split, 1);
 
   for (unsigned int left = IDRSWarpBallot(split < end); left; left &= left - 1) {
     const int         from = __ffs(left) - 1;

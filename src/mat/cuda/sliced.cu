@@ -1,9 +1,9 @@
 /*
    Product "sliced": x = A u, and the sums of its projection, from a copy of A in the format of sliced.cuh.
 
-   A warp computes a slice at a time, a lane a row, and then long rows with all its lanes. Its chunks come through a ring in shared memory, and the warp copies them ahead of their use, from before
-   the kernel ahead of this one in the stream has ended: nothing but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds
-   until their next use; writes x.
+   A warp computes a slice at a time, a lane a row, and then long rows with all its lanes. Its chunks come through a ring in shared
+   memory, and the warp copies them ahead of their use, from before the kernel ahead of this one in the stream has ended: nothing
+   but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds until their next use; writes x.
 */
 #include "csr.h"
 #include "matvec.cuh"
@@ -14,7 +14,9 @@
 typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
 
 template <int S, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
+  IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P,
+                   const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane = threadIdx.x % IDRS_WARP;
@@ -23,7 +25,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSPack<1>                                    yi   = IDRSZero<1>();
   IDRSProductRing                                ring;
   IDRSDots<S, Y>                                 dots;
-  bool                                           stopped, finished = true; /* whether the row is, once this block is through with it */
+  /* whether the row is, once this block is through with it */
+  bool stopped, finished = true;
 
   ring.Begin(A, rings, once);
   overlap.Begin();
@@ -66,10 +69,13 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   const IDRSSlicedCopy *copy = (const IDRSSlicedCopy *)product->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-    return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes, !copy->once, projection->stream, copy->A, copy->once, boundary, shadow, projection->u, projection->x,
-                                                              projection->y, projection->out, projection->algebra);
-  }));
+  PetscCall(IDRSLaunchMatvec(
+    product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
+      return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A),
+                                                                IDRSProductRing::bytes, !copy->once, projection->stream, copy->A,
+                                                                copy->once, boundary, shadow, projection->u, projection->x,
+                                                                projection->y, projection->out, projection->algebra);
+    }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

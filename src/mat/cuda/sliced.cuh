@@ -1,12 +1,13 @@
 /*
-   The sliced format (SELL): slices of 32 rows, a lane of a warp a row, or of 64 rows, two neighbouring ones a lane. Entry j of all rows of a slice is a slot, of a
-   value and a column for each row, the columns as 16 bits to be added to the base of the slot. Rows are sorted by their length, within windows, where that saves
-   padding. A slot takes the next entry of each row whose column is within 65535 of the smallest of them; the other rows wait, and their place holds a zero.
+   The sliced format (SELL): slices of 32 rows, a lane of a warp a row, or of 64 rows, two neighbouring ones a lane. Entry j of all
+   rows of a slice is a slot, of a value and a column for each row, the columns as 16 bits to be added to the base of the slot. Rows
+   are sorted by their length, within windows, where that saves padding. A slot takes the next entry of each row whose column is
+   within 65535 of the smallest of them; the other rows wait, and their place holds a zero.
 
    Without columns, the base of a slot is the distance of its entries from the diagonal, the same one for all of them: for stencils.
 
-   Where the matrix has dense blocks of bs rows and columns, the entries of a row in a block are in bs slots one after the other, for which a row has one column, that of the first of
-   them: the bases of these slots grow by one.
+   Where the matrix has dense blocks of bs rows and columns, the entries of a row in a block are in bs slots one after the other,
+   for which a row has one column, that of the first of them: the bases of these slots grow by one.
 
    A slice is stored as chunks of IDRS_SLOTS slots, the last one of fewer, which a warp copies to shared memory ahead of their use:
 
@@ -16,10 +17,11 @@
 
    With blocks a chunk has as many slots as whole blocks give.
 
-   Rows that are much longer than the others are in no slice, whose padding would be as long, and whose lane would take all their entries one after the other. They
-   are in CSR, and a warp takes one of them.
+   Rows that are much longer than the others are in no slice, whose padding would be as long, and whose lane would take all their
+   entries one after the other. They are in CSR, and a warp takes one of them.
 
-   Reference: A. Monakov, A. Lokhmotov and A. Avetisyan, Automatically tuning sparse matrix-vector multiplication for GPU architectures, HiPEAC (2010)
+   Reference: A. Monakov, A. Lokhmotov and A. Avetisyan, Automatically tuning sparse matrix-vector multiplication for GPU
+   architectures, HiPEAC (2010)
 */
 #pragma once
 
@@ -35,7 +37,10 @@
 
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
 
-/* How slots share columns: entries of a row in a block, slots of a whole chunk, and what a number of slots up to IDRS_SLOTS is multiplied by for 2^16 times the number of blocks */
+/*
+   How slots share columns: entries of a row in a block, slots of a whole chunk, and what a number of slots up to IDRS_SLOTS is
+   multiplied by for 2^16 times the number of blocks
+*/
 typedef struct {
   uint32_t bs, slots, inverse;
 } IDRSSharing;
@@ -50,12 +55,14 @@ template <typename VALUE, int ROWS, bool COLUMNS, bool BLOCKS = false>
 struct IDRSForm {
   typedef VALUE Value;
 
-  static constexpr int      rows       = ROWS;
-  static constexpr bool     columns    = COLUMNS;
-  static constexpr bool     blocks     = BLOCKS;
-  static constexpr uint32_t slicerows  = IDRS_WARP * ROWS;
-  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows;                                                             /* slices of a window */
-  static constexpr uint32_t valuebytes = slicerows * sizeof(VALUE), columnbytes = COLUMNS ? slicerows * sizeof(uint16_t) : 0; /* of a slot */
+  static constexpr int      rows      = ROWS;
+  static constexpr bool     columns   = COLUMNS;
+  static constexpr bool     blocks    = BLOCKS;
+  static constexpr uint32_t slicerows = IDRS_WARP * ROWS;
+  /* slices of a window */
+  static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows;
+  /* of a slot */
+  static constexpr uint32_t valuebytes = slicerows * sizeof(VALUE), columnbytes = COLUMNS ? slicerows * sizeof(uint16_t) : 0;
   static constexpr uint32_t slotbytes  = valuebytes + columnbytes;
   static constexpr uint32_t chunkbytes = IDRS_BASES_BYTES + IDRS_SLOTS * slotbytes; /* at most */
 
@@ -63,10 +70,16 @@ struct IDRSForm {
   static __device__ __forceinline__ uint32_t Slots(const IDRSSharing &sharing) { return BLOCKS ? sharing.slots : IDRS_SLOTS; }
 
   /* Which column of a chunk is that of slot j; with the number of its slots, how many there are */
-  static __device__ __forceinline__ uint32_t Column(const IDRSSharing &sharing, uint32_t j) { return BLOCKS ? j * sharing.inverse >> 16 : j; }
+  static __device__ __forceinline__ uint32_t Column(const IDRSSharing &sharing, uint32_t j)
+  {
+    return BLOCKS ? j * sharing.inverse >> 16 : j;
+  }
 
   /* Bytes of a chunk of so many slots */
-  static __device__ __forceinline__ uint32_t Bytes(const IDRSSharing &sharing, uint32_t slots) { return IDRS_BASES_BYTES + slots * valuebytes + Column(sharing, slots) * columnbytes; }
+  static __device__ __forceinline__ uint32_t Bytes(const IDRSSharing &sharing, uint32_t slots)
+  {
+    return IDRS_BASES_BYTES + slots * valuebytes + Column(sharing, slots) * columnbytes;
+  }
 
   /* Units of a slice of so many slots */
   static __device__ uint32_t Units(const IDRSSharing &sharing, uint32_t width)
@@ -81,11 +94,12 @@ typedef struct {
   const unsigned char *chunks;
   const uint32_t      *offset; /* of the first chunk of a slice, in units */
   const uint32_t      *width;  /* slots of a slice, at least 1 */
-  const uint16_t      *perm;   /* row i of the sorted ones is row perm[i] of its window, but for a mark; NULL where rows are not sorted, and none is long */
-  uint32_t             slices, n;
-  IDRSSharing          sharing;
-  IDRSCSR              longrows;    /* long rows, which are in no slice, */
-  const PetscInt      *longindices; /* and which ones they are */
+  /* row i of the sorted ones is row perm[i] of its window, but for a mark; NULL where rows are not sorted, and none is long */
+  const uint16_t *perm;
+  uint32_t        slices, n;
+  IDRSSharing     sharing;
+  IDRSCSR         longrows;    /* long rows, which are in no slice, */
+  const PetscInt *longindices; /* and which ones they are */
 } IDRSSliced;
 
 /* The row in place i of the sorted ones */

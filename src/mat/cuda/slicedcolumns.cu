@@ -1,6 +1,6 @@
 /*
-   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Where rows are
-   long in the mean, csrcolumns.cu multiplies by rows instead. Sums are those of one column, bit for bit.
+   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Where
+   rows are long in the mean, csrcolumns.cu multiplies by rows instead. Sums are those of one column, bit for bit.
 
    Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y.
 */
@@ -12,12 +12,14 @@ typedef IDRSRing<IDRSProductForm, 2> IDRSColumnsRing;
 
 /* sums += what the slots of a chunk contribute to the row of this lane; as IDRSChunkAdd() for each column */
 template <int K>
-static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sharing, const unsigned char *chunk, uint32_t slots, const IDRSColumnArrays &arrays, PetscScalar sums[K])
+static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sharing, const unsigned char *chunk, uint32_t slots,
+                                                           const IDRSColumnArrays &arrays, PetscScalar sums[K])
 {
   constexpr int      atonce  = IDRSColumnsShape<K>::atonce;
   const uint32_t    *bases   = (const uint32_t *)chunk;
   const PetscScalar *values  = (const PetscScalar *)(chunk + IDRS_BASES_BYTES) + threadIdx.x % IDRS_WARP;
-  const uint16_t    *columns = (const uint16_t *)(chunk + IDRS_BASES_BYTES + slots * IDRS_WARP * sizeof(PetscScalar)) + threadIdx.x % IDRS_WARP;
+  const uint16_t    *columns = (const uint16_t *)(chunk + IDRS_BASES_BYTES + slots * IDRS_WARP * sizeof(PetscScalar)) +
+                            threadIdx.x % IDRS_WARP;
 
   for (uint32_t j = 0; j < slots; j += atonce) {
     PetscScalar entry[atonce][K];
@@ -25,7 +27,10 @@ static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sh
 #pragma unroll
     for (int l = 0; l < atonce; l++) {
 #pragma unroll
-      for (int c = 0; c < K; c++) entry[l][c] = j + l < slots ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[IDRSProductForm::Column(sharing, j + l) * IDRS_WARP]) : (PetscScalar)0.0;
+      for (int c = 0; c < K; c++)
+        entry[l][c] = j + l < slots
+                      ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[IDRSProductForm::Column(sharing, j + l) * IDRS_WARP])
+                      : (PetscScalar)0.0;
     }
 #pragma unroll
     for (int l = 0; l < atonce; l++) {
@@ -37,7 +42,8 @@ static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sh
 }
 
 template <int K>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks) IDRSSlicedColumnsKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSColumnArrays arrays)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks)
+  IDRSSlicedColumnsKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSColumnArrays arrays)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane   = threadIdx.x % IDRS_WARP;
@@ -71,7 +77,10 @@ static PetscErrorCode IDRSSlicedColumns(const IDRSSlicedCopy *copy, const IDRSCo
 {
   PetscFunctionBegin;
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSDispatchColumns(launch->k, [&](auto K) { (void)IDRSLaunchResident<IDRSSlicedColumnsKernel<K>>(launch->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSColumnsRing::bytes, !copy->once, launch->stream, copy->A, (bool)copy->once, launch->arrays); });
+  IDRSDispatchColumns(launch->k, [&](auto K) {
+    (void)IDRSLaunchResident<IDRSSlicedColumnsKernel<K>>(launch->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSColumnsRing::bytes,
+                                                         !copy->once, launch->stream, copy->A, (bool)copy->once, launch->arrays);
+  });
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -88,7 +97,8 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   PetscFunctionBegin;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetRowLanes(block, &lanes));
-  product->byrows = (PetscBool)(lanes > 1 && k > 1 && !copy->longrows.A.n); /* one column has no rows to read together; very long rows are by a warp each, in the kernel for short ones */
+  /* one column has no rows to read together; very long rows are by a warp each, in the kernel for short ones */
+  product->byrows = (PetscBool)(lanes > 1 && k > 1 && !copy->longrows.A.n);
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   if (product->byrows) {
     PetscCall(IDRSGetCSR(block, &csr));

@@ -13,8 +13,8 @@
 #define IDRS_MAX_PADDING    1.25 /* places for each nonzero, beyond which the automatic choice is another product */
 
 /*
-   By a block, for a window: row i has place (number of rows that are longer, or as long and before it). Long rows are marked, and in their place of a slice there is
-   a row without entries
+   By a block, for a window: row i has place (number of rows that are longer, or as long and before it). Long rows are marked, and
+   in their place of a slice there is a row without entries
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A, unsigned int limit, uint16_t *perm)
 {
@@ -38,7 +38,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A,
 }
 
 /* IDRSSlicedSort - Sorts the rows if they are uneven, and takes the long ones apart; lengths tells of all */
-PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSlicedCopy *copy, IDRSRowLengths *lengths, cudaStream_t stream, const char *why[])
+PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSlicedCopy *copy, IDRSRowLengths *lengths,
+                              cudaStream_t stream, const char *why[])
 {
   const unsigned int limit = (unsigned int)PetscMax(IDRS_LONG_ROW_LEAST, IDRS_LONG_ROW_MEAN * nonzeros / PetscMax(A->n, 1));
 
@@ -56,7 +57,8 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
 }
 
 /* Where each slice begins, in two steps: memory for what is counted; the sums */
-PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream, const char *why[])
+PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream,
+                                   const char *why[])
 {
   PetscFunctionBegin;
   *scan = {};
@@ -70,7 +72,8 @@ PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSSlicedScanEnd(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream, const char *why[])
+PetscErrorCode IDRSSlicedScanEnd(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream,
+                                 const char *why[])
 {
   uint32_t last[2];
 
@@ -91,7 +94,10 @@ PetscErrorCode IDRSSlicedScanEnd(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlic
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSSlicedTurns - How many entries of a row are taken one after the other, where that is most: a lane takes a row, a warp a long one */
+/*
+   IDRSSlicedTurns - How many entries of a row are taken one after the other, where that is most: a lane takes a row, a warp a long
+   one
+*/
 unsigned int IDRSSlicedTurns(const IDRSSlicedCopy *copy, const IDRSRowLengths *lengths)
 {
   return copy->longrows.A.n ? PetscMax(lengths->longest / IDRS_WARP, IDRS_LONG_ROW_LEAST) : lengths->longest;
@@ -118,7 +124,8 @@ PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *copy)
 
 PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *copy)
 {
-  return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) + (copy->perm ? copy->A.n * sizeof(uint16_t) : 0) + copy->longrows.bytes);
+  return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) +
+                          (copy->perm ? copy->A.n * sizeof(uint16_t) : 0) + copy->longrows.bytes);
 }
 
 PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
@@ -131,8 +138,12 @@ PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Everything but the values, of a block with rows. The automatic choice declines where another product is faster, and leaves half of the free memory to others */
-static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream, const char *why[])
+/*
+   Everything but the values, of a block with rows. The automatic choice declines where another product is faster, and leaves half
+   of the free memory to others
+*/
+static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream,
+                                             const char *why[])
 {
   IDRSSlicedCopy *copy      = (IDRSSlicedCopy *)product->data;
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
@@ -152,8 +163,11 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
   if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, found, copy, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetFreeMemory_CUDA(&available));
-  if (automatic && (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS) *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";
-  else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2) *why = "a copy of the operator would take more than half of the free memory of the GPU";
+  if (automatic &&
+      (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS)
+    *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";
+  else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2)
+    *why = "a copy of the operator would take more than half of the free memory of the GPU";
   else PetscCall(IDRSSlicedAllocate(copy, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

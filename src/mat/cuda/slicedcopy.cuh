@@ -1,6 +1,6 @@
 /*
-   Makes the copy of a matrix in the sliced format, on the device: sorts rows where that saves padding, counts the slots of each slice, adds up where each begins,
-   and fills them.
+   Makes the copy of a matrix in the sliced format, on the device: sorts rows where that saves padding, counts the slots of each
+   slice, adds up where each begins, and fills them.
 */
 #pragma once
 
@@ -11,8 +11,9 @@
 #include "values.cuh"
 
 /*
-   Walks along the rows of a slice, slot by slot: next entry p of each row of this lane. Entries of a slot have keys, which are columns or distances from the
-   diagonal, from a base to what their 16 bits, or no bits, can tell apart from it. With blocks it walks from the first entry of a row in a block to the next such entry
+   Walks along the rows of a slice, slot by slot: next entry p of each row of this lane. Entries of a slot have keys, which are
+   columns or distances from the diagonal, from a base to what their 16 bits, or no bits, can tell apart from it. With blocks it
+   walks from the first entry of a row in a block to the next such entry
 */
 template <typename Form>
 struct IDRSSlotWalk {
@@ -22,7 +23,8 @@ struct IDRSSlotWalk {
   uint32_t row[Form::rows], base;
   bool     taken[Form::rows]; /* entry p is in this slot */
 
-  __device__ __forceinline__ IDRSSlotWalk(const IDRSSource &source, const IDRSSharing &sharing, const uint16_t *perm, uint32_t slice)
+  __device__ __forceinline__ IDRSSlotWalk(const IDRSSource &source, const IDRSSharing &sharing, const uint16_t *perm,
+                                          uint32_t slice)
   {
     step = Form::blocks ? (PetscInt)sharing.bs : 1;
     for (int q = 0; q < Form::rows; q++) {
@@ -53,12 +55,17 @@ struct IDRSSlotWalk {
     return least != none;
   }
 
-  __device__ __forceinline__ uint16_t Column(const IDRSSource &source, int q) const { return taken[q] ? (uint16_t)((uint32_t)source.A.j[p[q]] - base) : 0; }
+  __device__ __forceinline__ uint16_t Column(const IDRSSource &source, int q) const
+  {
+    return taken[q] ? (uint16_t)((uint32_t)source.A.j[p[q]] - base) : 0;
+  }
 };
 
 /* By a warp, for a slice: slots, and units of memory */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSource source, IDRSSharing sharing, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units, unsigned long long *slots)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSWidthKernel(IDRSSource source, IDRSSharing sharing, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units,
+                  unsigned long long *slots)
 {
   const uint32_t slice = (uint32_t)(IDRSFirstRow<1>() / IDRS_WARP);
   uint32_t       count = 0;
@@ -95,7 +102,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource
     bool more = false;
 
     for (uint32_t j = 0; j < IDRS_SLOTS; j++) {
-      const uint32_t of = Form::Column(sliced.sharing, j), within = Form::blocks ? j - of * sliced.sharing.bs : 0; /* entry of a row in a block */
+      /* entry of a row in a block */
+      const uint32_t of = Form::Column(sliced.sharing, j), within = Form::blocks ? j - of * sliced.sharing.bs : 0;
       Values         value;
       Columns        column;
 
@@ -104,7 +112,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource
       if (j >= slots) continue;
 #pragma unroll
       for (int q = 0; q < Form::rows; q++) {
-        IDRSNarrowValue(more && walk.taken[q] ? IDRSSourceEntry(source, walk.p[q] + (PetscInt)within, walk.row[q]) : (PetscScalar)0.0, &value.v[q]);
+        IDRSNarrowValue(more && walk.taken[q] ? IDRSSourceEntry(source, walk.p[q] + (PetscInt)within, walk.row[q])
+                                              : (PetscScalar)0.0,
+                        &value.v[q]);
         column.v[q] = more ? walk.Column(source, q) : 0;
       }
       values[j * IDRS_WARP + lane] = value;
@@ -120,7 +130,10 @@ static inline unsigned int IDRSSliceBlocks(uint32_t slices)
   return (unsigned int)((slices + IDRS_WARPS - 1) / IDRS_WARPS);
 }
 
-/* Which slots there are in this form, and so how much memory the slices take. The rows have been sorted, or stay as they are. Blocks of bs rows and columns are for forms in blocks */
+/*
+   Which slots there are in this form, and so how much memory the slices take. The rows have been sorted, or stay as they are.
+   Blocks of bs rows and columns are for forms in blocks
+*/
 template <typename Form>
 static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, int bs, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
 {
@@ -134,7 +147,8 @@ static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, int bs, IDRSSlice
   copy->A.sharing = IDRSGetSharing(bs);
   PetscCall(IDRSSlicedScanBegin(slices, copy, &scan, stream, why));
   if (!*why) {
-    IDRSWidthKernel<Form><<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->A.sharing, copy->perm, slices, copy->slices + slices, scan.units, scan.slots);
+    IDRSWidthKernel<Form><<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->A.sharing, copy->perm, slices,
+                                                                                copy->slices + slices, scan.units, scan.slots);
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(IDRSSlicedScanEnd(slices, copy, &scan, stream, why));
@@ -146,7 +160,8 @@ template <typename Form>
 static PetscErrorCode IDRSSlicedFill(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (copy->A.slices) IDRSFillKernel<Form><<<IDRSSliceBlocks(copy->A.slices), IDRS_THREADS, 0, stream>>>(*source, copy->A, copy->chunks);
+  if (copy->A.slices)
+    IDRSFillKernel<Form><<<IDRSSliceBlocks(copy->A.slices), IDRS_THREADS, 0, stream>>>(*source, copy->A, copy->chunks);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(IDRSCompressedRowsFill(source, &copy->longrows, stream));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -27,7 +27,8 @@ typedef struct {
   size_t              bytes;
 } IDRSSlicedScan;
 
-PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t,
+                                           const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedScanBegin(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedScanEnd(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
 PETSC_INTERN unsigned int   IDRSSlicedTurns(const IDRSSlicedCopy *, const IDRSRowLengths *);

@@ -6,7 +6,8 @@
 #include <petscsys.h>
 
 /* y + first u + c v, without the terms whose coefficient is zero */
-static __device__ __forceinline__ PetscScalar IDRSAddTerms(PetscScalar y, PetscScalar first, PetscScalar u, PetscScalar c, PetscScalar v)
+static __device__ __forceinline__ PetscScalar IDRSAddTerms(PetscScalar y, PetscScalar first, PetscScalar u, PetscScalar c,
+                                                           PetscScalar v)
 {
   if (first != PetscScalar(0.0)) y += first * u;
   if (c != PetscScalar(0.0)) y += c * v;

@@ -1,5 +1,6 @@
 /*
-   The values of a copy of a matrix: scalars, or numbers in half or single precision, which are pairs in complex builds. No PETSc call.
+   The values of a copy of a matrix: scalars, or numbers in half or single precision, which are pairs in complex builds. No PETSc
+   call.
 */
 #pragma once
 

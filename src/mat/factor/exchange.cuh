@@ -1,8 +1,9 @@
 /*
    Numbers that rows of a kernel wait for: the number itself tells whether it has come. No PETSc call.
 
-   Memory holds IDRS_ABSENT in each real at first, a NaN that no number is: NaNs are replaced by another one before they are stored. A real is stored and loaded in one
-   access, so that who does not find the mark has the number, and neither fence nor flag is needed. Numbers stay as they are until the next kernel begins.
+   Memory holds IDRS_ABSENT in each real at first, a NaN that no number is: NaNs are replaced by another one before they are stored.
+   A real is stored and loaded in one access, so that who does not find the mark has the number, and neither fence nor flag is
+   needed. Numbers stay as they are until the next kernel begins.
 */
 #pragma once
 
@@ -69,9 +70,15 @@ static __device__ __forceinline__ void IDRSParcelLoadIf(bool ask, const IDRSParc
 #pragma unroll
   for (int k = 0; k < IDRS_PARTS; k++) {
 #if PetscDefined(USE_REAL_SINGLE)
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u32 %0, [%1];\n\t}" : "+r"(parcel->part[k]) : "l"(&from->part[k]), "r"((unsigned int)ask) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u32 %0, [%1];\n\t}"
+                 : "+r"(parcel->part[k])
+                 : "l"(&from->part[k]), "r"((unsigned int)ask)
+                 : "memory");
 #else
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u64 %0, [%1];\n\t}" : "+l"(parcel->part[k]) : "l"(&from->part[k]), "r"((unsigned int)ask) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u64 %0, [%1];\n\t}"
+                 : "+l"(parcel->part[k])
+                 : "l"(&from->part[k]), "r"((unsigned int)ask)
+                 : "memory");
 #endif
   }
 }

@@ -1,5 +1,6 @@
 /*
-   The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them, and what happens at small pivots
+   The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them, and what happens at small
+   pivots
 */
 #include "factorimpl.h"
 #include "factor.h"
@@ -15,7 +16,8 @@ static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *typ
 static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
 {
   PetscFunctionBegin;
-  PetscCheck(factor->onhost || factor->ondevice, PETSC_COMM_SELF, PETSC_ERR_ORDER, "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
+  PetscCheck(factor->onhost || factor->ondevice, PETSC_COMM_SELF, PETSC_ERR_ORDER,
+             "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (factor->solves == &IDRSFactorBackEnds_CUDA && !factor->ondevice) PetscCall(IDRSFactorToDevice_CUDA(factor));
   if (factor->solves == &IDRSFactorBackEnds_Host && !factor->onhost) PetscCall(IDRSFactorToHost_CUDA(factor));
@@ -53,7 +55,9 @@ static PetscErrorCode IDRSFactorCheckDense(Mat B, const char what[])
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)B, MATSEQDENSE, &dense));
-  PetscCheck(dense, PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONG, "%s: the matrix of %s is of type %s, and must be a sequential dense one", MATSOLVERPETSCIDRS, what, ((PetscObject)B)->type_name);
+  PetscCheck(dense, PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONG,
+             "%s: the matrix of %s is of type %s, and must be a sequential dense one", MATSOLVERPETSCIDRS, what,
+             ((PetscObject)B)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -83,7 +87,10 @@ static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The range of shifts with MAT_SHIFT_POSITIVE_DEFINITE, as in PETSc's own factorisations: up to what makes all rows diagonally dominant */
+/*
+   The range of shifts with MAT_SHIFT_POSITIVE_DEFINITE, as in PETSc's own factorisations: up to what makes all rows diagonally
+   dominant
+*/
 static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, FactorShiftCtx *shifts)
 {
   IDRSRows rows;
@@ -98,7 +105,8 @@ static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, Fac
   for (PetscInt i = 0; i < rows.n; i++) {
     PetscReal sum = 0.0;
 
-    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) sum += rows.j[p] == i ? -PetscRealPart(rows.a[p]) : PetscAbsScalar(rows.a[p]);
+    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++)
+      sum += rows.j[p] == i ? -PetscRealPart(rows.a[p]) : PetscAbsScalar(rows.a[p]);
     shifts->shift_top = PetscMax(shifts->shift_top, sum);
   }
   shifts->shift_top *= 1.1;
@@ -106,10 +114,15 @@ static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, Fac
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots have been changed. Then the shift may be refined */
-static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *info, const IDRSPivotRule *rule, const IDRSSmallPivots *small, FactorShiftCtx *shifts)
+/*
+   What PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots have
+   been changed. Then the shift may be refined
+*/
+static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *info, const IDRSPivotRule *rule,
+                                            const IDRSSmallPivots *small, FactorShiftCtx *shifts)
 {
-  const PetscInt reported = rule->type == MAT_SHIFT_NONE ? PetscMin(small->count, 2) : PetscMin(small->count, 1); /* the last error stays */
+  /* the last error stays */
+  const PetscInt reported = rule->type == MAT_SHIFT_NONE ? PetscMin(small->count, 2) : PetscMin(small->count, 1);
 
   PetscFunctionBegin;
   shifts->newshift = PETSC_FALSE;
@@ -121,7 +134,8 @@ static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *i
       PetscCall(MatPivotCheck(B, A, info, shifts, small->row[l]));
     }
   }
-  if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE && !shifts->newshift && shifts->shift_fraction > 0.0 && shifts->nshift < shifts->nshift_max) {
+  if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE && !shifts->newshift && shifts->shift_fraction > 0.0 &&
+      shifts->nshift < shifts->nshift_max) {
     shifts->shift_hi       = shifts->shift_fraction;
     shifts->shift_fraction = (shifts->shift_hi + shifts->shift_lo) / 2.0;
     shifts->shift_amount   = shifts->shift_fraction * shifts->shift_top;
@@ -145,7 +159,9 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorCheckPattern_Private(factor, A));
-  if (IDRSFactorUnblocked(&rule) && factor->pattern.bs > 1) PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUnblocked(&rule))); /* the type of the shift has been changed */
+  /* the type of the shift has been changed */
+  if (IDRSFactorUnblocked(&rule) && factor->pattern.bs > 1)
+    PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUnblocked(&rule)));
   PetscCall(MatFactorClearError(B));
   factor->onhost = factor->ondevice = PETSC_FALSE; /* until there are new ones */
   PetscCall(IDRSFactorShiftSetUp(A, info, &shifts));
@@ -165,7 +181,9 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   factor->ondevice = (PetscBool)!factor->onhost;
   factor->shifts   = shifts.nshift;
   factor->shift    = rule.type == MAT_SHIFT_INBLOCKS ? rule.inblocks : rule.shift;
-  if (factor->shifts) PetscCall(PetscInfo(A, "%s: %" PetscInt_FMT " shifts of type %s, the last one by %g\n", MATSOLVERPETSCIDRS, factor->shifts, MatFactorShiftTypes[rule.type], (double)factor->shift));
+  if (factor->shifts)
+    PetscCall(PetscInfo(A, "%s: %" PetscInt_FMT " shifts of type %s, the last one by %g\n", MATSOLVERPETSCIDRS, factor->shifts,
+                        MatFactorShiftTypes[rule.type], (double)factor->shift));
 
   B->ops->solve             = MatSolve_PETScIDRS;
   B->ops->solvetranspose    = MatSolveTranspose_PETScIDRS;
@@ -205,7 +223,9 @@ static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const Mat
   IDRSPivotRule rule   = {(MatFactorShiftType)(int)info->shifttype, info->zeropivot, 0.0, info->shiftamount};
 
   PetscFunctionBegin;
-  PetscCheck(info->usedt == 0.0, PETSC_COMM_SELF, PETSC_ERR_SUP, "-pc_factor_mat_solver_type %s has no drop tolerance (%g is asked for): set levels of fill", MATSOLVERPETSCIDRS, (double)info->dt);
+  PetscCheck(info->usedt == 0.0, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "-pc_factor_mat_solver_type %s has no drop tolerance (%g is asked for): set levels of fill", MATSOLVERPETSCIDRS,
+             (double)info->dt);
   factor->info        = *info;
   factor->info.levels = levels;
   factor->factors = factor->solves = &IDRSFactorBackEnds_Host;
@@ -219,8 +239,11 @@ static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const Mat
   B->ops->lufactornumeric   = MatLUFactorNumeric_PETScIDRS;
   B->info.factor_mallocs    = (PetscLogDouble)factor->growths;
   B->info.fill_ratio_given  = info->fill;
-  B->info.fill_ratio_needed = factor->nonzeros ? (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs / (PetscLogDouble)factor->nonzeros : 0.0;
-  PetscCall(PetscInfo(A, "%s: fill ratio given %g, needed %g\n", MATSOLVERPETSCIDRS, (double)info->fill, B->info.fill_ratio_needed));
+  B->info.fill_ratio_needed = factor->nonzeros ? (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs *
+                                                   factor->pattern.bs / (PetscLogDouble)factor->nonzeros
+                                               : 0.0;
+  PetscCall(
+    PetscInfo(A, "%s: fill ratio given %g, needed %g\n", MATSOLVERPETSCIDRS, (double)info->fill, B->info.fill_ratio_needed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -245,7 +268,9 @@ static PetscErrorCode MatGetInfo_PETScIDRS(Mat B, MatInfoType type, MatInfo *inf
   PetscFunctionBegin;
   *info            = B->info;
   info->block_size = 1.0;
-  if (factor->id) info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs;
+  if (factor->id)
+    info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs *
+                                         factor->pattern.bs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -257,9 +282,12 @@ static PetscErrorCode MatView_PETScIDRS(Mat B, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii || !factor->id) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "blocks of %" PetscInt_FMT " rows%s%s\n", factor->pattern.bs, factor->unblocked ? ": " : "", factor->unblocked ? factor->unblocked : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "blocks of %" PetscInt_FMT " rows%s%s\n", factor->pattern.bs,
+                                   factor->unblocked ? ": " : "", factor->unblocked ? factor->unblocked : ""));
   PetscCall(PetscViewerASCIIPrintf(viewer, "numeric phase %s, solves %s\n", factor->factors->name, factor->solves->name));
-  if (factor->shifts) PetscCall(PetscViewerASCIIPrintf(viewer, "shifts: %" PetscInt_FMT ", the last one by %g\n", factor->shifts, (double)factor->shift));
+  if (factor->shifts)
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "shifts: %" PetscInt_FMT ", the last one by %g\n", factor->shifts, (double)factor->shift));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -316,47 +344,56 @@ static PetscErrorCode IDRSFactorMake(Mat A, MatFactorType type, Mat B)
 }
 
 /*MC
-  MATSOLVERPETSCIDRS = "petscidrs" - LU and incomplete LU factorisations of `MATSEQAIJ` and `MATSEQAIJCUSPARSE`, on the host and on a GPU, with solves for many right-hand sides at once
+  MATSOLVERPETSCIDRS = "petscidrs" - LU and incomplete LU factorisations of `MATSEQAIJ` and `MATSEQAIJCUSPARSE`, on the host and on
+  a GPU, with solves for many right-hand sides at once
 
   Options Database Keys:
 + -pc_factor_mat_solver_type petscidrs    - use this package, with `PCLU` or `PCILU`
 . -pc_factor_levels k                     - levels of fill of `PCILU` (default 0)
 . -pc_factor_mat_ordering_type ordering   - ordering of the rows (default nd for `PCLU`, natural for `PCILU`)
-. -pc_factor_shift_type type              - what happens at zero pivots, with -pc_factor_shift_amount and -pc_factor_zeropivot (default none)
-. -pc_factor_mat_factor_on_host (true|false) - compute the factors of a `MATSEQAIJCUSPARSE` on the host (default false; with PETSc 3.23 or newer)
+. -pc_factor_shift_type type              - what happens at zero pivots, with -pc_factor_shift_amount and -pc_factor_zeropivot
+    (default none)
+. -pc_factor_mat_factor_on_host (true|false) - compute the factors of a `MATSEQAIJCUSPARSE` on the host (default false; with PETSc
+3.23 or newer)
 - -pc_factor_mat_solve_on_host (true|false)  - solve with them on the host (default false; with PETSc 3.23 or newer)
 
   Level: beginner
 
   Notes:
-  The package comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It is for `PCLU` and `PCILU` on one process, and as the solver
-  of the blocks of `PCBJACOBI` and `PCASM`, with prefix sub_.
+  The package comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It is for `PCLU`
+  and `PCILU` on one process, and as the solver of the blocks of `PCBJACOBI` and `PCASM`, with prefix sub_.
 
-  The factors have the pattern of `MATSOLVERPETSC`, so that solves agree with it to rounding, and options of `PCFactor` mean the same: levels, orderings, -pc_factor_diagonal_fill,
+  The factors have the pattern of `MATSOLVERPETSC`, so that solves agree with it to rounding, and options of `PCFactor` mean the
+  same: levels, orderings, -pc_factor_diagonal_fill,
   -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. With -pc_factor_nonzeros_along_diagonal and the natural ordering,
   ILU(0) has the pattern of the matrix after the exchange of columns, where that of `MATSOLVERPETSC` is the pattern before it.
   Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
 
-  Where the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors consist of such blocks: a row of
-  blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. `-ksp_view` shows the size of
-  the blocks.
+  Where the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors
+  consist of such blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are
+  divided. `-ksp_view` shows the size of the blocks.
 
   In two cases the factors have no blocks, and `-ksp_view` gives the reason. With a shift of type nonzero or positive_definite
   pivots are compared with the sums of single rows. If a diagonal block D is ill-conditioned, with an entry of |D_ij (D^{-1})_ji|
   above 100, or has a zero pivot that shift inblocks changes, solves with its inverse would lose more digits than factors by rows.
   Then the numeric phase is repeated without blocks, also for later matrices of the same pattern.
 
-  With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU, each in one kernel in which a row begins as soon as the rows before it have ended. The host waits
-  after a numeric phase, for zero pivots, and not after a solve. Results are the same bits run after run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves
-  for 16 columns at a time, 4 on the host, which share the rows of the factors. Right-hand sides in the memory of the host are copied. The GPU holds the factors twice, and three times after a transposed solve.
+  With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU, each in one kernel in which a row begins as soon as the
+  rows before it have ended. The host waits after a numeric phase, for zero pivots, and not after a solve. Results are the same bits
+  run after run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves for 16 columns at a time, 4 on
+  the host, which share the rows of the factors. Right-hand sides in the memory of the host are copied. The GPU holds the factors
+  twice, and three times after a transposed solve.
 
-  On a GPU this package is for incomplete factors, and for many right-hand sides. Complete factors have long rows that wait for one another: with those of `PCLU` for 14 x 14 x 14 points a solve with one
-  right-hand side takes 1.1 to 1.2 times as long as by `MATSOLVERCUSPARSE`, though the numeric phase takes half as long or less. So `MATSOLVERCUSPARSE` is the better one where a `PCLU` serves many
-  solves with one right-hand side each.
+  On a GPU this package is for incomplete factors, and for many right-hand sides. Complete factors have long rows that wait for one
+  another: with those of `PCLU` for 14 x 14 x 14 points a solve with one right-hand side takes 1.1 to 1.2 times as long as by
+  `MATSOLVERCUSPARSE`, though the numeric phase takes half as long or less. So `MATSOLVERCUSPARSE` is the better one where a `PCLU`
+  serves many solves with one right-hand side each.
 
-  A kernel whose rows wait for each other for some ten seconds, which only a debugger can bring about, gives up with NaN, and the next call reports an error.
+  A kernel whose rows wait for each other for some ten seconds, which only a debugger can bring about, gives up with NaN, and the
+  next call reports an error.
 
-.seealso: [](sec_factorization), `MatSolverType`, `PCFactorSetMatSolverType()`, `PCLU`, `PCILU`, `MatGetFactor()`, `MATSOLVERPETSC`, `MATSOLVERCUSPARSE`, `KSPIDRSRegister()`
+.seealso: [](sec_factorization), `MatSolverType`, `PCFactorSetMatSolverType()`, `PCLU`, `PCILU`, `MatGetFactor()`, `MATSOLVERPETSC`,
+`MATSOLVERCUSPARSE`, `KSPIDRSRegister()`
 M*/
 static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, Mat *F)
 {
@@ -364,7 +401,9 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s needs a square matrix, and this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", MATSOLVERPETSCIDRS, A->rmap->n, A->cmap->n);
+  PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "%s needs a square matrix, and this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", MATSOLVERPETSCIDRS,
+             A->rmap->n, A->cmap->n);
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
   ierr = IDRSFactorMake(A, type, B);
   if (ierr) PetscCall(MatDestroy(&B));
@@ -373,7 +412,10 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatSolverTypeRegister_PETScIDRS - Registers the package, for the longer type first: PETSc takes the first whose name the type begins with */
+/*
+   MatSolverTypeRegister_PETScIDRS - Registers the package, for the longer type first: PETSc takes the first whose name the type
+   begins with
+*/
 PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
 {
   PetscFunctionBegin;

@@ -82,7 +82,8 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(IDRSFactorDeviceDestroy_CUDA(&factor->device)); /* what an error has left */
   PetscCallCUDA(cudaGetDevice(&which));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
-  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
+  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
+             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
   PetscCall(PetscNew(&device));
   factor->device = device;
   PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
@@ -107,7 +108,8 @@ static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
 
   PetscFunctionBegin;
   *device->lost = 0;
-  PetscCheck(!lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  PetscCheck(!lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?",
+             MATSOLVERPETSCIDRS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -171,13 +173,16 @@ PetscErrorCode IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *device)
 
 /* Blocks of threads for so many warps, no more than are resident at once; atonce: on a multiprocessor, at most */
 template <typename Kernel>
-static PetscErrorCode IDRSResidentBlocks(const IDRSFactorDevice device, Kernel kernel, int threads, int atonce, PetscInt warps, unsigned int *blocks)
+static PetscErrorCode IDRSResidentBlocks(const IDRSFactorDevice device, Kernel kernel, int threads, int atonce, PetscInt warps,
+                                         unsigned int *blocks)
 {
   int resident;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, 0));
-  *blocks = (unsigned int)PetscMax(PetscMin((PetscInt64)device->multiprocessors * PetscMin(resident, atonce), ((PetscInt64)warps * IDRS_WARP + threads - 1) / threads), 1);
+  *blocks = (unsigned int)PetscMax(PetscMin((PetscInt64)device->multiprocessors * PetscMin(resident, atonce),
+                                            ((PetscInt64)warps * IDRS_WARP + threads - 1) / threads),
+                                   1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,15 +192,18 @@ static inline unsigned int IDRSCopyBlocks(size_t count)
 }
 
 /* Numbers from first to count - 1 for this thread */
-#define IDRSForEach(t, count) for (size_t t = blockIdx.x * (size_t)IDRS_COPY_THREADS + threadIdx.x; t < (count); t += gridDim.x * (size_t)IDRS_COPY_THREADS)
+#define IDRSForEach(t, count) \
+  for (size_t t = blockIdx.x * (size_t)IDRS_COPY_THREADS + threadIdx.x; t < (count); t += gridDim.x * (size_t)IDRS_COPY_THREADS)
 
-static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSPlaceKernel(size_t count, const PetscInt *place, const PetscScalar *a, PetscScalar *values)
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
+  IDRSPlaceKernel(size_t count, const PetscInt *place, const PetscScalar *a, PetscScalar *values)
 {
   IDRSForEach(p, count) values[place[p]] = a[p];
 }
 
 /* The blocks of a triangle, transposed or not */
-static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSGatherKernel(size_t count, int bs, bool transposed, const PetscInt *from, const PetscScalar *values, PetscScalar *a)
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
+  IDRSGatherKernel(size_t count, int bs, bool transposed, const PetscInt *from, const PetscScalar *values, PetscScalar *a)
 {
   IDRSForEach(t, count)
   {
@@ -206,7 +214,8 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSGatherKernel(siz
 }
 
 /* A triangle on the device, without vectors. other: the first triangle, if this one is the second */
-static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle, const IDRSTriangle *other, IDRSSweep *sweep)
+static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle,
+                                      const IDRSTriangle *other, IDRSSweep *sweep)
 {
   const int      t     = other ? 1 : 0;
   IDRSStage     *stage = &sweep->stage[t];
@@ -245,9 +254,12 @@ static PetscErrorCode IDRSSweepSetUp(IDRSFactor factor, IDRSFactorDirection dire
   PetscCall(IDRSSweepDestroy(sweep)); /* what an error has left */
   PetscCall(IDRSStream_CUDA(&stream));
   ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL, sweep);
-  if (!ierr) ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second, &first, sweep);
+  if (!ierr)
+    ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second, &first,
+                           sweep);
   PetscCallCUDA(cudaStreamSynchronize(stream)); /* the copies have been made */
-  PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS, transposed ? ", transposed" : "", first.levels, second.levels));
+  PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS,
+                      transposed ? ", transposed" : "", first.levels, second.levels));
   PetscCall(IDRSTriangleDestroy(&first));
   PetscCall(IDRSTriangleDestroy(&second));
   PetscCall(ierr);
@@ -269,7 +281,9 @@ static PetscErrorCode IDRSSweepUpdate(IDRSFactor factor, IDRSFactorDirection dir
   for (int t = 0; t < 2; t++) {
     const size_t count = (size_t)sweep->entries[t] * bs * bs;
 
-    IDRSGatherKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, direction == IDRS_FACTOR_TRANSPOSED, sweep->from[t], factor->device->values, sweep->stage[t].a);
+    IDRSGatherKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, direction == IDRS_FACTOR_TRANSPOSED,
+                                                                              sweep->from[t], factor->device->values,
+                                                                              sweep->stage[t].a);
     PetscCallCUDA(cudaGetLastError());
   }
   sweep->current = PETSC_TRUE;
@@ -288,7 +302,10 @@ PetscErrorCode IDRSFactorToDevice_CUDA(IDRSFactor factor)
   PetscFunctionBegin;
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(factor->device->values, factor->values, (size_t)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(
+    cudaMemcpyAsync(factor->device->values, factor->values,
+                    (size_t)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs * sizeof(PetscScalar),
+                    cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   IDRSValuesChanged(factor->device);
   factor->ondevice = PETSC_TRUE;
@@ -304,7 +321,8 @@ PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
   if (!factor->values) PetscCall(PetscMalloc1(count, &factor->values));
   if (count) { /* without rows there has been nothing to do on the device */
     PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(
+      cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
   }
   factor->onhost = PETSC_TRUE;
@@ -350,7 +368,8 @@ static PetscErrorCode IDRSTakePivots(const IDRSNumeric *numeric, const IDRSPivot
     PetscReal   sum = 0.0;
 
     PetscCallCUDA(cudaMemcpy(&pivot, numeric->pivots + row[l], sizeof(pivot), cudaMemcpyDeviceToHost));
-    if (IDRSPivotNeedsSum(&numeric->rule)) PetscCallCUDA(cudaMemcpy(&sum, numeric->sums + row[l], sizeof(sum), cudaMemcpyDeviceToHost));
+    if (IDRSPivotNeedsSum(&numeric->rule))
+      PetscCallCUDA(cudaMemcpy(&sum, numeric->sums + row[l], sizeof(sum), cudaMemcpyDeviceToHost));
     small->row[l]   = row[l];
     small->pivot[l] = pivot;
     small->sum[l]   = sum;
@@ -373,7 +392,9 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &ongpu));
-  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, and that of the symbolic phase was of type %s", MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
+  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+             "%s: the matrix is of type %s, and that of the symbolic phase was of type %s", MATSOLVERPETSCIDRS,
+             ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
@@ -390,13 +411,15 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCallCUDA(cudaMemcpyAsync(numeric->counts, &counts, sizeof(counts), cudaMemcpyHostToDevice, stream));
   PetscCall(IDRSResidentBlocks(factor->device, kernel, IDRS_NUMERIC_THREADS, 4, numeric->n, &grid));
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSPlaceKernel<<<IDRSCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros, factor->device->place, csr.a, numeric->a);
+  IDRSPlaceKernel<<<IDRSCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros, factor->device->place,
+                                                                                      csr.a, numeric->a);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_NUMERIC_THREADS, stream, *numeric));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCheck(!counts.lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a factorisation of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  PetscCheck(!counts.lost, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "Rows of a factorisation of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
   if (counts.count) PetscCall(IDRSTakePivots(numeric, &counts, small));
   small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
   IDRSValuesChanged(factor->device);
@@ -405,7 +428,9 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
 }
 
 /* By places of the first triangle: c = D^{-1} b or b, and nothing has come yet. Columns that fill up are zero */
-static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSBeginKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse, const PetscScalar *b, PetscInt ldb, PetscScalar *c, IDRSParcel *x, IDRSParcel *y)
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
+  IDRSBeginKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse,
+                  const PetscScalar *b, PetscInt ldb, PetscScalar *c, IDRSParcel *x, IDRSParcel *y)
 {
   IDRSForEach(t, n * bs * width)
   {
@@ -428,7 +453,9 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSBeginKernel(size
 }
 
 /* By places of the second triangle: x = D^{-T} v */
-static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSEndKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse, const IDRSParcel *v, PetscScalar *x, PetscInt ldx)
+static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
+  IDRSEndKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse,
+                const IDRSParcel *v, PetscScalar *x, PetscInt ldx)
 {
   IDRSForEach(t, n * bs * width)
   {
@@ -438,7 +465,8 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS) IDRSEndKernel(size_t
     PetscScalar    sum = 0.0;
 
     if (column >= columns) continue;
-    for (int s = 0; s < bs; s++) sum += inverse[((size_t)i * bs + s) * bs + r] * IDRSParcelScalar(v[(place * bs + s) * width + column]);
+    for (int s = 0; s < bs; s++)
+      sum += inverse[((size_t)i * bs + s) * bs + r] * IDRSParcelScalar(v[(place * bs + s) * width + column]);
     x[(rows ? rows[entry] : entry) + (size_t)column * ldx] = sum;
   }
 }
@@ -469,7 +497,8 @@ static int IDRSRowLanes(PetscInt entries, PetscInt n, PetscInt bs, int width)
 }
 
 /* Columns of b and x on the device, no more than IDRS_FACTOR_COLUMNS. All of b is read before x is written */
-static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
+static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns,
+                                             const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
   const bool         transposed = direction == IDRS_FACTOR_TRANSPOSED;
   const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
@@ -504,12 +533,15 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSBeginKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[0].order, transposed ? device->col : device->row, transposed ? NULL : inverse, b, ldb, device->work.memory, triangles.stage[0].x,
-                                                                           triangles.stage[1].x);
+  IDRSBeginKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[0].order,
+                                                                           transposed ? device->col : device->row,
+                                                                           transposed ? NULL : inverse, b, ldb, device->work.memory,
+                                                                           triangles.stage[0].x, triangles.stage[1].x);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_TRIANGLE_THREADS, stream, triangles));
   if (transposed) {
-    IDRSEndKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[1].order, device->row, inverse, triangles.stage[1].x, x, ldx);
+    IDRSEndKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[1].order,
+                                                                           device->row, inverse, triangles.stage[1].x, x, ldx);
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(PetscLogGpuTimeEnd());
@@ -518,7 +550,9 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
 }
 
 /* The same with b and x where they are: those in the memory of the host are copied */
-static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscMemType bmem, PetscScalar x[], PetscInt ldx, PetscMemType xmem)
+static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns,
+                                              const PetscScalar b[], PetscInt ldb, PetscMemType bmem, PetscScalar x[], PetscInt ldx,
+                                              PetscMemType xmem)
 {
   const PetscInt rows  = factor->rows;
   const bool     bhost = PetscMemTypeHost(bmem), xhost = PetscMemTypeHost(xmem);
@@ -539,10 +573,12 @@ static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirec
     const size_t       row = rows * sizeof(PetscScalar);
 
     if (bhost) PetscCallCUDA(cudaMemcpy2DAsync(staged, row, bc, ldb * sizeof(PetscScalar), row, m, cudaMemcpyHostToDevice, stream));
-    PetscCall(IDRSFactorSolveColumns(factor, direction, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc, xhost ? rows : ldx));
+    PetscCall(IDRSFactorSolveColumns(factor, direction, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc,
+                                     xhost ? rows : ldx));
     if (xhost) PetscCallCUDA(cudaMemcpy2DAsync(xc, ldx * sizeof(PetscScalar), staged, row, row, m, cudaMemcpyDeviceToHost, stream));
   }
-  if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream)); /* the caller may change b next, which may be pinned and still on its way */
+  /* the caller may change b next, which may be pinned and still on its way */
+  if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -574,7 +610,8 @@ static PetscErrorCode IDRSFactorMatSolve_CUDA(IDRSFactor factor, IDRSFactorDirec
   PetscCall(MatDenseGetLDA(X, &ldx));
   PetscCall(MatDenseGetArrayReadAndMemType(B, &from, &bmem));
   PetscCall(MatDenseGetArrayWriteAndMemType(X, &to, &xmem));
-  if (PetscMemTypeHost(bmem) || PetscMemTypeHost(xmem)) PetscCall(PetscInfo(X, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
+  if (PetscMemTypeHost(bmem) || PetscMemTypeHost(xmem))
+    PetscCall(PetscInfo(X, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
   PetscCall(IDRSFactorSolveAnywhere(factor, direction, columns, from, ldb, bmem, to, ldx, xmem));
   PetscCall(MatDenseRestoreArrayWriteAndMemType(X, &to));
   PetscCall(MatDenseRestoreArrayReadAndMemType(B, &from));

@@ -4,11 +4,15 @@
 #include "factorimpl.h"
 #include <petscidrs/private/idrsloops.h>
 
-/* Columns that are solved for at once: more take longer where blocks are larger than one row, as they are more than there are registers */
+/*
+   Columns that are solved for at once: more take longer where blocks are larger than one row, as they are more than there are
+   registers
+*/
 #define IDRS_HOST_COLUMNS 4
 
 /* y -= A x for a block A of bs x bs by rows, and m columns of x and y, by rows */
-IDRS_INLINE void IDRSBlockSubtract(PetscInt bs, PetscInt m, const PetscScalar *A, const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT y)
+IDRS_INLINE void IDRSBlockSubtract(PetscInt bs, PetscInt m, const PetscScalar *A, const PetscScalar *PETSC_RESTRICT x,
+                                   PetscScalar *PETSC_RESTRICT y)
 {
   for (PetscInt r = 0; r < bs; r++) {
     for (PetscInt s = 0; s < bs; s++) {
@@ -18,7 +22,8 @@ IDRS_INLINE void IDRSBlockSubtract(PetscInt bs, PetscInt m, const PetscScalar *A
 }
 
 /* y -= A^T x */
-IDRS_INLINE void IDRSBlockSubtractTransposed(PetscInt bs, PetscInt m, const PetscScalar *A, const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT y)
+IDRS_INLINE void IDRSBlockSubtractTransposed(PetscInt bs, PetscInt m, const PetscScalar *A, const PetscScalar *PETSC_RESTRICT x,
+                                             PetscScalar *PETSC_RESTRICT y)
 {
   for (PetscInt s = 0; s < bs; s++) {
     for (PetscInt r = 0; r < bs; r++) {
@@ -63,7 +68,8 @@ static PetscReal IDRSRowAbsolute(const IDRSFactorPattern *F, const PetscScalar a
 }
 
 /* Row i, which has the entries of the matrix. where: place of each block column of the row, or negative */
-IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt i, PetscScalar a[], PetscInt where[], const IDRSPivotRule *rule, IDRSSmallPivots *small)
+IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt i, PetscScalar a[], PetscInt where[],
+                               const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
   const PetscInt     bs2     = bs * bs;
   PetscScalar *const inverse = a + F->i[F->n] * bs2, *D = inverse + i * bs2;
@@ -92,7 +98,8 @@ IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt
 }
 
 /* Code for each size of blocks that is frequent */
-static void IDRSFactorRowBlocks(const IDRSFactorPattern *F, PetscInt i, PetscScalar a[], PetscInt where[], const IDRSPivotRule *rule, IDRSSmallPivots *small)
+static void IDRSFactorRowBlocks(const IDRSFactorPattern *F, PetscInt i, PetscScalar a[], PetscInt where[],
+                                const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
   switch (F->bs) {
   case 1:
@@ -137,7 +144,8 @@ static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDR
 }
 
 /* x_i -= sum of A_p x_j over the entries p of a row */
-IDRS_INLINE void IDRSRowSubtract(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[], PetscInt i, PetscInt begin, PetscInt end, PetscScalar x[])
+IDRS_INLINE void IDRSRowSubtract(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[], PetscInt i,
+                                 PetscInt begin, PetscInt end, PetscScalar x[])
 {
   PetscScalar y[IDRS_FACTOR_BLOCK * IDRS_FACTOR_BLOCK];
 
@@ -147,13 +155,16 @@ IDRS_INLINE void IDRSRowSubtract(const IDRSFactorPattern *F, PetscInt bs, PetscI
 }
 
 /* x_j -= A_p^T x_i for the entries p of a row */
-IDRS_INLINE void IDRSRowSpread(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[], PetscInt i, PetscInt begin, PetscInt end, PetscScalar x[])
+IDRS_INLINE void IDRSRowSpread(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[], PetscInt i,
+                               PetscInt begin, PetscInt end, PetscScalar x[])
 {
-  for (PetscInt p = begin; p < end; p++) IDRSBlockSubtractTransposed(bs, m, a + p * bs * bs, x + (size_t)i * bs * m, x + (size_t)F->j[p] * bs * m);
+  for (PetscInt p = begin; p < end; p++)
+    IDRSBlockSubtractTransposed(bs, m, a + p * bs * bs, x + (size_t)i * bs * m, x + (size_t)F->j[p] * bs * m);
 }
 
 /* Both triangles and the diagonal, for m columns of x by rows */
-IDRS_INLINE void IDRSFactorSweep(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction, PetscScalar x[])
+IDRS_INLINE void IDRSFactorSweep(const IDRSFactorPattern *F, PetscInt bs, PetscInt m, const PetscScalar a[],
+                                 IDRSFactorDirection direction, PetscScalar x[])
 {
   const PetscScalar *inverse = a + F->i[F->n] * bs * bs;
 
@@ -173,7 +184,8 @@ IDRS_INLINE void IDRSFactorSweep(const IDRSFactorPattern *F, PetscInt bs, PetscI
 }
 
 /* Code for each size of blocks that is frequent */
-IDRS_INLINE void IDRSFactorSweepBlocks(const IDRSFactorPattern *F, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction, PetscScalar x[])
+IDRS_INLINE void IDRSFactorSweepBlocks(const IDRSFactorPattern *F, PetscInt m, const PetscScalar a[], IDRSFactorDirection direction,
+                                       PetscScalar x[])
 {
   switch (F->bs) {
   case 1:
@@ -197,12 +209,14 @@ IDRS_INLINE void IDRSFactorSweepBlocks(const IDRSFactorPattern *F, PetscInt m, c
 }
 
 /* One column of b and x, or IDRS_HOST_COLUMNS of them. All of b is read before x is written */
-static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt m, const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
+static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt m, const PetscScalar b[],
+                                             PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
   const IDRSFactorPattern *F  = &factor->pattern;
   const size_t             n  = (size_t)factor->rows;
-  const IS                 in = direction == IDRS_FACTOR_FORWARD ? factor->row : factor->col, out = direction == IDRS_FACTOR_FORWARD ? factor->col : factor->row;
-  const PetscInt          *from = NULL, *to = NULL;
+  const IS                 in = direction == IDRS_FACTOR_FORWARD ? factor->row : factor->col,
+           out                = direction == IDRS_FACTOR_FORWARD ? factor->col : factor->row;
+  const PetscInt *from = NULL, *to = NULL;
 
   PetscFunctionBegin;
   if (!factor->work) PetscCall(PetscMalloc1(n * IDRS_HOST_COLUMNS, &factor->work));

@@ -1,5 +1,6 @@
 /*
-   The data of a factor of MATSOLVERPETSCIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
+   The data of a factor of MATSOLVERPETSCIDRS, and what its files offer each other. Calls point one way: a file calls only files to
+   its right
 
      factor.c   { factorpattern.c, factorhost.c, { factorcuda.cu   factorlevels.c } }
 
@@ -11,7 +12,8 @@
 
      A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
 
-   So both triangles have a unit diagonal, and a block row of a solve takes no more than the block row, whatever the size of the blocks:
+   So both triangles have a unit diagonal, and a block row of a solve takes no more than the block row, whatever the size of the
+   blocks:
 
      x = (I + U)^{-1} (I + L)^{-1} D^{-1} b      transposed: x = D^{-T} (I + L)^{-T} (I + U)^{-T} b
 */
@@ -49,7 +51,9 @@ typedef struct _n_IDRSFactor *IDRSFactor;
 /* Numbers for each row, and one row more, that a symbolic phase works with */
 #define IDRS_FACTOR_SCRATCH 5
 
-/* Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its memory */
+/*
+   Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its memory
+*/
 typedef struct {
   const char *name; /* where it computes */
   PetscErrorCode (*numeric)(IDRSFactor, Mat, const IDRSPivotRule *, IDRSSmallPivots *);
@@ -65,21 +69,25 @@ struct _n_IDRSFactor {
   PetscBool            gpu; /* matrix and vectors are on a GPU */
 
   /* of the symbolic phase */
-  MatFactorInfo     info;
-  IS                row, col;           /* or NULL: natural */
-  PetscInt          rows;               /* of the matrix */
-  PetscInt          nonzeros, capacity; /* of the matrix, and of pattern.j */
-  PetscInt         *filled, *scratch;   /* while the phase is under way: levels of fill, and IDRS_FACTOR_SCRATCH numbers for each row */
-  uint64_t          hash;               /* of its pattern */
-  PetscObjectId     id;                 /* of the matrix whose pattern has been seen to be this one, or 0: there is none */
-  PetscObjectState  state;              /* in this state */
-  const char       *unblocked;          /* why rows stand by themselves, or NULL */
+  MatFactorInfo info;
+  IS            row, col;           /* or NULL: natural */
+  PetscInt      rows;               /* of the matrix */
+  PetscInt      nonzeros, capacity; /* of the matrix, and of pattern.j */
+  /* while the phase is under way: levels of fill, and IDRS_FACTOR_SCRATCH numbers for each row */
+  PetscInt         *filled, *scratch;
+  uint64_t          hash;      /* of its pattern */
+  PetscObjectId     id;        /* of the matrix whose pattern has been seen to be this one, or 0: there is none */
+  PetscObjectState  state;     /* in this state */
+  const char       *unblocked; /* why rows stand by themselves, or NULL */
   IDRSFactorPattern pattern;
   PetscInt         *place; /* of each entry of the matrix among the values */
   PetscInt          growths;
   PetscLogDouble    flops;
 
-  /* of the numeric phase: bs x bs blocks by rows, those of the pattern and then D^{-1}. The values change in one memory, and are copied to the other when they are needed there */
+  /*
+     of the numeric phase: bs x bs blocks by rows, those of the pattern and then D^{-1}. The values change in one memory, and are
+     copied to the other when they are needed there
+  */
   PetscScalar     *values;
   PetscBool        onhost, ondevice; /* neither: there are none */
   PetscInt         shifts;

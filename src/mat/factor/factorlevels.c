@@ -19,7 +19,8 @@ static PetscErrorCode IDRSEntriesCreate(const IDRSFactorPattern *F, IDRSTriangle
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(F->n + 1, &entries->i));
   for (PetscInt row = 0; row < F->n; row++) {
-    for (PetscInt p = upper ? F->right[row] : F->i[row]; p < (upper ? F->i[row + 1] : F->right[row]); p++) entries->i[(transposed ? F->j[p] : row) + 1]++;
+    for (PetscInt p = upper ? F->right[row] : F->i[row]; p < (upper ? F->i[row + 1] : F->right[row]); p++)
+      entries->i[(transposed ? F->j[p] : row) + 1]++;
   }
   for (PetscInt row = 0; row < F->n; row++) entries->i[row + 1] += entries->i[row];
   PetscCall(PetscMalloc2(entries->i[F->n], &entries->j, entries->i[F->n], &entries->from));
@@ -50,7 +51,10 @@ static PetscInt IDRSFindLevels(PetscInt n, const IDRSEntries *entries, PetscBool
   return levels;
 }
 
-/* Order and chunks. next is the first place of each level, and of the one behind the last, until rows are put there: then that of the next level */
+/*
+   Order and chunks. next is the first place of each level, and of the one behind the last, until rows are put there: then that of
+   the next level
+*/
 static PetscErrorCode IDRSOrderByLevels(PetscInt n, PetscInt bs, IDRSTriangle *triangle)
 {
   const PetscInt  most = IDRS_CHUNK_ROWS / bs, *level = triangle->level;

@@ -1,5 +1,6 @@
 /*
-   A triangle of the factors, or its transpose, as the back end for GPUs solves with it: block rows in the order of their levels. A row of level l needs rows of smaller levels only
+   A triangle of the factors, or its transpose, as the back end for GPUs solves with it: block rows in the order of their levels. A
+   row of level l needs rows of smaller levels only
 */
 #pragma once
 

@@ -1,5 +1,6 @@
 /*
-   The symbolic phase: the pattern that PETSc's own gives, which no public function tells, by blocks where all blocks of the matrix are full
+   The symbolic phase: the pattern that PETSc's own gives, which no public function tells, by blocks where all blocks of the matrix
+   are full
 */
 #include "factorimpl.h"
 
@@ -12,10 +13,11 @@ typedef struct {
 #define IDRSPermute(permutation, i) ((permutation) ? (permutation)[i] : (i))
 
 /*
-   Sorted block columns of a block row, for blocks of bs x bs. Tells whether all its blocks are full; counts has a zero for each block column, and list room for all
-   of the row
+   Sorted block columns of a block row, for blocks of bs x bs. Tells whether all its blocks are full; counts has a zero for each
+   block column, and list room for all of the row
 */
-static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt block, PetscInt counts[], PetscInt list[], PetscInt *length, PetscBool *full)
+static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt block, PetscInt counts[], PetscInt list[],
+                                   PetscInt *length, PetscBool *full)
 {
   PetscFunctionBegin;
   *length = 0;
@@ -38,7 +40,8 @@ static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt 
 }
 
 /* The size of the blocks, and why it is 1 where the matrix has another one, or NULL; unblocked: a reason of the caller, or NULL */
-static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, const char unblocked[], PetscInt *bs, const char *why[])
+static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, const char unblocked[], PetscInt *bs,
+                                     const char *why[])
 {
   PetscInt rbs, cbs;
 
@@ -60,7 +63,8 @@ static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermute
     PetscInt  length;
 
     PetscCall(PetscArrayzero(counts, permuted->n / *bs));
-    for (PetscInt block = 0; full && block < permuted->n / *bs; block++) PetscCall(IDRSBlockRow(permuted, *bs, block, counts, list, &length, &full));
+    for (PetscInt block = 0; full && block < permuted->n / *bs; block++)
+      PetscCall(IDRSBlockRow(permuted, *bs, block, counts, list, &length, &full));
     if (!full) *why = "not all blocks of the permuted matrix are full";
   }
   if (*why) *bs = 1;
@@ -79,7 +83,10 @@ static PetscErrorCode IDRSGrowPattern(IDRSFactor factor, PetscInt needed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A sorted list of columns with their levels of fill: next[n] is the first of them, and n ends it. Levels of columns that are not in it are negative */
+/*
+   A sorted list of columns with their levels of fill: next[n] is the first of them, and n ends it. Levels of columns that are not
+   in it are negative
+*/
 typedef struct {
   PetscInt n, *next, *level;
 } IDRSFillRow;
@@ -97,12 +104,14 @@ static inline void IDRSFillInsert(IDRSFillRow *row, PetscInt *at, PetscInt colum
 }
 
 /*
-   Fill: an entry (i, j) has the level min over k < min(i, j) of level (i, k) + level (k, j) + 1, those of the matrix have level 0, and those of a higher one than levels
-   are left out. A complete factorisation, levels < 0, needs row k only up to the first column i with an entry (i, k): row i has those behind it, too.
+   Fill: an entry (i, j) has the level min over k < min(i, j) of level (i, k) + level (k, j) + 1, those of the matrix have level 0,
+   and those of a higher one than levels are left out. A complete factorisation, levels < 0, needs row k only up to the first column
+   i with an entry (i, k): row i has those behind it, too.
 
    Ends early at a missing entry of the diagonal, in block row *missing, and where there are too many entries
 */
-static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscInt levels, PetscBool diagonal, PetscInt *missing, PetscBool *toomany)
+static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscInt levels, PetscBool diagonal, PetscInt *missing,
+                               PetscBool *toomany)
 {
   IDRSFactorPattern *F = &factor->pattern;
   IDRSFillRow        row;
@@ -117,7 +126,8 @@ static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscIn
   list     = counts + row.n;
   PetscCall(PetscArrayzero(counts, row.n));
   for (PetscInt i = 0; i <= row.n; i++) row.level[i] = -1;
-  PetscCall(IDRSGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)), (PetscReal)PETSC_MAX_INT / 4)));
+  PetscCall(IDRSGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)),
+                                                       (PetscReal)PETSC_MAX_INT / 4)));
   F->i[0] = 0;
   for (PetscInt i = 0; i < row.n; i++) {
     PetscInt  length, at = row.n, total = 0;
@@ -213,7 +223,8 @@ static PetscErrorCode IDRSRowsOfMatrix(Mat A, PetscInt *n, const PetscInt *i[], 
 
   PetscFunctionBegin;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, n, i, j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s needs the rows of the matrix, which MatGetRowIJ() does not give for type %s", MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name);
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s needs the rows of the matrix, which MatGetRowIJ() does not give for type %s",
+             MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,9 +243,11 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscCall(MatGetNonzeroState(A, &state));
   if (id == factor->id && state == factor->state) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSRowsOfMatrix(A, &n, &i, &j));
-  hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSHashIntegers(IDRSHashIntegers(0, n, i), i[n], j) : ~factor->hash;
+  hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSHashIntegers(IDRSHashIntegers(0, n, i), i[n], j)
+                                                                     : ~factor->hash;
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(hash == factor->hash, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has another pattern than in the symbolic phase of %s, which must be repeated", MATSOLVERPETSCIDRS);
+  PetscCheck(hash == factor->hash, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "The matrix has another pattern than in the symbolic phase of %s, which must be repeated", MATSOLVERPETSCIDRS);
   factor->id    = id;
   factor->state = state;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -274,9 +287,17 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
   if (factor->unblocked) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->unblocked));
   F->n = permuted->n / F->bs;
   PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
-  PetscCall(IDRSFill(factor, permuted, complete ? -1 : (PetscInt)factor->info.levels, (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
-  PetscCheck(missing < 0, PETSC_COMM_SELF, PETSC_ERR_MAT_LU_ZRPVT, "Row %" PetscInt_FMT " of the permuted matrix has no entry on the diagonal; see -pc_factor_diagonal_fill and -pc_factor_nonzeros_along_diagonal", missing * F->bs);
-  PetscCheck(!toomany, PETSC_COMM_SELF, PETSC_ERR_SUP, "The factors have more than %" PetscInt_FMT " entries: -pc_factor_levels with fewer levels, or a PETSc with 64-bit integers", PETSC_MAX_INT);
+  PetscCall(IDRSFill(factor, permuted, complete ? -1 : (PetscInt)factor->info.levels,
+                     (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
+  PetscCheck(
+    missing < 0, PETSC_COMM_SELF, PETSC_ERR_MAT_LU_ZRPVT,
+    "Row %" PetscInt_FMT
+    " of the permuted matrix has no entry on the diagonal; see -pc_factor_diagonal_fill and -pc_factor_nonzeros_along_diagonal",
+    missing * F->bs);
+  PetscCheck(!toomany, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "The factors have more than %" PetscInt_FMT
+             " entries: -pc_factor_levels with fewer levels, or a PETSc with 64-bit integers",
+             PETSC_MAX_INT);
   factor->nonzeros = permuted->i[permuted->n];
   PetscCall(PetscMalloc1(factor->nonzeros, &factor->place));
   PetscCall(IDRSFindPlaces(factor, permuted));

@@ -1,5 +1,6 @@
 /*
-   Which pivots are too small, and the inverse of a diagonal block without a search for pivots: its pivots are those of a factorisation row by row
+   Which pivots are too small, and the inverse of a diagonal block without a search for pivots: its pivots are those of a
+   factorisation row by row
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work.
 */
@@ -33,7 +34,8 @@ typedef struct {
 static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *rule, PetscScalar pivot, PetscReal sum)
 {
   if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE) return PetscRealPart(pivot) <= rule->zeropivot * sum ? PETSC_TRUE : PETSC_FALSE;
-  return PetscAbsScalar(pivot) <= (rule->type == MAT_SHIFT_NONZERO ? rule->zeropivot * sum : rule->zeropivot) ? PETSC_TRUE : PETSC_FALSE;
+  return PetscAbsScalar(pivot) <= (rule->type == MAT_SHIFT_NONZERO ? rule->zeropivot * sum : rule->zeropivot) ? PETSC_TRUE
+                                                                                                              : PETSC_FALSE;
 }
 
 /*
@@ -41,7 +43,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *r
    needs it. Returns whether the inverse must not be used, because D is ill-conditioned or has a changed pivot; on a device each
    lane looks at its own entries
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum, PetscScalar pivots[])
+static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum,
+                                                          PetscScalar pivots[])
 {
   PetscScalar before[IDRS_FACTOR_BLOCK * IDRS_FACTOR_BLOCK / IDRS_LANES];
   PetscBool   unfit = PETSC_FALSE;

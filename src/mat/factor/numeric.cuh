@@ -3,8 +3,9 @@
 
      A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
 
-   A warp waits for row k where it needs it. Who leaves a row stores its number after a fence, and who finds the number reads the row after it: release and acquire of
-   the memory model. Warps take rows by turns, in the order of the levels, and all are resident, so that the first row that is not done never waits for one behind it.
+   A warp waits for row k where it needs it. Who leaves a row stores its number after a fence, and who finds the number reads the
+   row after it: release and acquire of the memory model. Warps take rows by turns, in the order of the levels, and all are
+   resident, so that the first row that is not done never waits for one behind it.
 */
 #pragma once
 
@@ -16,7 +17,8 @@
 /* Small pivots: how many, and the first and last of their rows */
 typedef struct {
   unsigned long long count, first, last;
-  int                lost, unfit; /* whether a row has been waited for in vain, and whether the inverse of a diagonal block must not be used */
+  /* whether a row has been waited for in vain, and whether the inverse of a diagonal block must not be used */
+  int lost, unfit;
 } IDRSPivotCounts;
 
 typedef struct {
@@ -66,13 +68,17 @@ static __device__ __forceinline__ PetscInt IDRSFindBlock(const IDRSNumeric &F, P
   return low < F.i[i + 1] && F.j[low] == column ? low : -1;
 }
 
-/* A number of A'_ij that A'_ik U_kj is subtracted from: block q of row k, row and column in the block, and the block of A'_ij, or negative */
+/*
+   A number of A'_ij that A'_ik U_kj is subtracted from: block q of row k, row and column in the block, and the block of A'_ij, or
+   negative
+*/
 typedef struct {
   PetscInt q, place;
   int      r, c;
 } IDRSTarget;
 
-static __device__ __forceinline__ IDRSTarget IDRSFindTarget(const IDRSNumeric &F, PetscInt bs, PetscInt i, PetscInt first, PetscInt t)
+static __device__ __forceinline__ IDRSTarget IDRSFindTarget(const IDRSNumeric &F, PetscInt bs, PetscInt i, PetscInt first,
+                                                            PetscInt t)
 {
   IDRSTarget target;
 
@@ -109,7 +115,8 @@ static __device__ __forceinline__ PetscReal IDRSAbsoluteSum(const IDRSNumeric &F
 {
   PetscReal sum = 0.0;
 
-  for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP) sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.entries + F.j[p]] : F.a[p]);
+  for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP)
+    sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.entries + F.j[p]] : F.a[p]);
 #pragma unroll
   for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
   return sum;

@@ -1,10 +1,11 @@
 /*
    Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for block rows in the order of their levels.
 
-   Some lanes of a warp have a row of the matrix and a column of x. They read what they need of A, and then wait for the entries of x as they come from other warps: where a level
-   has few rows, the time of a solve is that of a message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the
-   first row that is not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see IDRSGoesOn(). A sum has the
-   same order in every run.
+   Some lanes of a warp have a row of the matrix and a column of x. They read what they need of A, and then wait for the entries of
+   x as they come from other warps: where a level has few rows, the time of a solve is that of a message for each level. Warps take
+   chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the first row that is not done
+   never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see IDRSGoesOn(). A sum
+   has the same order in every run.
 
    Reads A, and the right-hand side of the first triangle; writes the entries of both triangles where others find them, and x.
 */
@@ -35,9 +36,13 @@ typedef struct {
   int               *lost;               /* on the host */
 } IDRSTriangles;
 
-/* By a warp: the lanes get the parcels that they want. None is asked for again once it has come: too many loads hold up those that others wait for */
+/*
+   By a warp: the lanes get the parcels that they want. None is asked for again once it has come: too many loads hold up those that
+   others wait for
+*/
 template <int count>
-static __device__ __forceinline__ void IDRSAwait(const IDRSParcel *const from[count], const bool wanted[count], IDRSParcel parcel[count], bool *lost)
+static __device__ __forceinline__ void IDRSAwait(const IDRSParcel *const from[count], const bool wanted[count],
+                                                 IDRSParcel parcel[count], bool *lost)
 {
   unsigned int polls = *lost ? 1 : IDRS_EXCHANGE_POLLS;
   bool         missing;
@@ -61,23 +66,29 @@ typedef struct {
   bool              wanted[IDRS_TRIANGLE_ATONCE];
 } IDRSBatch;
 
-/* Those from element e on, which count all rows of the blocks, of the block row that begins with this entry; r: row of the block row */
+/*
+   Those from element e on, which count all rows of the blocks, of the block row that begins with this entry; r: row of the block
+   row
+*/
 template <bool BLOCKS>
-static __device__ __forceinline__ void IDRSBatchLoad(const IDRSStage &stage, int bs, int width, PetscInt first, PetscInt e, PetscInt elements, int r, int column, IDRSBatch &batch)
+static __device__ __forceinline__ void IDRSBatchLoad(const IDRSStage &stage, int bs, int width, PetscInt first, PetscInt e,
+                                                     PetscInt elements, int r, int column, IDRSBatch &batch)
 {
 #pragma unroll
   for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
     const PetscInt element = e + l * stage.lanes, p = first + (BLOCKS ? element / bs : element), s = BLOCKS ? element % bs : 0;
 
     batch.wanted[l] = element < elements;
-    batch.value[l]  = batch.wanted[l] ? IDRSLoadConstant(stage.a + (BLOCKS ? ((size_t)p * bs + r) * bs + s : (size_t)p)) : (PetscScalar)0.0;
+    batch.value[l]  = batch.wanted[l] ? IDRSLoadConstant(stage.a + (BLOCKS ? ((size_t)p * bs + r) * bs + s : (size_t)p))
+                                      : (PetscScalar)0.0;
     batch.from[l]   = batch.wanted[l] ? stage.x + ((size_t)stage.j[p] * (BLOCKS ? bs : 1) + s) * width + column : stage.x;
   }
 }
 
 /* By a warp: the part of this lane of a row, sum over j of A_ij x_j. The next batch is read while this one is waited for */
 template <bool BLOCKS>
-static __device__ __forceinline__ PetscScalar IDRSStagePart(const IDRSStage &stage, int bs, int width, PetscInt place, int r, int column, int part, bool there, bool *lost)
+static __device__ __forceinline__ PetscScalar IDRSStagePart(const IDRSStage &stage, int bs, int width, PetscInt place, int r,
+                                                            int column, int part, bool there, bool *lost)
 {
   const PetscInt first = stage.i[place], step = IDRS_TRIANGLE_ATONCE * stage.lanes;
   const PetscInt elements = there ? (stage.i[place + 1] - first) * (BLOCKS ? bs : 1) : 0;
@@ -106,18 +117,19 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
   const PetscInt warps = gridDim.x * (IDRS_TRIANGLE_THREADS / IDRS_WARP);
   bool           lost  = false;
 
-  for (PetscInt unit = (blockIdx.x * IDRS_TRIANGLE_THREADS + threadIdx.x) / IDRS_WARP; unit < triangles.stage[0].units + triangles.stage[1].units; unit += warps) {
+  for (PetscInt unit = (blockIdx.x * IDRS_TRIANGLE_THREADS + threadIdx.x) / IDRS_WARP;
+       unit < triangles.stage[0].units + triangles.stage[1].units; unit += warps) {
     const bool       second = unit >= triangles.stage[0].units;
     const IDRSStage &stage  = triangles.stage[second];
     const int        group  = width * stage.lanes; /* lanes of a row, and units of a chunk */
     const PetscInt   number = second ? unit - triangles.stage[0].units : unit, begin = stage.chunks[number / group];
-    const int        rows = (int)(stage.chunks[number / group + 1] - begin) * bs, first = (int)(number % group) * (IDRS_WARP / group);
-    const int        row = first + lane / group, part = lane / width % stage.lanes;
-    const bool       there = row < rows;
-    const PetscInt   place = begin + (there ? (BLOCKS ? row / bs : row) : 0);
-    const int        r     = there && BLOCKS ? row % bs : 0;
-    const size_t     here  = ((size_t)place * bs + r) * width + column;
-    PetscScalar      rhs, sum;
+    const int      rows = (int)(stage.chunks[number / group + 1] - begin) * bs, first = (int)(number % group) * (IDRS_WARP / group);
+    const int      row = first + lane / group, part = lane / width % stage.lanes;
+    const bool     there = row < rows;
+    const PetscInt place = begin + (there ? (BLOCKS ? row / bs : row) : 0);
+    const int      r     = there && BLOCKS ? row % bs : 0;
+    const size_t   here  = ((size_t)place * bs + r) * width + column;
+    PetscScalar    rhs, sum;
 
     if (first >= rows) continue;
     if (second) {

@@ -1,7 +1,9 @@
 /*
-   Back end "host" of products with several columns: Y_j = A X_j from the arrays of a MATSEQAIJ, or of the blocks of a MATMPIAIJ, in one loop over the rows
+   Back end "host" of products with several columns: Y_j = A X_j from the arrays of a MATSEQAIJ, or of the blocks of a MATMPIAIJ, in
+   one loop over the rows
 
-   Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y. Sums have the order of the columns of A.
+   Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y. Sums have the order of the
+   columns of A.
 */
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsloops.h>
@@ -21,7 +23,8 @@ typedef struct {
 } IDRSProductHost;
 
 /* Rows begin to end - 1 of k columns, where k is a constant */
-IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[], PetscScalar *const Y[])
+IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[],
+                                 PetscScalar *const Y[])
 {
   const PetscScalar *x[IDRS_COLUMNS_HOST];
 
@@ -41,7 +44,8 @@ IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin,
 }
 
 /* One loop for each number of columns, so that the sums are in registers */
-IDRS_INLINE void IDRSColumnsBlock(PetscInt k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[], PetscScalar *const Y[])
+IDRS_INLINE void IDRSColumnsBlock(PetscInt k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[],
+                                  PetscScalar *const Y[])
 {
   switch (k) {
   case 1:
@@ -121,7 +125,8 @@ static PetscErrorCode IDRSProductReset_Host(IDRSProduct product)
 }
 
 /* The entries of X that other processes need set out */
-static PetscErrorCode IDRSColumnsBegin_Host(IDRSRowScatter rowscatter, IDRSProductHost *host, PetscInt k, const PetscScalar *const X[])
+static PetscErrorCode IDRSColumnsBegin_Host(IDRSRowScatter rowscatter, IDRSProductHost *host, PetscInt k,
+                                            const PetscScalar *const X[])
 {
   PetscFunctionBegin;
   if (host->width < k) {

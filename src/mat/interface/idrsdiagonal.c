@@ -150,6 +150,9 @@ PetscErrorCode IDRSReplaceSmallDiagonal(Vec diagonal, Vec largest, Vec scale, Pe
 PetscErrorCode IDRSViewSmallDiagonal(PetscInt count, PetscViewer viewer)
 {
   PetscFunctionBegin;
-  if (count) PetscCall(PetscViewerASCIIPrintf(viewer, "  rows scaled by their largest entry, as their diagonal entry is zero or smaller than %g of it: %" PetscInt_FMT "\n", IDRS_SMALL_DIAGONAL, count));
+  if (count)
+    PetscCall(PetscViewerASCIIPrintf(
+      viewer, "  rows scaled by their largest entry, as their diagonal entry is zero or smaller than %g of it: %" PetscInt_FMT "\n",
+      IDRS_SMALL_DIAGONAL, count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,6 @@
 /*
-   Products as the solver calls them: choice of the back end, and PETSc's MatMult(), which computes every matvec that no projection does
+   Products as the solver calls them: choice of the back end, and PETSc's MatMult(), which computes every matvec that no projection
+   does
 */
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsproduct.h>
@@ -69,7 +70,8 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 
   PetscFunctionBegin;
   IDRSCallAllreduce(MPI_IN_PLACE, &trouble, 1, MPI_INT, MPI_MAX, comm);
-  PetscCheck(!trouble, comm, PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)", KSPIDRSProducts[kind], why ? why : "not on another process", ((PetscObject)A)->type_name);
+  PetscCheck(!trouble, comm, PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)",
+             KSPIDRSProducts[kind], why ? why : "not on another process", ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,7 +114,8 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     if (!named) continue;
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
     if (!automatic) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
-    if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED) why = "the operator changes too often for a copy";
+    if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
+      why = "the operator changes too often for a copy";
     if (!why) PetscCall(IDRSProductTry_Private(product, i, changed, &why));
     if (!why) PetscFunctionReturn(PETSC_SUCCESS);
     if (!product->slower) product->slower = why;

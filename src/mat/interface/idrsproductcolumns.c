@@ -1,5 +1,6 @@
 /*
-   Products with several columns: choice of the back end, A^T as a matrix, and MatMult() of each column where A cannot be read once for all
+   Products with several columns: choice of the back end, A^T as a matrix, and MatMult() of each column where A cannot be read once
+   for all
 */
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsops.h>
@@ -93,7 +94,10 @@ static PetscErrorCode IDRSProductTakes_Private(IDRSProduct product, PetscInt k, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scatters of all columns at once and those of MatMult() do not meet: all processes have a back end of several columns, and vectors that it takes, or none has */
+/*
+   The scatters of all columns at once and those of MatMult() do not meet: all processes have a back end of several columns, and
+   vectors that it takes, or none has
+*/
 static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   const MPI_Comm comm  = PetscObjectComm((PetscObject)product->A);
@@ -144,14 +148,16 @@ static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBo
   PetscFunctionBegin;
   *can = PETSC_FALSE;
   if (product->kind == KSP_IDRS_PRODUCT_MAT) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)product->A, can, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(
+    PetscObjectTypeCompareAny((PetscObject)product->A, can, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   if (*can) PetscCall(IDRSMatHasUsualMult(product->A, can));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   A^T as the operator of a product of its own, whose values are those of A. MatTranspose() takes all processes: they agree on it at the first product with this operator, and after that each
-   sees by itself what all have changed together. It is made anew for new values: after MAT_REUSE_MATRIX a MATAIJCUSPARSE has the old ones on the device, up to PETSc 3.26 at least
+   A^T as the operator of a product of its own, whose values are those of A. MatTranspose() takes all processes: they agree on it at
+   the first product with this operator, and after that each sees by itself what all have changed together. It is made anew for new
+   values: after MAT_REUSE_MATRIX a MATAIJCUSPARSE has the old ones on the device, up to PETSc 3.26 at least
 */
 static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
 {
@@ -166,7 +172,8 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
     product->transposed = transposed;
   }
   PetscCall(IDRSMatGetState(product->A, &state));
-  old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern || transposed->of.together != state.together || transposed->kind != product->kind;
+  old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern ||
+        transposed->of.together != state.together || transposed->kind != product->kind;
   if (!product->widechosen) {
     if (transposed->of.values != state.values) old = 1;
     IDRSCallAllreduce(MPI_IN_PLACE, &old, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)product->A));
@@ -209,15 +216,17 @@ static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, V
    Output Parameter:
 .  Y       - other vectors
 
-   A is read once, where a back end runs and the vectors of the first product with this operator are on the side of the matrix, device or host, on all processes; vectors of later products must be there,
-   too. Then Y_j does not depend on the other columns, nor on whether there are any, to the last bit. Else each column is multiplied by MatMult()
+   A is read once, where a back end runs and the vectors of the first product with this operator are on the side of the matrix,
+   device or host, on all processes; vectors of later products must be there, too. Then Y_j does not depend on the other columns,
+   nor on whether there are any, to the last bit. Else each column is multiplied by MatMult()
 */
 PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   PetscBool can = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCheck(k >= 1 && k <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
+  PetscCheck(k >= 1 && k <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
   if (product->transpose) {
     PetscCall(IDRSProductTransposes_Private(product, &can));
     if (can) {
@@ -230,7 +239,10 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
     if (!product->widechosen) PetscCall(IDRSProductChooseColumns_Private(product, k, X, Y));
     if (product->wide) {
       PetscCall(IDRSProductTakes_Private(product, k, X, Y, &can));
-      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A vector of this product of %" PetscInt_FMT " columns is not on the GPU, where those of the first product with this operator were", k);
+      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+                 "A vector of this product of %" PetscInt_FMT
+                 " columns is not on the GPU, where those of the first product with this operator were",
+                 k);
       PetscCall(IDRSProductWide_Private(product, k, X, Y));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
@@ -239,7 +251,10 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductGoesByRows - Whether products of several columns with this operator, or its transpose, may need a block by rows on a device: memory that they allocate when the first of them is computed */
+/*
+   IDRSProductGoesByRows - Whether products of several columns with this operator, or its transpose, may need a block by rows on a
+   device: memory that they allocate when the first of them is computed
+*/
 PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byrows)
 {
   PetscFunctionBegin;

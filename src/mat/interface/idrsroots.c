@@ -7,11 +7,12 @@ static PetscReal IDRSRootDistance(IDRSRoot a, IDRSRoot b)
 }
 
 /*
-   IDRSRootsLeja - Leja order: the first is the largest, each of the others the one with the largest product of distances to those before it. In this
-   order no partial product of the factors 1 - z / root becomes much larger than the others.
+   IDRSRootsLeja - Leja order: the first is the largest, each of the others the one with the largest product of distances to those
+   before it. In this order no partial product of the factors 1 - z / root becomes much larger than the others.
 
-   With a floor for the distances, relative to the largest modulus, a root may be taken again: m of them, more or less than n. Its product of distances is an
-   estimate of how large a vector is in the direction that the root stands for, after the factors before it. Without a floor each is taken once, and m is n
+   With a floor for the distances, relative to the largest modulus, a root may be taken again: m of them, more or less than n. Its
+   product of distances is an estimate of how large a vector is in the direction that the root stands for, after the factors before
+   it. Without a floor each is taken once, and m is n
 */
 PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor, PetscInt m, IDRSRoot to[])
 {
@@ -36,7 +37,9 @@ PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor,
       if (done + k < m) to[done + k] = from[best + k];
       for (PetscInt i = 0; i < n; i += IDRSRootGroup(from[i])) {
         /* a root that is there twice comes late, but it comes */
-        if (measure[i] > -PETSC_MAX_REAL) measure[i] += PetscLogReal(PetscMax(IDRSRootDistance(from[i], from[best + k]) / largest, PetscMax(floor, PETSC_MACHINE_EPSILON)));
+        if (measure[i] > -PETSC_MAX_REAL)
+          measure[i] += PetscLogReal(
+            PetscMax(IDRSRootDistance(from[i], from[best + k]) / largest, PetscMax(floor, PETSC_MACHINE_EPSILON)));
       }
     }
     done += group;
@@ -45,7 +48,10 @@ PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSRootsCreate - Roots from their real and imaginary parts (NULL: zero), in real builds with those of a pair one behind the other; what they are is for errors */
+/*
+   IDRSRootsCreate - Roots from their real and imaginary parts (NULL: zero), in real builds with those of a pair one behind the
+   other; what they are is for errors
+*/
 PetscErrorCode IDRSRootsCreate(const char what[], PetscInt n, const PetscReal re[], const PetscReal im[], IDRSRoot **made)
 {
   PetscInt   done = 0;
@@ -54,7 +60,8 @@ PetscErrorCode IDRSRootsCreate(const char what[], PetscInt n, const PetscReal re
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < n; i++)
-    PetscCheck(!PetscIsInfOrNanReal(re[i]) && !(im && PetscIsInfOrNanReal(im[i])), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s %" PetscInt_FMT " = %g + %gi is not finite", what, i, (double)re[i], (double)(im ? im[i] : 0.0));
+    PetscCheck(!PetscIsInfOrNanReal(re[i]) && !(im && PetscIsInfOrNanReal(im[i])), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "%s %" PetscInt_FMT " = %g + %gi is not finite", what, i, (double)re[i], (double)(im ? im[i] : 0.0));
   PetscCall(PetscMalloc1(n, &roots));
   PetscCall(PetscCalloc1(n, &taken));
   for (PetscInt i = 0; i < n; i++) {
@@ -65,13 +72,17 @@ PetscErrorCode IDRSRootsCreate(const char what[], PetscInt n, const PetscReal re
     roots[done++] = (IDRSRoot){re[i], b};
     if (PetscDefined(USE_COMPLEX) || b == 0.0) continue;
     for (PetscInt k = i + 1; k < n && pair < 0; k++) {
-      if (!taken[k] && IDRSRootModulus((IDRSRoot){re[k] - re[i], im[k] + b}) <= 10 * PETSC_MACHINE_EPSILON * IDRSRootModulus(roots[done - 1])) pair = k;
+      if (!taken[k] &&
+          IDRSRootModulus((IDRSRoot){re[k] - re[i], im[k] + b}) <= 10 * PETSC_MACHINE_EPSILON * IDRSRootModulus(roots[done - 1]))
+        pair = k;
     }
     if (pair < 0) {
       PetscCall(PetscFree(roots));
       PetscCall(PetscFree(taken));
     }
-    PetscCheck(pair >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "%s %" PetscInt_FMT " = %g + %gi comes without its conjugate, and scalars are real", what, i, (double)re[i], (double)b);
+    PetscCheck(pair >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP,
+               "%s %" PetscInt_FMT " = %g + %gi comes without its conjugate, and scalars are real", what, i, (double)re[i],
+               (double)b);
     taken[pair]        = PETSC_TRUE;
     roots[done - 1].im = PetscAbsReal(b);
     roots[done++]      = (IDRSRoot){re[i], -PetscAbsReal(b)};

@@ -45,7 +45,10 @@ PetscErrorCode IDRSRowsGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSRowsGetGhosts - Creates a vector for the entries of x with these numbers, in the memory of the host, and the scatter that fills it */
+/*
+   IDRSRowsGetGhosts - Creates a vector for the entries of x with these numbers, in the memory of the host, and the scatter that
+   fills it
+*/
 PetscErrorCode IDRSRowsGetGhosts(Vec x, PetscInt n, const PetscInt garray[], Vec *ghosts, VecScatter *scatter)
 {
   IS is;

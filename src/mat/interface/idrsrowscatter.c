@@ -1,5 +1,6 @@
 /*
-   The scatter of several columns of X. Its roots are not the rows of X but those that travel, so that no more than these is copied from columns to rows
+   The scatter of several columns of X. Its roots are not the rows of X but those that travel, so that no more than these is copied
+   from columns to rows
 */
 #include "idrsrowscatter.h"
 #include <petscidrs/private/idrscompat.h>
@@ -40,7 +41,8 @@ static PetscErrorCode IDRSRowScatterGraph(PetscSF all, PetscInt n, IDRSRowScatte
     to[i].rank  = from[i].rank;
     to[i].index = found[i];
   }
-  PetscCall(PetscSFSetGraph(rowscatter->sf, rowscatter->count, rowscatter->nghosts, NULL, PETSC_OWN_POINTER, to, PETSC_OWN_POINTER));
+  PetscCall(
+    PetscSFSetGraph(rowscatter->sf, rowscatter->count, rowscatter->nghosts, NULL, PETSC_OWN_POINTER, to, PETSC_OWN_POINTER));
   PetscCall(PetscFree(places));
   PetscCall(PetscFree(found));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -86,8 +88,11 @@ static PetscErrorCode IDRSRowScatterUnit(IDRSRowScatter rowscatter, PetscInt k, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSRowScatterBegin - k numbers of each row that travels set out, rows[] and ghosts[] being arrays by rows in this kind of memory */
-PetscErrorCode IDRSRowScatterBegin(IDRSRowScatter rowscatter, PetscInt k, PetscMemType memory, const PetscScalar rows[], PetscScalar ghosts[])
+/*
+   IDRSRowScatterBegin - k numbers of each row that travels set out, rows[] and ghosts[] being arrays by rows in this kind of memory
+*/
+PetscErrorCode IDRSRowScatterBegin(IDRSRowScatter rowscatter, PetscInt k, PetscMemType memory, const PetscScalar rows[],
+                                   PetscScalar ghosts[])
 {
   MPI_Datatype unit;
 

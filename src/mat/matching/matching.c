@@ -126,9 +126,10 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
 {
   IDRSMatching matching;
   double      *left, *right, entries;
-  PetscInt     begin, badrow, outerbadrow, least[2]; /* the first bad row of all processes; the least rank, -1 if one has given up */
-  Mat          block, outer;
-  IDRSRows     rows;
+  /* the first bad row of all processes; the least rank, -1 if one has given up */
+  PetscInt begin, badrow, outerbadrow, least[2];
+  Mat      block, outer;
+  IDRSRows rows;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&matching));
@@ -151,7 +152,8 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   least[1] = matching->rank;
   IDRSCallAllreduce(MPI_IN_PLACE, least, 2, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   matching->badrow = least[0] < PETSC_MAX_INT ? least[0] : -1;
-  if (matching->badrow >= 0) PetscCall(PetscInfo(A, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
+  if (matching->badrow >= 0)
+    PetscCall(PetscInfo(A, "No matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
   else if (least[1] < 0) {
     PetscCall(PetscInfo(A, "No matching: its computation takes too long\n"));
     PetscCall(IDRSMatchingDestroy(newmatching));
@@ -164,7 +166,8 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
     PetscCall(IDRSMatchingSetPermutation(matching));
     PetscCall(IDRSMatchingSetScalings(matching, left, right));
     PetscCall(IDRSMatchingSetRange(matching));
-    PetscCall(PetscInfo(A, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n", matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
+    PetscCall(PetscInfo(A, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n",
+                        matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
   }
   PetscCall(PetscFree2(left, right));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -176,7 +179,10 @@ typedef struct {
   double   *left, *right;
 } IDRSMatchingScalings;
 
-/* Computes scalings for new values, and the largest modulus of a scaled entry of this process; infinite if there is an infinite entry or NaN */
+/*
+   Computes scalings for new values, and the largest modulus of a scaled entry of this process; infinite if there is an infinite
+   entry or NaN
+*/
 static PetscErrorCode IDRSMatchingRescale(IDRSMatching matching, Mat A, IDRSMatchingScalings *scalings, double *largest)
 {
   const PetscScalar *array;
@@ -243,7 +249,8 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
   PetscCall(IDRSMatchingTakeScalings(matching, *kept, &scalings));
   if (*kept) {
     PetscCall(IDRSMatchingSetRange(matching));
-    PetscCall(PetscInfo(A, "The permutation is kept, scalings from %g to %g\n", (double)matching->range[0], (double)matching->range[1]));
+    PetscCall(
+      PetscInfo(A, "The permutation is kept, scalings from %g to %g\n", (double)matching->range[0], (double)matching->range[1]));
   } else PetscCall(PetscInfo(A, "The permutation is not kept: it does not suit the new values\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -269,10 +276,18 @@ PetscErrorCode IDRSMatchingDestroy(IDRSMatching *matching)
 PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
 {
   PetscFunctionBegin;
-  if (matching->badrow >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  no matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
+  if (matching->badrow >= 0)
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "  no matching: row %" PetscInt_FMT " has an infinite entry or NaN\n", matching->badrow));
   else {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  maximum product matching: %" PetscInt_FMT " of %" PetscInt_FMT " rows moved, scalings from %g to %g\n", matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
-    if (matching->rank < matching->N) PetscCall(PetscViewerASCIIPrintf(viewer, "  structural rank of the diagonal blocks: %" PetscInt_FMT " of %" PetscInt_FMT " rows\n", matching->rank, matching->N));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  maximum product matching: %" PetscInt_FMT " of %" PetscInt_FMT
+                                     " rows moved, scalings from %g to %g\n",
+                                     matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
+    if (matching->rank < matching->N)
+      PetscCall(PetscViewerASCIIPrintf(viewer,
+                                       "  structural rank of the diagonal blocks: %" PetscInt_FMT " of %" PetscInt_FMT " rows\n",
+                                       matching->rank, matching->N));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,25 +393,26 @@ PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching matching, PetscBool transpos
   \tilde A = P D_r A D_c
   $$
 
-  has diagonal entries of modulus 1, and no entry has a larger modulus. Of all permutations of the rows, this one has the largest product of
-  the moduli of the diagonal entries. To form the matrix, call `MatDiagonalScale()` with left and right, then `MatPermute()` with rows and
-  an identity for the columns.
+  has diagonal entries of modulus 1, and no entry has a larger modulus. Of all permutations of the rows, this one has the largest
+  product of the moduli of the diagonal entries. To form the matrix, call `MatDiagonalScale()` with left and right, then
+  `MatPermute()` with rows and an identity for the columns.
 
-  On several processes each process matches the rows and columns of its diagonal block. Entries outside of the diagonal blocks are scaled,
-  too, and may have a modulus larger than 1.
+  On several processes each process matches the rows and columns of its diagonal block. Entries outside of the diagonal blocks are
+  scaled, too, and may have a modulus larger than 1.
 
-  Explicit zeros count as no entries. If a block is structurally singular, the matching is as large as possible, rank is smaller than the
-  number of rows, and the remaining rows and columns are paired arbitrarily. The scalings are finite. If the matrix has an infinite entry
-  or NaN, the function reports an error that names its row.
+  Explicit zeros count as no entries. If a block is structurally singular, the matching is as large as possible, rank is smaller
+  than the number of rows, and the remaining rows and columns are paired arbitrarily. The scalings are finite. If the matrix has an
+  infinite entry or NaN, the function reports an error that names its row.
 
-  The matching is computed on the host, by shortest augmenting paths. A scaling that is too large or too small for `PetscReal` becomes
-  the largest or smallest number. Then some diagonal entries have a modulus smaller than 1, but no entry has a modulus larger than 1.
+  The matching is computed on the host, by shortest augmenting paths. A scaling that is too large or too small for `PetscReal`
+  becomes the largest or smallest number. Then some diagonal entries have a modulus smaller than 1, but no entry has a modulus
+  larger than 1.
 
   Destroy rows with `ISDestroy()`, left and right with `VecDestroy()`.
 
   References:
-  I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix Anal. Appl. 22
-  (2001)
+  I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix Anal. Appl.
+  22 (2001)
 
 .seealso: [](ch_matrices), `Mat`, `MatDiagonalScale()`, `MatPermute()`, `MatGetOrdering()`, `PCMATCHING`, `PCPOLY`,
           `PCPolySetScaling()`
@@ -410,7 +426,8 @@ PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscCall(IDRSMatchingSupports(A, &why));
-  PetscCheck(!why, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "MatGetMatching() of a matrix of type %s: %s", ((PetscObject)A)->type_name, why);
+  PetscCheck(!why, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "MatGetMatching() of a matrix of type %s: %s",
+             ((PetscObject)A)->type_name, why);
   PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
   badrow = matching->badrow;
   if (badrow < 0 && rows) PetscCall(IDRSMatchingGetRows(matching, A, rows));
@@ -424,6 +441,7 @@ PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *
   }
   if (rank) *rank = matching->rank;
   PetscCall(IDRSMatchingDestroy(&matching));
-  PetscCheck(badrow < 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "MatGetMatching(): row %" PetscInt_FMT " has an infinite entry or NaN", badrow);
+  PetscCheck(badrow < 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
+             "MatGetMatching(): row %" PetscInt_FMT " has an infinite entry or NaN", badrow);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

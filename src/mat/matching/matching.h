@@ -15,8 +15,8 @@
 #define MATCHING_KEEP 2.0
 
 /*
-   A limited computation gives up if its searches look at more than MATCHING_ENTRIES + MATCHING_PASSES nz entries, where the matrix has
-   nz. On one core that takes 5 seconds, and half a microsecond for each entry of the matrix
+   A limited computation gives up if its searches look at more than MATCHING_ENTRIES + MATCHING_PASSES nz entries, where the matrix
+   has nz. On one core that takes 5 seconds, and half a microsecond for each entry of the matrix
 */
 #define MATCHING_ENTRIES 5e7
 #define MATCHING_PASSES  5.0

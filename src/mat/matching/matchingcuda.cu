@@ -1,6 +1,6 @@
 /*
-   Matchings of matrices whose values are in the memory of the GPU: permutations of vectors, scalings for new values, and the values of
-   A~ = P Dr A Dc. The matching itself is computed by the processor
+   Matchings of matrices whose values are in the memory of the GPU: permutations of vectors, scalings for new values, and the values
+   of A~ = P Dr A Dc. The matching itself is computed by the processor
 */
 #include "../../vec/cuda/idrscudaimpl.cuh"
 #include "../../sys/device/largest.cuh"
@@ -70,7 +70,8 @@ PetscErrorCode IDRSMatchingDestroy_CUDA(IDRSMatching matching)
 }
 
 /* y_i = d_i x_places(i) */
-static __global__ void __launch_bounds__(IDRS_THREADS) MatchingPermuteKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  MatchingPermuteKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
 {
   for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) y[i] = d[i] * x[places[i]];
 }
@@ -90,7 +91,9 @@ PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpo
   PetscCall(IDRSGetArrayRead_CUDA(x, &xarray));
   PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
   PetscCall(PetscLogGpuTimeBegin());
-  if (matching->n) MatchingPermuteKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, transpose ? column : row, darray, xarray, yarray);
+  if (matching->n)
+    MatchingPermuteKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, transpose ? column : row,
+                                                                                    darray, xarray, yarray);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops((PetscLogDouble)matching->n));
@@ -100,16 +103,19 @@ PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static __global__ void __launch_bounds__(IDRS_THREADS) MatchingGetScalingsKernel(size_t n, const PetscScalar *scalings, double *values)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  MatchingGetScalingsKernel(size_t n, const PetscScalar *scalings, double *values)
 {
   for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) values[i] = (double)PetscRealPart(scalings[i]);
 }
 
 /*
-   A sweep of IDRSMatchingRescaleRows(): scalings of the rows, and of the columns from those before the sweep, unless it is the last one.
-   By a thread, for a row at a time. Bits of positive numbers have the order of the numbers
+   A sweep of IDRSMatchingRescaleRows(): scalings of the rows, and of the columns from those before the sweep, unless it is the last
+   one. By a thread, for a row at a time. Bits of positive numbers have the order of the numbers
 */
-static __global__ void __launch_bounds__(IDRS_THREADS) MatchingSweepKernel(IDRSCSR A, const PetscInt *column, bool last, const double *before, double *right, double *left, MatchingSweep *sweep)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  MatchingSweepKernel(IDRSCSR A, const PetscInt *column, bool last, const double *before, double *right, double *left,
+                      MatchingSweep *sweep)
 {
   unsigned long long mine = 0;
 
@@ -173,7 +179,8 @@ PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **l
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, &before));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &ondevice));
   PetscCall(IDRSGetArrayRead_CUDA(matching->right, &old));
-  if (matching->n) MatchingGetScalingsKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
+  if (matching->n)
+    MatchingGetScalingsKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(VecRestoreArrayReadAndMemType(matching->right, &old));
   PetscCall(IDRSGetBlocks(A, &block, &outer));
@@ -182,7 +189,8 @@ PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **l
   for (int k = 0; matching->n && sweep.changed && *largest < (double)INFINITY; k++) {
     PetscCallCUDA(cudaMemcpyAsync(before, *right, bytes, cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
-    MatchingSweepKernel<<<MatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before, *right, *left, ondevice);
+    MatchingSweepKernel<<<MatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before, *right,
+                                                                            *left, ondevice);
     PetscCallCUDA(cudaGetLastError());
     PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -203,7 +211,8 @@ PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static __global__ void __launch_bounds__(IDRS_THREADS) MatchingSetScalingsKernel(size_t n, const double *values, const PetscInt *places, PetscScalar *scalings)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  MatchingSetScalingsKernel(size_t n, const double *values, const PetscInt *places, PetscScalar *scalings)
 {
   for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) scalings[i] = MatchingLimit(values[places ? places[i] : i]);
 }
@@ -245,10 +254,12 @@ PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching matching, PetscBool ke
 }
 
 /*
-   a~ = Dr a Dc, in the row of A~ that the row of A becomes. By a thread, for a row at a time. Dr a is at most 1 / Dc, so it does not
-   overflow
+   a~ = Dr a Dc, in the row of A~ that the row of A becomes. By a thread, for a row at a time. Dr a is at most 1 / Dc, so it does
+   not overflow
 */
-static __global__ void __launch_bounds__(IDRS_THREADS) MatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i, PetscScalar *a)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  MatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i,
+                     PetscScalar *a)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     const PetscScalar scaling = Dr[row];

@@ -68,7 +68,8 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   PetscCall(PetscIntSumError(in.i[n], outer ? out.i[n] : 0, &entries));
   PetscCall(PetscMalloc2(n + 1, &i, entries, &j));
   i[0] = 0;
-  for (PetscInt row = 0; row < n; row++) i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
+  for (PetscInt row = 0; row < n; row++)
+    i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
   for (PetscInt row = 0; row < n; row++) i[row + 1] += i[row];
   for (PetscInt row = 0; row < n; row++) {
     PetscInt q = i[matching->column[row]], p = outer ? out.i[row] : 0;

@@ -23,7 +23,9 @@
 #include <petscidrs/private/idrscompat.h>
 #include <float.h>
 
-/* Smaller entries, relative to the largest one of their row, do not determine the start value of the dual variable of their column */
+/*
+   Smaller entries, relative to the largest one of their row, do not determine the start value of the dual variable of their column
+*/
 #define MATCHING_TINY 1e-300
 
 /* A column is one of these, or it has a place in the heap of the present search, which is 0 or larger */
@@ -125,7 +127,8 @@ static PetscInt MatchingStart(Matching *m)
   for (PetscInt i = 0; i < m->n; i++) {
     const double inverse = 1.0 / m->largest[i];
 
-    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], MatchingModulus(m, p) * inverse);
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++)
+      V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], MatchingModulus(m, p) * inverse);
   }
   for (PetscInt j = 0; j < m->n; j++) {
     V[j]      = V[j] > 0.0 ? 1.0 / PetscMax(V[j], MATCHING_TINY) : 1.0;
@@ -266,9 +269,9 @@ static void MatchingRaiseShifts(const Matching *m, PetscInt i, PetscInt searches
 
 /*
    Completes a matching of deficient rank. The columns that a search has closed get a common shift, with their rows, so that the
-   entries of other rows in these columns are at most 1: of rows that are not closed, and of rows that a later search has closed. Rows
-   without a column get dual variables by which their largest entry is 1. Rows and columns that are left are paired, by their diagonal
-   entries if possible
+   entries of other rows in these columns are at most 1: of rows that are not closed, and of rows that a later search has closed.
+   Rows without a column get dual variables by which their largest entry is 1. Rows and columns that are left are paired, by their
+   diagonal entries if possible
 */
 static void MatchingComplete(Matching *m)
 {
@@ -306,7 +309,9 @@ static void MatchingComplete(Matching *m)
   }
 }
 
-/* Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched, see IDRSMatchRows() */
+/*
+   Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched, see IDRSMatchRows()
+*/
 static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
 {
   const PetscInt n = m->n;
@@ -345,11 +350,12 @@ static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
 +  column - the column of each row, a permutation
 .  left   - logarithms of the scalings of the rows
 .  right  - logarithms of the scalings of the columns
-.  rank   - the structural rank: the number of rows that have an entry in their column; -1 if the searches would have to look at more
-            entries than they may: then the other results are undefined
+.  rank   - the structural rank: the number of rows that have an entry in their column; -1 if the searches would have to look at
+            more entries than they may: then the other results are undefined
 -  badrow - the first row that has an infinite entry or NaN, or -1; if there is one, the other results are undefined
 */
-PetscErrorCode IDRSMatchRows(const IDRSRows *rows, double most, PetscInt column[], double left[], double right[], PetscInt *rank, PetscInt *badrow)
+PetscErrorCode IDRSMatchRows(const IDRSRows *rows, double most, PetscInt column[], double left[], double right[], PetscInt *rank,
+                             PetscInt *badrow)
 {
   Matching m = {.rows = rows, .n = rows->n, .column = column, .u = left, .v = right};
 
@@ -390,7 +396,8 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
   }
   for (PetscInt i = 0; clipped && i < rows->n; i++) {
     for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
-      const double excess = left[i] + right[rows->j[p]] + log((double)PetscAbsScalar(rows->a[p])), cut = PetscMin(excess, left[i] + limit);
+      const double excess = left[i] + right[rows->j[p]] + log((double)PetscAbsScalar(rows->a[p])),
+                   cut    = PetscMin(excess, left[i] + limit);
 
       if (!(excess > 0.0)) continue;
       left[i] -= cut;
@@ -413,11 +420,12 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
 - largest - the largest modulus of a scaled entry; infinite if a row has a zero in its column, an infinite entry or NaN
 
    Note:
-   A sweep lowers the scalings of the columns that have entries larger than 1, all from the scalings before the sweep: so they do not
-   depend on the order of the rows. A few sweeps are enough if the values change little. If another permutation has a larger product,
-   no scalings make all entries at most 1.
+   A sweep lowers the scalings of the columns that have entries larger than 1, all from the scalings before the sweep: so they do
+   not depend on the order of the rows. A few sweeps are enough if the values change little. If another permutation has a larger
+   product, no scalings make all entries at most 1.
 */
-PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[], double *largest)
+PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[],
+                                       double *largest)
 {
   PetscBool changed = PETSC_TRUE;
   double   *before;

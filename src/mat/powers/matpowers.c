@@ -11,7 +11,9 @@ static PetscErrorCode IDRSPowersCheckArray(MPI_Comm comm, const char who[], cons
 {
   PetscFunctionBegin;
   PetscCheck(a || !n, comm, PETSC_ERR_ARG_NULL, "%s(): no array %s for %" PetscInt_FMT " numbers", who, name, n);
-  for (PetscInt i = 0; i < n; i++) PetscCheck(!PetscIsInfOrNanScalar(a[i]), comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): %s[%" PetscInt_FMT "] = %g is not finite", who, name, i, (double)PetscAbsScalar(a[i]));
+  for (PetscInt i = 0; i < n; i++)
+    PetscCheck(!PetscIsInfOrNanScalar(a[i]), comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): %s[%" PetscInt_FMT "] = %g is not finite", who,
+               name, i, (double)PetscAbsScalar(a[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -23,15 +25,18 @@ static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char nam
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, NULL, &N));
   PetscCall(VecGetSize(v, &size));
-  PetscCheck(size == N, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ, "%s(): %s has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " rows and columns", who, name, size, N);
+  PetscCheck(size == N, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ,
+             "%s(): %s has %" PetscInt_FMT " entries, and the matrix %" PetscInt_FMT " rows and columns", who, name, size, N);
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(VecGetLocalSize(v, &local));
-  PetscCheck(local == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s(): %s has %" PetscInt_FMT " entries on this process, and the matrix %" PetscInt_FMT " rows", who, name, local, n);
+  PetscCheck(local == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "%s(): %s has %" PetscInt_FMT " entries on this process, and the matrix %" PetscInt_FMT " rows", who, name, local, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The parts of the sequence, checked */
-static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], IDRSPowers *powers)
+static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[],
+                                    const PetscScalar theta[], const PetscScalar mu[], IDRSPowers *powers)
 {
   MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   PetscInt  M, N, m, n;
@@ -40,10 +45,15 @@ static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x,
   PetscFunctionBegin;
   PetscCheck(k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, k);
   PetscCall(MatGetSize(A, &M, &N));
-  PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ, "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M, N);
+  PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ,
+             "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M,
+             N);
   PetscCall(MatHasCongruentLayouts(A, &congruent));
   PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCheck(congruent, comm, PETSC_ERR_ARG_SIZ, "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns on this process, and powers need the same layout of both", who, m, n);
+  PetscCheck(congruent, comm, PETSC_ERR_ARG_SIZ,
+             "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT
+             " columns on this process, and powers need the same layout of both",
+             who, m, n);
   PetscCall(IDRSPowersCheckVec(who, A, "x", x));
   if (inverse) PetscCall(IDRSPowersCheckVec(who, A, "the diagonal", inverse));
   PetscCall(IDRSPowersCheckArray(comm, who, "gamma", k, gamma));
@@ -128,14 +138,18 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   v_0 = x, \quad v_j = \gamma_j (D^{-1}A - \theta_j) v_{j-1} - \mu_j v_{j-2}, \quad j = 1, \ldots, k,
   $$
 
-  with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
+  with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and
+  `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
-  Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA` one kernel makes all of a step. A
-  matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for; on several processes there is one exchange before. `-info` tells where that is not so, and why.
+  Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of
+  type `VECCUDA` one kernel makes all of a step. A matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its
+  memory there has room for; on several processes there is one exchange before. `-info` tells where that is not so, and why.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
+`MATAIJSTREAM`, `MatMult()`
 @*/
-PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], Vec v[])
+PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
+                             const PetscScalar mu[], Vec v[])
 {
   IDRSPowers powers;
   char       name[32];
@@ -148,7 +162,8 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   PetscCall(IDRSPowersSet("MatPowersMult", A, inverse, x, k, gamma, theta, mu, &powers));
   for (PetscInt j = 0; j < k; j++) {
     PetscValidHeaderSpecific(v[j], VEC_CLASSID, 8);
-    PetscCheck(v[j] != x && v[j] != inverse, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x and the diagonal", j);
+    PetscCheck(v[j] != x && v[j] != inverse, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN,
+               "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x and the diagonal", j);
     PetscCall(PetscSNPrintf(name, sizeof(name), "v[%" PetscInt_FMT "]", j));
     PetscCall(IDRSPowersCheckVec("MatPowersMult", A, name, v[j]));
   }
@@ -158,7 +173,8 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
 }
 
 /* A sum, checked, by the back end for its vectors; b, which may be NULL, becomes a part of y */
-static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], Vec b, const IDRSPowersSum *sum)
+static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[],
+                                       const PetscScalar theta[], const PetscScalar mu[], Vec b, const IDRSPowersSum *sum)
 {
   const MPI_Comm    comm    = PetscObjectComm((PetscObject)A);
   const Vec         out[]   = {sum->y, sum->vk, sum->z};
@@ -172,7 +188,8 @@ static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec
     if (!out[i]) continue;
     PetscCheck(out[i] != x, comm, PETSC_ERR_ARG_IDN, "%s(): x and %s must be different vectors", who, names[i]);
     PetscCheck(out[i] != inverse, comm, PETSC_ERR_ARG_IDN, "%s(): the diagonal and %s must be different vectors", who, names[i]);
-    for (int l = 0; l < i; l++) PetscCheck(out[i] != out[l], comm, PETSC_ERR_ARG_IDN, "%s(): %s and %s must be different vectors", who, names[l], names[i]);
+    for (int l = 0; l < i; l++)
+      PetscCheck(out[i] != out[l], comm, PETSC_ERR_ARG_IDN, "%s(): %s and %s must be different vectors", who, names[l], names[i]);
     PetscCall(IDRSPowersCheckVec(who, A, names[i], out[i]));
   }
   if (b) {
@@ -207,12 +224,14 @@ static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec
   Level: intermediate
 
   Note:
-  See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. The vectors between are not kept: the matrix keeps three work vectors for them, or none if it is
-  of type `MATAIJSTREAM` and one pass is enough.
+  See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. The vectors between are not kept: the
+  matrix keeps three work vectors for them, or none if it is of type `MATAIJSTREAM` and one pass is enough.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSumMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSumMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`,
+`MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
-PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)
+PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
+                            const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -226,7 +245,8 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
 }
 
 /*@
-  MatPowersSumMult - Computes a polynomial of a matrix times a vector, added to another vector, and the product of the matrix with that, $y = b + c_0 v_0 + \ldots + c_k v_k$ and $z = A y$
+  MatPowersSumMult - Computes a polynomial of a matrix times a vector, added to another vector, and the product of the matrix with
+  that, $y = b + c_0 v_0 + \ldots + c_k v_k$ and $z = A y$
 
   Collective
 
@@ -248,14 +268,17 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
   Level: intermediate
 
   Notes:
-  See `MatPowersMult()` for the sequence. This is what an iteration of a Krylov method with a polynomial preconditioner needs, where b is a combination of directions before. The product is that of
-  `MatMult()`, on several processes up to rounding, not a combination of the vectors of the sequence.
+  See `MatPowersMult()` for the sequence. This is what an iteration of a Krylov method with a polynomial preconditioner needs, where
+  b is a combination of directions before. The product is that of `MatMult()`, on several processes up to rounding, not a
+  combination of the vectors of the sequence.
 
   A matrix of type `MATAIJSTREAM` is sent to the GPU once for the k steps and the product, if its memory there has room for them.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`,
+`MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
 @*/
-PetscErrorCode MatPowersSumMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[], const PetscScalar mu[], const PetscScalar c[], Vec b, Vec y, Vec z)
+PetscErrorCode MatPowersSumMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
+                                const PetscScalar mu[], const PetscScalar c[], Vec b, Vec y, Vec z)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -265,6 +288,7 @@ PetscErrorCode MatPowersSumMult(Mat A, Vec inverse, Vec x, PetscInt k, const Pet
   if (b) PetscValidHeaderSpecific(b, VEC_CLASSID, 9);
   PetscValidHeaderSpecific(y, VEC_CLASSID, 10);
   PetscValidHeaderSpecific(z, VEC_CLASSID, 11);
-  PetscCall(IDRSPowersRunSum("MatPowersSumMult", A, inverse, x, k, gamma, theta, mu, b, &(IDRSPowersSum){.c = c, .adds = (PetscBool) !!b, .y = y, .z = z}));
+  PetscCall(IDRSPowersRunSum("MatPowersSumMult", A, inverse, x, k, gamma, theta, mu, b,
+                             &(IDRSPowersSum){.c = c, .adds = (PetscBool) !!b, .y = y, .z = z}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,8 +2,8 @@
    Coefficients of matrix powers for bases of Krylov spaces
 
    References:
-   Z. Bai, D. Hu and L. Reichel, A Newton basis GMRES implementation, IMA J. Numer. Anal. 14 (1994); T.A. Manteuffel, The Tchebychev iteration for nonsymmetric linear
-   systems, Numer. Math. 28 (1977)
+   Z. Bai, D. Hu and L. Reichel, A Newton basis GMRES implementation, IMA J. Numer. Anal. 14 (1994); T.A. Manteuffel, The Tchebychev
+   iteration for nonsymmetric linear systems, Numer. Math. 28 (1977)
 */
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
@@ -29,7 +29,8 @@
 PetscErrorCode MatPowersSetMonomial(PetscInt k, PetscScalar gamma[], PetscScalar theta[], PetscScalar mu[])
 {
   PetscFunctionBegin;
-  PetscCheck(k >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetMonomial(): k = %" PetscInt_FMT " must not be negative", k);
+  PetscCheck(k >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "MatPowersSetMonomial(): k = %" PetscInt_FMT " must not be negative", k);
   for (PetscInt j = 0; j < k; j++) {
     gamma[j] = 1.0;
     theta[j] = mu[j] = 0.0;
@@ -37,7 +38,10 @@ PetscErrorCode MatPowersSetMonomial(PetscInt k, PetscScalar gamma[], PetscScalar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Geometric mean of the distances of the shifts from the last one in Leja order, which estimates the capacity of the set that they stand for; 1 for a single point */
+/*
+   Geometric mean of the distances of the shifts from the last one in Leja order, which estimates the capacity of the set that they
+   stand for; 1 for a single point
+*/
 static PetscReal IDRSPowersCapacity(PetscInt n, const IDRSRoot shifts[])
 {
   PetscReal sum   = 0.0;
@@ -72,8 +76,9 @@ static PetscReal IDRSPowersCapacity(PetscInt n, const IDRSRoot shifts[])
   Level: intermediate
 
   Notes:
-  $v_j = \gamma (D^{-1}A - \theta_j) v_{j-1}$, with the shifts in Leja order, and again from the first one if k is larger than n. Good shifts are Ritz values. $1/\gamma$ is the geometric mean of
-  the distances of the shifts from the last one, so that the vectors neither grow nor shrink much.
+  $v_j = \gamma (D^{-1}A - \theta_j) v_{j-1}$, with the shifts in Leja order, and again from the first one if k is larger than n.
+  Good shifts are Ritz values. $1/\gamma$ is the geometric mean of the distances of the shifts from the last one, so that the
+  vectors neither grow nor shrink much.
 
   With real scalars shifts that are not real come in pairs of conjugates, $a \pm bi$. The two steps of a pair are
 
@@ -85,14 +90,17 @@ static PetscReal IDRSPowersCapacity(PetscInt n, const IDRSRoot shifts[])
 
 .seealso: [](ch_matrices), `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetChebyshev()`
 @*/
-PetscErrorCode MatPowersSetNewton(PetscInt k, PetscInt n, const PetscReal re[], const PetscReal im[], PetscScalar gamma[], PetscScalar theta[], PetscScalar mu[])
+PetscErrorCode MatPowersSetNewton(PetscInt k, PetscInt n, const PetscReal re[], const PetscReal im[], PetscScalar gamma[],
+                                  PetscScalar theta[], PetscScalar mu[])
 {
   IDRSRoot *given, *shifts;
   PetscReal scale;
 
   PetscFunctionBegin;
-  PetscCheck(k >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetNewton(): k = %" PetscInt_FMT " must not be negative", k);
-  PetscCheck(n >= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetNewton(): the number of shifts %" PetscInt_FMT " must be positive", n);
+  PetscCheck(k >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetNewton(): k = %" PetscInt_FMT " must not be negative",
+             k);
+  PetscCheck(n >= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "MatPowersSetNewton(): the number of shifts %" PetscInt_FMT " must be positive", n);
   PetscCheck(re, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "MatPowersSetNewton(): no array for %" PetscInt_FMT " shifts", n);
   PetscCall(IDRSRootsCreate("MatPowersSetNewton(): shift", n, re, im, &given));
   PetscCall(PetscMalloc1(n, &shifts));
@@ -135,17 +143,22 @@ PetscErrorCode MatPowersSetNewton(PetscInt k, PetscInt n, const PetscReal re[], 
   v_j = T_j((D^{-1}A - center) / f) (f / (a + b))^j x, \quad f^2 = a^2 - b^2,
   $$
 
-  with the foci of the ellipse at center + f and center - f. The coefficients are real also where b is larger than a. In the ellipse these polynomials are not larger than one, so the vectors do
-  not grow where it encloses the spectrum.
+  with the foci of the ellipse at center + f and center - f. The coefficients are real also where b is larger than a. In the ellipse
+  these polynomials are not larger than one, so the vectors do not grow where it encloses the spectrum.
 
 .seealso: [](ch_matrices), `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`
 @*/
-PetscErrorCode MatPowersSetChebyshev(PetscInt k, PetscReal center, PetscReal a, PetscReal b, PetscScalar gamma[], PetscScalar theta[], PetscScalar mu[])
+PetscErrorCode MatPowersSetChebyshev(PetscInt k, PetscReal center, PetscReal a, PetscReal b, PetscScalar gamma[],
+                                     PetscScalar theta[], PetscScalar mu[])
 {
   PetscFunctionBegin;
-  PetscCheck(k >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetChebyshev(): k = %" PetscInt_FMT " must not be negative", k);
-  PetscCheck(a >= 0.0 && b >= 0.0 && a + b > 0.0 && a + b <= PETSC_MAX_REAL, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetChebyshev(): the semi-axes a = %g and b = %g must not be negative, and not both be zero", (double)a, (double)b);
-  PetscCheck(!PetscIsInfOrNanReal(center), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "MatPowersSetChebyshev(): the center %g must be finite", (double)center);
+  PetscCheck(k >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "MatPowersSetChebyshev(): k = %" PetscInt_FMT " must not be negative", k);
+  PetscCheck(a >= 0.0 && b >= 0.0 && a + b > 0.0 && a + b <= PETSC_MAX_REAL, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "MatPowersSetChebyshev(): the semi-axes a = %g and b = %g must not be negative, and not both be zero", (double)a,
+             (double)b);
+  PetscCheck(!PetscIsInfOrNanReal(center), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "MatPowersSetChebyshev(): the center %g must be finite", (double)center);
   /* P_1 = (z - center) / (a + b),   P_j = 2 (z - center) / (a + b) P_{j-1} - (a - b) / (a + b) P_{j-2} */
   for (PetscInt j = 0; j < k; j++) {
     gamma[j] = (j ? 2.0 : 1.0) / (a + b);

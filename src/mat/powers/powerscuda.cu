@@ -1,7 +1,8 @@
 /*
    Back end "cuda" of the matrix powers: one kernel for each step, with its recurrence and sum, on the arrays of a MATSEQAIJCUSPARSE
 
-   Reads A, D^{-1}, v_{j-1}, v_{j-2} and y once; writes v_j and y. Sums have the order of the columns, by each of the lanes that share a row.
+   Reads A, D^{-1}, v_{j-1}, v_{j-2} and y once; writes v_j and y. Sums have the order of the columns, by each of the lanes that
+   share a row.
 */
 #include <petscidrs/private/idrspowers.h>
 #include <petsc/private/petscimpl.h>
@@ -11,7 +12,10 @@
 #include "../../sys/device/stream.h"
 #include "../../vec/cuda/launch.cuh"
 
-/* What a step does with a row; before, inverse and y are NULL where there are none. With the first step first v_{j-1} is added to y, too; where it begins, y is not read */
+/*
+   What a step does with a row; before, inverse and y are NULL where there are none. With the first step first v_{j-1} is added to
+   y, too; where it begins, y is not read
+*/
 typedef struct {
   PetscScalar        gamma, theta, mu, first, c;
   PetscBool          begins; /* y */
@@ -19,7 +23,8 @@ typedef struct {
   PetscScalar       *next, *y;
 } IDRSPowersRow;
 
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSPowersKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSPowersRow step)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSPowersKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSPowersRow step)
 {
   const size_t n = A.n, lane = threadIdx.x % IDRS_WARP;
 
@@ -80,7 +85,8 @@ PetscErrorCode IDRSPowersRuns_CUDA(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const IDRSPowersSum *sum)
+static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next,
+                                          const IDRSPowersSum *sum)
 {
   const PetscBool two = (PetscBool)(j > 1 && powers->mu[j - 1] != 0.0); /* vectors before the next one */
   IDRSPowersRow   step;
@@ -114,10 +120,12 @@ static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, 
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   PetscCall(PetscLogGpuTimeBegin());
-  (void)IDRSLaunchResident<IDRSPowersKernel>(multiprocessors, ((size_t)csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, (bool)!large, stream, csr, lanes, step);
+  (void)IDRSLaunchResident<IDRSPowersKernel>(multiprocessors, ((size_t)csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, (bool)!large,
+                                             stream, csr, lanes, step);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(2.0 * nonzeros + csr.n * (2.0 + (step.inverse ? 1.0 : 0.0) + (step.before ? 2.0 : 0.0) + (sum ? 2.0 : 0.0))));
+  PetscCall(
+    PetscLogGpuFlops(2.0 * nonzeros + csr.n * (2.0 + (step.inverse ? 1.0 : 0.0) + (step.before ? 2.0 : 0.0) + (sum ? 2.0 : 0.0))));
   if (sum) PetscCall(VecCUDARestoreArray(sum->y, &step.y));
   PetscCall(VecCUDARestoreArrayWrite(next, &step.next));
   PetscCall(VecCUDARestoreArrayRead(last, &step.last));

@@ -4,7 +4,8 @@
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrscompat.h>
 
-static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next, const IDRSPowersSum *sum)
+static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next,
+                                         const IDRSPowersSum *sum)
 {
   const PetscScalar gamma = powers->gamma[j - 1], theta = powers->theta[j - 1], mu = powers->mu[j - 1];
 
@@ -19,4 +20,7 @@ static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSPowersOps IDRSPowers_Mat = {.name = "mat", .powers = IDRSPowersByStep, .sum = IDRSPowersSumByStep, .step = IDRSPowersStep_Mat};
+const IDRSPowersOps IDRSPowers_Mat = {.name   = "mat",
+                                      .powers = IDRSPowersByStep,
+                                      .sum    = IDRSPowersSumByStep,
+                                      .step   = IDRSPowersStep_Mat};

@@ -8,7 +8,8 @@
 PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
 {
   PetscFunctionBegin;
-  for (PetscInt j = 1; j <= powers->k; j++) PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL));
+  for (PetscInt j = 1; j <= powers->k; j++)
+    PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,13 +1,17 @@
 /*
    Back end "stream" of the matrix powers: passes of a MATAIJSTREAM, each of as many levels as the memory of the device has room for
 
-   A pass hands its last two vectors to the next one. Three work vectors take turns: v_b of the next pass may take the place of v_{a-1}, of which level a + 1 of a row
-   alone reads the same row, and that is before v_b; not the place of v_a. Where there is one pass, there are no work vectors.
+   A pass hands its last two vectors to the next one. Three work vectors take turns: v_b of the next pass may take the place of
+   v_{a-1}, of which level a + 1 of a row alone reads the same row, and that is before v_b; not the place of v_a. Where there is one
+   pass, there are no work vectors.
 */
 #include <petscidrs/private/idrspowers.h>
 #include "../impls/stream/aijstream.h"
 
-/* IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL; the same on all processes, though vectors may be bound to the CPU on some */
+/*
+   IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL; the same on all
+   processes, though vectors may be bound to the CPU on some
+*/
 PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   PetscBool   streams, takes = PETSC_TRUE;
@@ -48,7 +52,10 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Work vectors for the last two vectors of a pass: the place of v_{a-1} for v_b, if it is one of them, and another one than that of v_a for v_{b-1} */
+/*
+   Work vectors for the last two vectors of a pass: the place of v_{a-1} for v_b, if it is one of them, and another one than that of
+   v_a for v_{b-1}
+*/
 static void ChoosePlaces(const Vec work[3], Vec last, Vec before, Vec *next, Vec *nextbefore)
 {
   *next = *nextbefore = NULL;
@@ -63,7 +70,8 @@ static void ChoosePlaces(const Vec work[3], Vec last, Vec before, Vec *next, Vec
 }
 
 /*
-   Where the levels of a pass go: those that the next pass begins with to work vectors, v_k where it is asked for, and A y behind it. Others live in the window, or, v_k beside y, nowhere
+   Where the levels of a pass go: those that the next pass begins with to work vectors, v_k where it is asked for, and A y behind
+   it. Others live in the window, or, v_k beside y, nowhere
 */
 static void ChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum, IDRSStreamSequence *sequence, MatStreamVecs *vecs)
 {
@@ -99,7 +107,10 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   }
   PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
   if (levels > most) {
-    PetscCall(PetscInfo(powers->A, "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and a pass has room for %" PetscInt_FMT "\n", (levels + most - 1) / most, levels, most));
+    PetscCall(PetscInfo(powers->A,
+                        "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and a pass has room for %" PetscInt_FMT
+                        "\n",
+                        (levels + most - 1) / most, levels, most));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));
   }
   sequence.c    = sum->c;

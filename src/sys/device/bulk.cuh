@@ -1,6 +1,6 @@
 /*
-   Copies from memory to shared memory that a warp begins, goes on with other work, and awaits: bulk copies of sm_90 on a barrier of their own. On older
-   devices the lanes copy at once. No PETSc call.
+   Copies from memory to shared memory that a warp begins, goes on with other work, and awaits: bulk copies of sm_90 on a barrier of
+   their own. On older devices the lanes copy at once. No PETSc call.
 */
 #pragma once
 
@@ -42,7 +42,10 @@ static __device__ __forceinline__ void IDRSBulkBegin(void *to, const void *from,
 #if defined(IDRS_BULK_COPIES)
   if (threadIdx.x % IDRS_WARP == 0) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(IDRSSharedAddress(barrier)), "r"(bytes) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(IDRSSharedAddress(to)), "l"(from), "r"(bytes), "r"(IDRSSharedAddress(barrier)), "l"(policy) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
+                   IDRSSharedAddress(to)),
+                 "l"(from), "r"(bytes), "r"(IDRSSharedAddress(barrier)), "l"(policy)
+                 : "memory");
   }
 #else
   for (uint32_t i = threadIdx.x % IDRS_WARP; i < bytes / sizeof(uint4); i += IDRS_WARP) ((uint4 *)to)[i] = ((const uint4 *)from)[i];

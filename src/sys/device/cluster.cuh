@@ -36,13 +36,17 @@ static __device__ __forceinline__ void IDRSClusterMeet()
   IDRS_CLUSTER_CODE("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" :: : "memory");
 }
 
-/* Two words of 64 bits, each in one access, into the shared memory of a block of the cluster, at the place that *to is at in this one */
+/*
+   Two words of 64 bits, each in one access, into the shared memory of a block of the cluster, at the place that *to is at in this
+   one
+*/
 static __device__ __forceinline__ void IDRSStoreCluster(ulonglong2 *to, unsigned int rank, ulonglong2 words)
 {
   unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
 
   IDRS_CLUSTER_CODE("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(place) : "r"(rank));
-  IDRS_CLUSTER_CODE("st.relaxed.cluster.shared::cluster.v2.u64 [%0], {%1, %2};" ::"r"(place), "l"(words.x), "l"(words.y) : "memory");
+  IDRS_CLUSTER_CODE("st.relaxed.cluster.shared::cluster.v2.u64 [%0], {%1, %2};" ::"r"(place), "l"(words.x),
+                    "l"(words.y) : "memory");
 }
 
 /* What other blocks have stored here, without an order between accesses */
@@ -50,7 +54,8 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadCluster(const ulonglong2 *f
 {
   ulonglong2 words = {0, 0};
 
-  IDRS_CLUSTER_CODE("ld.relaxed.cluster.shared::cta.v2.u64 {%0, %1}, [%2];" : "=l"(words.x), "=l"(words.y) : "r"((unsigned int)__cvta_generic_to_shared(from)) : "memory");
+  IDRS_CLUSTER_CODE("ld.relaxed.cluster.shared::cta.v2.u64 {%0, %1}, [%2];" : "=l"(words.x),
+                    "=l"(words.y) : "r"((unsigned int)__cvta_generic_to_shared(from)) : "memory");
   return words;
 }
 
@@ -61,12 +66,14 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadRank(const ulonglong2 *from
   ulonglong2   words = {0, 0};
 
   IDRS_CLUSTER_CODE("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(place) : "r"(rank));
-  IDRS_CLUSTER_CODE("ld.relaxed.cluster.shared::cluster.v2.u64 {%0, %1}, [%2];" : "=l"(words.x), "=l"(words.y) : "r"(place) : "memory");
+  IDRS_CLUSTER_CODE("ld.relaxed.cluster.shared::cluster.v2.u64 {%0, %1}, [%2];" : "=l"(words.x),
+                    "=l"(words.y) : "r"(place) : "memory");
   return words;
 }
 
 /* A launch of blocks in clusters, all of them resident at once, so that they may wait for each other */
-static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsigned int size, unsigned int threads, size_t shared, cudaStream_t stream, cudaLaunchAttribute attributes[2])
+static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsigned int size, unsigned int threads, size_t shared,
+                                                   cudaStream_t stream, cudaLaunchAttribute attributes[2])
 {
   cudaLaunchConfig_t config = {};
 

@@ -6,7 +6,8 @@
 #include "target.cuh"
 
 template <typename... Parameters>
-static inline cudaError_t IDRSLaunchCooperative(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads, cudaStream_t stream, const Parameters &...arguments)
+static inline cudaError_t IDRSLaunchCooperative(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads,
+                                                cudaStream_t stream, const Parameters &...arguments)
 {
   cudaLaunchConfig_t  config    = {};
   cudaLaunchAttribute attribute = {};

@@ -19,7 +19,10 @@ typedef struct {
   PetscLogDouble available;
 } Place;
 
-/* IDRSDeviceGetSharers - How many processes have the device of this one, itself included, and the least number of free bytes that they see there, unless it is NULL; collective */
+/*
+   IDRSDeviceGetSharers - How many processes have the device of this one, itself included, and the least number of free bytes that
+   they see there, unless it is NULL; collective
+*/
 PetscErrorCode IDRSDeviceGetSharers(MPI_Comm comm, PetscMPIInt *sharers, PetscLogDouble *available)
 {
   cudaDeviceProp properties;

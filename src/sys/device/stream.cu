@@ -17,8 +17,9 @@ static PetscErrorCode IDRSStreamWait_CUDA(cudaStream_t stream, cudaStream_t othe
 /*
    IDRSStreamJoin_CUDA - Puts the work on PETSc's stream and on the legacy stream of CUDA in the order of the host's calls
 
-   MATAIJCUSPARSE takes the stream that is PETSc's default when the matrix is made, which is the legacy stream if no PetscDeviceContext has been set up by
-   then. Only a stream that does not wait for that one by itself (with -root_device_context_stream_type nonblocking) needs this.
+   MATAIJCUSPARSE takes the stream that is PETSc's default when the matrix is made, which is the legacy stream if no
+   PetscDeviceContext has been set up by then. Only a stream that does not wait for that one by itself (with
+   -root_device_context_stream_type nonblocking) needs this.
 */
 PetscErrorCode IDRSStreamJoin_CUDA(void)
 {

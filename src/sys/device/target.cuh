@@ -1,6 +1,6 @@
 /*
-   The device that the kernels are written for: width of a warp, shuffles, and launches that overlap. Another kind of device would change this file and
-   the lanes of idrsscalars.h. No PETSc call.
+   The device that the kernels are written for: width of a warp, shuffles, and launches that overlap. Another kind of device would
+   change this file and the lanes of idrsscalars.h. No PETSc call.
 */
 #pragma once
 
@@ -60,9 +60,9 @@ static __device__ __forceinline__ T IDRSWarpSum(T x)
 }
 
 /*
-   Sums of several values over the lanes of a warp: store(i, sum) is called for each of them by one lane. A lane gives half of its values to the lane at the distance
-   offset, and adds what that one gives to the other half. So there are little more than count shuffles, where one sum after the other takes 5 count. The lane has the
-   values from first to end - 1, and values is overwritten
+   Sums of several values over the lanes of a warp: store(i, sum) is called for each of them by one lane. A lane gives half of its
+   values to the lane at the distance offset, and adds what that one gives to the other half. So there are little more than count
+   shuffles, where one sum after the other takes 5 count. The lane has the values from first to end - 1, and values is overwritten
 */
 template <int count, int offset = IDRS_WARP / 2, typename T, typename Store>
 static __device__ __forceinline__ void IDRSWarpSums(T *values, Store &&store, int first = 0, int end = count)
@@ -82,7 +82,8 @@ static __device__ __forceinline__ void IDRSWarpSums(T *values, Store &&store, in
 
 #pragma unroll
     for (int i = 0; i < half; i++) {
-      const T second = i + half < count ? values[i + half] : T(0.0), kept = upper ? second : values[i], given = upper ? values[i] : second;
+      const T second = i + half < count ? values[i + half] : T(0.0), kept = upper ? second : values[i],
+              given = upper ? values[i] : second;
 
       values[i] = kept + IDRSShuffleXor(given, offset);
     }
@@ -143,7 +144,8 @@ static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar
 }
 
 /*
-   C += A B by a warp, A 8 x 4, B 4 x 8, in double precision: a lane has A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane / 4, 2 (lane % 4)) with the entry beside it
+   C += A B by a warp, A 8 x 4, B 4 x 8, in double precision: a lane has A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane /
+   4, 2 (lane % 4)) with the entry beside it
 */
 static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], double a, double b)
 {
@@ -163,14 +165,17 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], d
 }
 
 /*
-   The same where A is 16 x 16, B 16 x 8: a lane has a[2 l + h] = A(lane / 4 + 8 h, lane % 4 + 4 l), b[l] = B(lane % 4 + 4 l, lane / 4), and c[2 h + i] = C(lane / 4 + 8 h, 2 (lane % 4) + i)
+   The same where A is 16 x 16, B 16 x 8: a lane has a[2 l + h] = A(lane / 4 + 8 h, lane % 4 + 4 l), b[l] = B(lane % 4 + 4 l, lane /
+   4), and c[2 h + i] = C(lane / 4 + 8 h, 2 (lane % 4) + i)
 */
 static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const double a[8], const double b[4])
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, "
+      "%15}, {%0, %1, %2, %3};"
       : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]),
+        "d"(b[3]));
 #else
   #pragma unroll
   for (int l = 0; l < 4; l++) {
@@ -180,7 +185,10 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const 
 #endif
 }
 
-/* Copies so many bytes, 4, 8 or 16, from global to shared memory, while the thread goes on; those that a thread has started up to a commit are one group, and a wait ends when no more than so many groups of it are under way */
+/*
+   Copies so many bytes, 4, 8 or 16, from global to shared memory, while the thread goes on; those that a thread has started up to a
+   commit are one group, and a wait ends when no more than so many groups of it are under way
+*/
 template <int bytes>
 static __device__ __forceinline__ void IDRSCopyAsync(void *to, const void *from)
 {
@@ -222,8 +230,8 @@ static __device__ __forceinline__ unsigned int IDRSWarpBallot(bool mine)
 }
 
 /*
-   0, as if it depended on i: an index into shared memory that a loop over i adds it to is one that the compiler does not take out of the loop. What
-   is read from there then needs no registers between its uses, which leaves room for more threads.
+   0, as if it depended on i: an index into shared memory that a loop over i adds it to is one that the compiler does not take out
+   of the loop. What is read from there then needs no registers between its uses, which leaves room for more threads.
 */
 static __device__ __forceinline__ int IDRSOpaqueZero(size_t i)
 {
@@ -233,7 +241,10 @@ static __device__ __forceinline__ int IDRSOpaqueZero(size_t i)
   return zero;
 }
 
-/* Ends when all kernels ahead of this one in the stream have ended, and their results are in memory: for a kernel that was launched early */
+/*
+   Ends when all kernels ahead of this one in the stream have ended, and their results are in memory: for a kernel that was launched
+   early
+*/
 static __device__ __forceinline__ void IDRSAwaitPrevious()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -241,7 +252,10 @@ static __device__ __forceinline__ void IDRSAwaitPrevious()
 #endif
 }
 
-/* The next kernel in the stream may be launched, if it is one that is launched early, as soon as all blocks of this one have come here */
+/*
+   The next kernel in the stream may be launched, if it is one that is launched early, as soon as all blocks of this one have come
+   here
+*/
 static __device__ __forceinline__ void IDRSAdmitNext()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

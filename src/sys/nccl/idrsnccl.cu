@@ -23,7 +23,10 @@ typedef struct {
 /* Under which communicators are kept with those of MPI */
 static PetscMPIInt IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
 
-/* PETSc's own communicator of PETSC_COMM_WORLD, once it has one of NCCL: without this reference it would go whenever no PETSc object is left on it */
+/*
+   PETSc's own communicator of PETSC_COMM_WORLD, once it has one of NCCL: without this reference it would go whenever no PETSc
+   object is left on it
+*/
 static MPI_Comm IDRSNCCLWorld = MPI_COMM_NULL;
 
 /* Called by MPI when the communicator goes */
@@ -63,7 +66,8 @@ static PetscErrorCode IDRSNCCLGet_Private(MPI_Comm comm, IDRSNCCL **nccl)
   PetscFunctionBegin;
   PetscCall(IDRSNCCLFind_Private(comm, nccl));
   PetscCheck(*nccl, PETSC_COMM_SELF, PETSC_ERR_ORDER, "NCCL does not connect these processes");
-  PetscCheck((*nccl)->comm, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL has failed between these processes before: the next solve of KSPIDRS with its reductions connects them anew");
+  PetscCheck((*nccl)->comm, PETSC_COMM_SELF, PETSC_ERR_LIB,
+             "NCCL has failed between these processes before: the next solve of KSPIDRS with its reductions connects them anew");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,8 +109,8 @@ static PetscErrorCode IDRSNCCLInit_Private(MPI_Comm comm, IDRSNCCL *nccl)
 }
 
 /*
-   IDRSNCCLConnect - Connects the devices of a communicator of PETSc's own, or says why they cannot be connected. Collective, and the same on all
-   processes. Where NCCL has failed on one of them since the last time, all begin anew.
+   IDRSNCCLConnect - Connects the devices of a communicator of PETSc's own, or says why they cannot be connected. Collective, and
+   the same on all processes. Where NCCL has failed on one of them since the last time, all begin anew.
 */
 PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
@@ -150,7 +154,10 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSNCCLRenew - Connects anew where NCCL has connected these devices before, for scatters, and has failed since; collective. Where it cannot, the scatters say so */
+/*
+   IDRSNCCLRenew - Connects anew where NCCL has connected these devices before, for scatters, and has failed since; collective.
+   Where it cannot, the scatters say so
+*/
 PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
 {
   IDRSNCCL   *nccl;
@@ -169,15 +176,17 @@ PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscSc
 
   PetscFunctionBegin;
   PetscCall(IDRSNCCLGet_Private(comm, &nccl));
-  PetscCall(IDRSNCCLResult_Private(nccl, ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)), IDRS_NCCL_REAL, ncclSum, nccl->comm, stream)));
+  PetscCall(IDRSNCCLResult_Private(nccl, ncclAllReduce(from, to, (size_t)count * (sizeof(PetscScalar) / sizeof(PetscReal)),
+                                                       IDRS_NCCL_REAL, ncclSum, nccl->comm, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSNCCLExchange - Sends and receives messages, as a whole, on a stream beside PETSc's: once they are packed, up to where they have arrived. One to this
-   process itself is a copy
+   IDRSNCCLExchange - Sends and receives messages, as a whole, on a stream beside PETSc's: once they are packed, up to where they
+   have arrived. One to this process itself is a copy
 */
-PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[], cudaEvent_t arrived)
+PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives,
+                                const IDRSMessage receive[], cudaEvent_t arrived)
 {
   IDRSNCCL          *nccl;
   const IDRSMessage *own    = NULL;
@@ -195,7 +204,8 @@ PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt send
     if (&send[i] != own) result = ncclSend(send[i].data, send[i].bytes, ncclInt8, send[i].rank, nccl->comm, nccl->stream);
   }
   for (PetscInt i = 0; i < receives && result == ncclSuccess; i++) {
-    if (receive[i].rank != nccl->rank) result = ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, nccl->comm, nccl->stream);
+    if (receive[i].rank != nccl->rank)
+      result = ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, nccl->comm, nccl->stream);
     else copied = cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, nccl->stream);
   }
   ended = ncclGroupEnd(); /* in any case, or the group would stay open */
@@ -206,8 +216,9 @@ PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt send
 }
 
 /*
-   IDRSNCCLCheck - Called while the host has waited so long: ends what is under way, so that the device can be used again, after an error that no call has
-   returned, or after so long a time that a process must have gone another way, which NCCL does not see on one host. Where nothing can be under way, it does nothing.
+   IDRSNCCLCheck - Called while the host has waited so long: ends what is under way, so that the device can be used again, after an
+   error that no call has returned, or after so long a time that a process must have gone another way, which NCCL does not see on
+   one host. Where nothing can be under way, it does nothing.
 */
 PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
@@ -221,14 +232,17 @@ PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
   PetscCall(IDRSNCCLResult_Private(nccl, result));
   if (seconds > IDRSGetTimeout()) {
     PetscCall(IDRSNCCLAbort_Private(nccl));
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB,
+            "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout",
+            (double)seconds);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSNCCLFinish - Called before memory of the device is freed, which waits for all that is under way there. After an error these may be sums and messages
-   in which no other process takes part any more: what has not come within the timeout is given up, and at once where that is known.
+   IDRSNCCLFinish - Called before memory of the device is freed, which waits for all that is under way there. After an error these
+   may be sums and messages in which no other process takes part any more: what has not come within the timeout is given up, and at
+   once where that is known.
 */
 PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool failed)
 {
@@ -267,7 +281,8 @@ PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscSc
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No sums without NCCL");
 }
 
-PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives, const IDRSMessage receive[], cudaEvent_t arrived)
+PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives,
+                                const IDRSMessage receive[], cudaEvent_t arrived)
 {
   PetscFunctionBegin;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No messages without NCCL");

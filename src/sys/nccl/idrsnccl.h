@@ -1,6 +1,7 @@
 /*
-   Sums over the devices of several processes, and messages between them, from device to device, by NCCL where the library was built with it. A communicator of
-   NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and scatters alike.
+   Sums over the devices of several processes, and messages between them, from device to device, by NCCL where the library was built
+   with it. A communicator of NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and
+   scatters alike.
 */
 #pragma once
 
@@ -17,7 +18,8 @@ typedef struct {
 PETSC_INTERN PetscErrorCode IDRSNCCLConnect(MPI_Comm, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSNCCLRenew(MPI_Comm);
 PETSC_INTERN PetscErrorCode IDRSNCCLAllreduce(MPI_Comm, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
-PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, cudaEvent_t, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[], cudaEvent_t);
+PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, cudaEvent_t, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[],
+                                             cudaEvent_t);
 PETSC_INTERN PetscErrorCode IDRSNCCLCheck(MPI_Comm, PetscLogDouble);
 PETSC_INTERN PetscErrorCode IDRSNCCLWait(MPI_Comm, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSNCCLFinish(MPI_Comm, cudaStream_t, PetscBool);

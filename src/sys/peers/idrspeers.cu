@@ -1,9 +1,11 @@
 /*
-   The mailboxes of a communicator: made by all processes together, mapped by CUDA's interprocess communication, and divided into channels.
+   The mailboxes of a communicator: made by all processes together, mapped by CUDA's interprocess communication, and divided into
+   channels.
 
-   A channel has room for two exchanges, which take turns. Exchange e + 2 may overwrite what exchange e has left: a process sends e + 2 once its kernel with e + 1 has
-   ended, for which the message e + 1 of each other process has come, and a process sends that after its kernel with e has read everything. So the kernels
-   of a channel are to run one after another on each device, which those of a solver do.
+   A channel has room for two exchanges, which take turns. Exchange e + 2 may overwrite what exchange e has left: a process sends e
+   + 2 once its kernel with e + 1 has ended, for which the message e + 1 of each other process has come, and a process sends that
+   after its kernel with e has read everything. So the kernels of a channel are to run one after another on each device, which those
+   of a solver do.
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
@@ -12,10 +14,16 @@
 #include "../device/stream.h"
 #include "../device/timeout.h"
 
-/* Channels of a communicator, for solvers and for each of the right-hand sides that a solver takes at the same time: as many as a mask of 64 bits has places for */
+/*
+   Channels of a communicator, for solvers and for each of the right-hand sides that a solver takes at the same time: as many as a
+   mask of 64 bits has places for
+*/
 #define IDRS_CHANNELS 64
 
-/* Shares of a communicator, and what their sizes are multiples of, as other allocations of a process would be mapped with smaller ones */
+/*
+   Shares of a communicator, and what their sizes are multiples of, as other allocations of a process would be mapped with smaller
+   ones
+*/
 #define IDRS_SHARES      64
 #define IDRS_SHARE_BYTES ((size_t)1 << 21)
 
@@ -36,8 +44,9 @@ typedef struct {
 static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
 
 /*
-   Whether mailboxes connect this process with others on the same device. A block that waits for other processes must then leave room for their kernels: those that would follow it early, and
-   fill the multiprocessors while they wait themselves, are launched after it
+   Whether mailboxes connect this process with others on the same device. A block that waits for other processes must then leave
+   room for their kernels: those that would follow it early, and fill the multiprocessors while they wait themselves, are launched
+   after it
 */
 static bool IDRSPeersShared = false;
 
@@ -87,7 +96,10 @@ static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
   boxes->shares = 0;
 }
 
-/* Called by MPI when the communicator goes, on all processes. Those that have lost an exchange may not all come here: they leave their memory to the end of the program */
+/*
+   Called by MPI when the communicator goes, on all processes. Those that have lost an exchange may not all come here: they leave
+   their memory to the end of the program
+*/
 static int MPIAPI IDRSPeersFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
 {
   IDRSMailboxes *boxes = (IDRSMailboxes *)attribute;
@@ -145,7 +157,8 @@ static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpc
 }
 
 /* Makes memory and maps that of all, on all processes or on none */
-static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[], PetscBool *mapped)
+static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[],
+                                           PetscBool *mapped)
 {
   cudaIpcMemHandle_t *handles;
   PetscMPIInt         failed;
@@ -192,7 +205,8 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   boxes->mailbox[boxes->rank] = NULL; /* after an exchange was lost: see IDRSPeersFree() */
   IDRSPeersDropShares(boxes, false);
   PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
-  PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2), boxes->mailbox, opened));
+  PetscCall(
+    IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2), boxes->mailbox, opened));
   if (!*opened) PetscFunctionReturn(PETSC_SUCCESS);
   *boxes->givenup = 0;
   peers.givenup   = boxes->givenup;
@@ -222,9 +236,10 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 }
 
 /*
-   IDRSPeersConnect - Connects the devices of a communicator of PETSc's own, and gives a solver a channel between them, if it has none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all
-   processes. Where an exchange was lost on one of them since the last time, all begin anew. Automatically processes that share a device are not connected, as each would wait for kernels of the
-   others that find no room
+   IDRSPeersConnect - Connects the devices of a communicator of PETSc's own, and gives a solver a channel between them, if it has
+   none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all processes. Where an exchange was
+   lost on one of them since the last time, all begin anew. Automatically processes that share a device are not connected, as each
+   would wait for kernels of the others that find no room
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
@@ -267,7 +282,8 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   }
   if (automatic && (states[1] || boxes->shared)) *why = "processes share a GPU";
   else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
-  if (!*why && channel && *channel < 0) *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  if (!*why && channel && *channel < 0)
+    *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,7 +296,9 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
   PetscFunctionBegin;
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   PetscCheck(boxes && channel >= 0, PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
-  PetscCheck(!boxes->lost, PETSC_COMM_SELF, PETSC_ERR_LIB, "An exchange between these processes was lost before: the next solve of KSPIDRS with such reductions connects them anew");
+  PetscCheck(
+    !boxes->lost, PETSC_COMM_SELF, PETSC_ERR_LIB,
+    "An exchange between these processes was lost before: the next solve of KSPIDRS with such reductions connects them anew");
   number           = ++boxes->exchanges[channel];
   exchange->peers  = boxes->peers;
   exchange->number = number;
@@ -289,9 +307,9 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
 }
 
 /*
-   IDRSPeersTakeShare - So much memory of this process, of zeros, which others map; NULL where it cannot be had. Collective, and the same on all processes, which are connected. What
-   kernels have sent there before has come before all processes are here, and goes: after 2^31 exchanges it would count as a later one. So a process must not send to another one before it has
-   heard from it
+   IDRSPeersTakeShare - So much memory of this process, of zeros, which others map; NULL where it cannot be had. Collective, and the
+   same on all processes, which are connected. What kernels have sent there before has come before all processes are here, and goes:
+   after 2^31 exchanges it would count as a later one. So a process must not send to another one before it has heard from it
 */
 PetscErrorCode IDRSPeersTakeShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *newshare)
 {
@@ -341,7 +359,9 @@ PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_
 
   PetscFunctionBegin;
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
-  PetscCheck(boxes && !boxes->lost && !share->lost, PETSC_COMM_SELF, PETSC_ERR_LIB, "An exchange between these processes was lost before: the next solve of KSPIDRS with such messages connects them anew");
+  PetscCheck(
+    boxes && !boxes->lost && !share->lost, PETSC_COMM_SELF, PETSC_ERR_LIB,
+    "An exchange between these processes was lost before: the next solve of KSPIDRS with such messages connects them anew");
   *number = ++share->exchanges;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -358,7 +378,10 @@ PetscErrorCode IDRSPeersReturnShare(IDRSPeersShare *share)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPeersCheck - Called while the host has waited so long. After the timeout kernels stop waiting, and the host reports an error. Without mailboxes it does nothing */
+/*
+   IDRSPeersCheck - Called while the host has waited so long. After the timeout kernels stop waiting, and the host reports an error.
+   Without mailboxes it does nothing
+*/
 PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
   IDRSMailboxes *boxes;
@@ -369,12 +392,15 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
   if (!boxes || !boxes->givenup || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
   boxes->lost                     = PETSC_TRUE;
   *(volatile int *)boxes->givenup = 1;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout", (double)seconds);
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB,
+          "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout",
+          (double)seconds);
 }
 
 /*
-   IDRSPeersFinish - Returns a channel, if there is one, before memory of the device is freed, which waits for all that is under way there. After an error these may be exchanges in
-   which no other process takes part any more, those of a preconditioner, too: kernels do not wait for them from now on, and all processes begin anew the next time
+   IDRSPeersFinish - Returns a channel, if there is one, before memory of the device is freed, which waits for all that is under way
+   there. After an error these may be exchanges in which no other process takes part any more, those of a preconditioner, too:
+   kernels do not wait for them from now on, and all processes begin anew the next time
 */
 PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool failed)
 {

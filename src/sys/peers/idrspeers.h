@@ -1,6 +1,7 @@
 /*
-   Sums over the devices of the processes of one node inside a kernel: each process maps the mailboxes of the others into its own address space, and kernels write
-   there. The mailboxes are made once for an MPI communicator of PETSc's own, and kept with it. They are divided into channels, one for each solver.
+   Sums over the devices of the processes of one node inside a kernel: each process maps the mailboxes of the others into its own
+   address space, and kernels write there. The mailboxes are made once for an MPI communicator of PETSc's own, and kept with it.
+   They are divided into channels, one for each solver.
 */
 #pragma once
 
@@ -20,7 +21,8 @@ typedef struct {
 } IDRSPeers;
 
 /*
-   One exchange: the message i of process p is at  first + i size + p  of a mailbox, and carries the number of the exchange. peers = NULL: no exchange
+   One exchange: the message i of process p is at  first + i size + p  of a mailbox, and carries the number of the exchange.
+   peers = NULL: no exchange
 */
 typedef struct {
   const IDRSPeers *peers;
@@ -29,8 +31,8 @@ typedef struct {
 } IDRSPeerExchange;
 
 /*
-   Memory of each process that kernels of the others write to, beside the mailboxes: as much as each of them has asked for. It is kept with the communicator, and
-   serves again once it is given back, so that nobody frees what another process may have mapped
+   Memory of each process that kernels of the others write to, beside the mailboxes: as much as each of them has asked for. It is
+   kept with the communicator, and serves again once it is given back, so that nobody frees what another process may have mapped
 */
 typedef struct _n_IDRSPeersShare *IDRSPeersShare;
 struct _n_IDRSPeersShare {

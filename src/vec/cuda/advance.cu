@@ -7,7 +7,9 @@
 #include "groups.cuh"
 
 template <int S, int W, int N>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, bool inv, int end)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSAdvanceKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns,
+                    const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, bool inv, int end)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
@@ -15,7 +17,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAdvanceKernel(IDRSOve
 
   overlap.Begin();
   if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
-    IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end, inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R], IDRSTellNobody()), shared, mine.rr);
+    IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end,
+                                       inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R],
+                                       IDRSTellNobody()),
+                 shared, mine.rr);
 }
 
 PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
@@ -29,9 +34,12 @@ PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
-  PetscCall(IDRSLaunchColumns(group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-    blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>, IDRSAdvanceKernel<S, W, 1>>((const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv, (int)(wantv ? first->s : 0));
-  }));
+  PetscCall(IDRSLaunchColumns(group, -1, columns,
+                              [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+                                blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>, IDRSAdvanceKernel<S, W, 1>>(
+                                  (const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv,
+                                  (int)(wantv ? first->s : 0));
+                              }));
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   for (PetscInt i = 0; i < group->count; i++) {
     ((IDRS_CUDA *)group->work[i]->data)->partials.rrblocks = blocks;

@@ -1,7 +1,7 @@
 /*
-   The algebra of a step on the device, so that the host need not wait for the sums: in the first block of a projection, or, where sums
-   of other processes are added first, in a kernel of its own. Here is what is done with IDRSScalars, and when the device stops and leaves that
-   to the host. No PETSc call.
+   The algebra of a step on the device, so that the host need not wait for the sums: in the first block of a projection, or, where
+   sums of other processes are added first, in a kernel of its own. Here is what is done with IDRSScalars, and when the device stops
+   and leaves that to the host. No PETSc call.
 */
 #pragma once
 
@@ -11,8 +11,8 @@
 #include "rows.cuh"
 
 /*
-   Where the scalars are, and what follows from the sums of a step. result = NULL: the host does the algebra; storage = NULL: another kernel does. With an
-   exchange the kernel adds the sums of other processes first
+   Where the scalars are, and what follows from the sums of a step. result = NULL: the host does the algebra; storage = NULL:
+   another kernel does. With an exchange the kernel adds the sums of other processes first
 */
 typedef struct {
   PetscScalar     *storage;
@@ -23,9 +23,13 @@ typedef struct {
   IDRSPeerExchange exchange;
 } IDRSAlgebra;
 
-/* By a warp: whether the recurrence goes on, with coefficients for the passes that follow. Only a projection with a y may be one of the start */
+/*
+   By a warp: whether the recurrence goes on, with coefficients for the passes that follow. Only a projection with a y may be one of
+   the start
+*/
 template <bool Y>
-static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const IDRSStep &step, const IDRSBounds &bounds, PetscReal *rnorm)
+static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const IDRSStep &step, const IDRSBounds &bounds,
+                                                    PetscReal *rnorm)
 {
   const PetscInt  s     = scalars->s;
   const PetscBool start = Y ? step.start : PETSC_FALSE, y = Y ? PETSC_TRUE : PETSC_FALSE;
@@ -38,7 +42,10 @@ static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const 
   return IDRSScalarsContinue(scalars, step.k, start, bounds.cosine, &rr);
 }
 
-/* By all threads of a block: copies the scalars, without the sums, to shared memory, where they fit; returns where they and the sums are to be */
+/*
+   By all threads of a block: copies the scalars, without the sums, to shared memory, where they fit; returns where they and the
+   sums are to be
+*/
 template <int S>
 static __device__ __forceinline__ PetscScalar *IDRSAlgebraBegin(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *shared)
 {

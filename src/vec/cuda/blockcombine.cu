@@ -1,11 +1,14 @@
 /*
-   block combine:  Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, for one sum after another. Reads X and D, or Y, too, writes Y, a column of which may be one of X.
+   block combine:  Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, for one sum after another. Reads
+                   X and D, or Y, too, writes Y, a column of which may be one of X.
 
-   One thread owns a pack of rows and makes all sums of a launch on it: what a sum has written is in the cache where the next one reads it. It has all columns of Y, whose entries are in registers
-   while the columns of X stream by: each operand of a sum is read once. Coefficients, and pointers to the columns, as there may be hundreds, come through shared memory, in parts. Without tensor
+   One thread owns a pack of rows and makes all sums of a launch on it: what a sum has written is in the cache where the next one
+   reads it. It has all columns of Y, whose entries are in registers while the columns of X stream by: each operand of a sum is read
+   once. Coefficients, and pointers to the columns, as there may be hundreds, come through shared memory, in parts. Without tensor
    cores: up to 16 columns it is the memory that takes the time.
 
-   Where vectors are long a column that several sums have is read by each of them here: blockslab.cu is for such sums then, see IDRSBlockCombinePrepared_CUDA().
+   Where vectors are long a column that several sums have is read by each of them here: blockslab.cu is for such sums then, see
+   IDRSBlockCombinePrepared_CUDA().
 */
 #include "launch.cuh"
 
@@ -44,13 +47,15 @@ static __device__ __forceinline__ IDRSPack<W> IDRSBlockLoad(const PetscScalar *x
 
 /* y += X C on the rows of this thread, for the columns whose pointers and coefficients are in shared memory */
 template <int M, int W, bool WHOLE>
-static __device__ __forceinline__ void IDRSBlockAddPart(size_t i, size_t n, int columns, const PetscScalar *const *x, const PetscScalar *c, IDRSPack<W> y[M])
+static __device__ __forceinline__ void IDRSBlockAddPart(size_t i, size_t n, int columns, const PetscScalar *const *x,
+                                                        const PetscScalar *c, IDRSPack<W> y[M])
 {
   for (int first = 0; first < columns; first += IDRS_BLOCK_LOADS) {
     IDRSPack<W> part[IDRS_BLOCK_LOADS];
 
 #pragma unroll
-    for (int l = 0; l < IDRS_BLOCK_LOADS; l++) part[l] = first + l < columns ? IDRSBlockLoad<W, WHOLE>(x[first + l], i, n) : IDRSZero<W>();
+    for (int l = 0; l < IDRS_BLOCK_LOADS; l++)
+      part[l] = first + l < columns ? IDRSBlockLoad<W, WHOLE>(x[first + l], i, n) : IDRSZero<W>();
 #pragma unroll
     for (int l = 0; l < IDRS_BLOCK_LOADS; l++) {
       if (first + l < columns) {
@@ -63,7 +68,8 @@ static __device__ __forceinline__ void IDRSBlockAddPart(size_t i, size_t n, int 
 
 /* y += X C, for the columns of X from first to end - 1. By all threads of a block */
 template <int M, int W>
-static __device__ __forceinline__ void IDRSBlockAdd(size_t i, size_t n, int first, int end, const PetscScalar *const *X, const PetscScalar *C, IDRSPack<W> y[M])
+static __device__ __forceinline__ void IDRSBlockAdd(size_t i, size_t n, int first, int end, const PetscScalar *const *X,
+                                                    const PetscScalar *C, IDRSPack<W> y[M])
 {
   __shared__ const PetscScalar *x[IDRS_BLOCK_PART];
   __shared__ PetscScalar        c[IDRS_BLOCK_PART * M];
@@ -107,7 +113,8 @@ static __device__ __forceinline__ void IDRSBlockMake(size_t i, size_t n, const I
 
 /* stopped: where the device does the algebra, and may have stopped, else NULL */
 template <int M, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS, 2) IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const PetscBool *stopped, const __grid_constant__ IDRSChain chain)
+static __global__ void __launch_bounds__(IDRS_THREADS, 2)
+  IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const PetscBool *stopped, const __grid_constant__ IDRSChain chain)
 {
   const size_t i = IDRSFirstRow<W>();
 
@@ -143,7 +150,10 @@ PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockGetOperands_CUDA - Room for so many bytes of operands, a multiple of 16, on the device, and for these in pinned memory, from which they go there. What earlier launches have got stays until the stream has been waited for */
+/*
+   IDRSBlockGetOperands_CUDA - Room for so many bytes of operands, a multiple of 16, on the device, and for these in pinned memory,
+   from which they go there. What earlier launches have got stays until the stream has been waited for
+*/
 PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStream_t stream, char **host, char **device)
 {
   IDRSBlockMemory   *memory = &cuda->block;
@@ -160,7 +170,8 @@ PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStre
     PetscCall(PetscDeviceFree(dctx, memory->operands));
     PetscCall(PetscDeviceFree(dctx, memory->hostoperands));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_BLOCK_ROOM * bytes / sizeof(*memory->operands), &memory->operands));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_BLOCK_ROOM * bytes / sizeof(*memory->hostoperands), &memory->hostoperands));
+    PetscCall(
+      PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_BLOCK_ROOM * bytes / sizeof(*memory->hostoperands), &memory->hostoperands));
     memory->operandbytes = IDRS_BLOCK_ROOM * bytes;
   }
   *host   = (char *)memory->hostoperands + memory->operandsused;
@@ -182,7 +193,8 @@ static PetscErrorCode IDRSBlockTouch_CUDA(const IDRSBlockAxpy *sum)
 }
 
 /* A sum as the kernel takes it, with its operands on the device; tells whether all arrays can be accessed in packs */
-static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C, bool *packed)
+static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C,
+                                    bool *packed)
 {
   IDRSChainSum to = {};
 
@@ -200,9 +212,13 @@ static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, con
   return to;
 }
 
-/* Launches sums whose operands are on the device: pointers of one sum after those of another, and coefficients, M for each of them */
+/*
+   Launches sums whose operands are on the device: pointers of one sum after those of another, and coefficients, M for each of them
+*/
 template <int M>
-static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal, const PetscBool *stopped, cudaStream_t stream)
+static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
+                                                  const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal,
+                                                  const PetscBool *stopped, cudaStream_t stream)
 {
   const size_t n      = (size_t)work->n;
   IDRSChain    chain  = {};
@@ -217,7 +233,10 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   }
   PetscCall(PetscLogGpuTimeBegin());
   if (n) {
-    auto launch = [&](auto W) { IDRSBlockCombineKernel<M, W><<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, stopped, chain); };
+    auto launch = [&](auto W) {
+      IDRSBlockCombineKernel<M, W>
+        <<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, stopped, chain);
+    };
 
     if (packed) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());
@@ -246,12 +265,15 @@ PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
 }
 
 /*
-   IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of them
+   IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of
+   them
 
-   Where a block of columns fits into the second-level cache one launch makes all sums, which find there what those before them have read: 262 144 rows, 8 columns, s = 1, 4, 8 took 13.0, 19.0, 26.9 us a
-   matvec and column on an H100, and 13.8, 20.4, 31.5 with slabs. Where not, sums have slabs or launches of their own: 4 096 000 rows, s = 4 took 473 us in one launch, 261 with one a sum
+   Where a block of columns fits into the second-level cache one launch makes all sums, which find there what those before them have
+   read: 262 144 rows, 8 columns, s = 1, 4, 8 took 13.0, 19.0, 26.9 us a matvec and column on an H100, and 13.8, 20.4, 31.5 with
+   slabs. Where not, sums have slabs or launches of their own: 4 096 000 rows, s = 4 took 473 us in one launch, 261 with one a sum
 */
-PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
+PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[],
+                                             const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
 {
   PetscInt           some;
   bool               cached, scaled = false;
@@ -309,10 +331,12 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
 
     for (PetscInt k = 0; k < sum->nx; k++, l++) {
       x[l] = sum->x[k].array;
-      for (PetscInt j = 0; j < width; j++) c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
+      for (PetscInt j = 0; j < width; j++)
+        c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
     }
   }
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin), NULL));
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device,
+                                          (const PetscScalar *)(device + begin), NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

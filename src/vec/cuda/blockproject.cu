@@ -1,29 +1,34 @@
 /*
    block project:  P^H X and W^H X for many tasks. Reads W and X once each, where a task has up to 128 columns on the left.
 
-   The blocks (x, y, z) of threads with the same y work for a task and share its rows, and z says which strips of 16 columns on its left they have. Rows come through shared memory, slab after slab: while one
-   is multiplied others are on their way. A warp has one strip, of P or of W, and multiplies it by all columns of X, 16 rows at a time, with the matrix units, in double precision whatever the scalars
-   are: see IDRSMatrixMultiplyAdd(). Where there are few strips, warps with the same strip take turns at the rows. Entries of P follow from the hash where they are used, once each.
+   The blocks (x, y, z) of threads with the same y work for a task and share its rows, and z says which strips of 16 columns on its
+   left they have. Rows come through shared memory, slab after slab: while one is multiplied others are on their way. A warp has one
+   strip, of P or of W, and multiplies it by all columns of X, 16 rows at a time, with the matrix units, in double precision
+   whatever the scalars are: see IDRSMatrixMultiplyAdd(). Where there are few strips, warps with the same strip take turns at the
+   rows. Entries of P follow from the hash where they are used, once each.
 
-   Sums of warps are added up in a fixed order, and those of blocks of threads by a second kernel, which leaves them on the device, for what follows in the stream, and in the memory of the host.
+   Sums of warps are added up in a fixed order, and those of blocks of threads by a second kernel, which leaves them on the device,
+   for what follows in the stream, and in the memory of the host.
 */
 #include <petscidrs/private/idrsshadow.h>
 #include "launch.cuh"
 
-#define IDRS_STRIP         16
-#define IDRS_TILE          8 /* columns of X that are multiplied at a time */
-#define IDRS_DOTS_ROWS     16
-#define IDRS_DOTS_STAGES   3     /* slabs in shared memory */
-#define IDRS_DOTS_BYTES    32768 /* of a slab, at most, where it has more than IDRS_DOTS_FEWEST rows */
-#define IDRS_DOTS_FEWEST   64
-#define IDRS_DOTS_FILLS    12 /* slabs of a multiprocessor, at least, where they have more than the fewest rows: it waits for the first one */
+#define IDRS_STRIP       16
+#define IDRS_TILE        8 /* columns of X that are multiplied at a time */
+#define IDRS_DOTS_ROWS   16
+#define IDRS_DOTS_STAGES 3     /* slabs in shared memory */
+#define IDRS_DOTS_BYTES  32768 /* of a slab, at most, where it has more than IDRS_DOTS_FEWEST rows */
+#define IDRS_DOTS_FEWEST 64
+/* slabs of a multiprocessor, at least, where they have more than the fewest rows: it waits for the first one */
+#define IDRS_DOTS_FILLS    12
 #define IDRS_DOTS_MOST     512
-#define IDRS_DOTS_WARPS    8                                   /* of a block of threads, at most */
-#define IDRS_DOTS_RESIDENT 2                                   /* blocks of threads on a multiprocessor */
-#define IDRS_DOTS_TASKS    64                                  /* of a launch, at most, as arguments of the kernel */
-#define IDRS_DOTS_COLUMNS  128                                 /* of these, whose pointers are arguments, too; more are in the memory of the device */
-#define IDRS_PARTS_OF      (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
-#define IDRS_PARTIALS      (1 << 22)                           /* sums of blocks of threads, at most */
+#define IDRS_DOTS_WARPS    8  /* of a block of threads, at most */
+#define IDRS_DOTS_RESIDENT 2  /* blocks of threads on a multiprocessor */
+#define IDRS_DOTS_TASKS    64 /* of a launch, at most, as arguments of the kernel */
+/* of these, whose pointers are arguments, too; more are in the memory of the device */
+#define IDRS_DOTS_COLUMNS 128
+#define IDRS_PARTS_OF     (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
+#define IDRS_PARTIALS     (1 << 22)                           /* sums of blocks of threads, at most */
 
 typedef struct {
   int  rows, nw, nx;
@@ -89,9 +94,11 @@ static __device__ __forceinline__ void IDRSDotsLoad(const PetscScalar *rows, Pet
 
 /* Starts to copy a slab, from row `first` on; zeros where there are no rows. By all threads of a block */
 template <int W>
-static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dots, const PetscScalar *const *columns, int count, size_t first, char *slab)
+static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dots, const PetscScalar *const *columns, int count,
+                                                    size_t first, char *slab)
 {
-  const int warps = (int)blockDim.x / IDRS_WARP, row = (int)threadIdx.x % IDRS_WARP * W, rows = (int)min(dots.n - first, (size_t)dots.slab), whole = rows / W * W;
+  const int warps = (int)blockDim.x / IDRS_WARP, row = (int)threadIdx.x % IDRS_WARP * W,
+            rows = (int)min(dots.n - first, (size_t)dots.slab), whole = rows / W * W;
 
   for (int c = (int)threadIdx.x / IDRS_WARP; c < count; c += warps) {
     const PetscScalar *from = columns[c] + first;
@@ -144,7 +151,10 @@ static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4],
   IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, part);
 }
 
-/* What a warp does: its strip of the left side, or none, and its turn at the rows. What a column that is not there would give is not used: another one stands for it */
+/*
+   What a warp does: its strip of the left side, or none, and its turn at the rows. What a column that is not there would give is
+   not used: another one stands for it
+*/
 template <int B>
 struct IDRSDotsWarp {
   int      strip, slot, turn, turns; /* slot: counted from the first strip of this block of threads */
@@ -156,7 +166,8 @@ struct IDRSDotsWarp {
 template <int B>
 static __device__ __forceinline__ IDRSDotsWarp<B> IDRSDotsGetWarp(const IDRSDotsTask &task, int strips, int slab)
 {
-  const int       warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP / 4, shadows = IDRSDotsStrips(task.rows), firstx = task.hermitian ? 0 : task.nw, bytes = (int)IDRSDotsColumnBytes(slab);
+  const int warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP / 4, shadows = IDRSDotsStrips(task.rows),
+            firstx = task.hermitian ? 0 : task.nw, bytes = (int)IDRSDotsColumnBytes(slab);
   IDRSDotsWarp<B> mine;
 
   mine.turns  = IDRSDotsTurns(strips, (int)blockDim.x / IDRS_WARP, slab / IDRS_DOTS_ROWS);
@@ -176,7 +187,8 @@ static __device__ __forceinline__ IDRSDotsWarp<B> IDRSDotsGetWarp(const IDRSDots
 
 /* The products of a strip of P with all tiles of X, on the steps of a slab whose turn it is */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab, const uint2 *states, double c[B][IDRS_PARTS_OF][4])
+static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab,
+                                                          const uint2 *states, double c[B][IDRS_PARTS_OF][4])
 {
 #pragma unroll 2
   for (int step = mine.turn; step < steps; step += mine.turns) {
@@ -196,7 +208,8 @@ static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> 
 
 /* The same for a strip of W */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab, double c[B][IDRS_PARTS_OF][4])
+static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab,
+                                                            double c[B][IDRS_PARTS_OF][4])
 {
 #pragma unroll 2
   for (int step = mine.turn; step < steps; step += mine.turns) {
@@ -224,7 +237,8 @@ static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B
 
 /* Sums of the warps that take turns, one after another, to total: 16 of a strip for each column of X */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &mine, const double c[B][IDRS_PARTS_OF][4], double *total)
+static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &mine, const double c[B][IDRS_PARTS_OF][4],
+                                                        double *total)
 {
   const int lane = (int)threadIdx.x % IDRS_WARP;
 
@@ -237,8 +251,9 @@ static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &m
       for (int part = 0; part < IDRS_PARTS_OF; part++) {
 #pragma unroll
         for (int l = 0; l < 4; l++) {
-          const int row = mine.shadow ? lane / 4 * 2 + l / 2 : lane / 4 + l / 2 * (IDRS_STRIP / 2), column = b * IDRS_TILE + lane % 4 * 2 + l % 2;
-          double   *to = total + ((mine.slot * B * IDRS_TILE + column) * IDRS_STRIP + row) * IDRS_PARTS_OF + part;
+          const int row    = mine.shadow ? lane / 4 * 2 + l / 2 : lane / 4 + l / 2 * (IDRS_STRIP / 2),
+                    column = b * IDRS_TILE + lane % 4 * 2 + l % 2;
+          double *to       = total + ((mine.slot * B * IDRS_TILE + column) * IDRS_STRIP + row) * IDRS_PARTS_OF + part;
 
           *to = turn ? *to + c[b][part][l] : c[b][part][l];
         }
@@ -248,9 +263,13 @@ static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &m
   __syncthreads();
 }
 
-/* The sums of this block of threads to those of all, where they are what the contract has; those below the diagonal of a Hermitian product follow from those above it */
+/*
+   The sums of this block of threads to those of all, where they are what the contract has; those below the diagonal of a Hermitian
+   product follow from those above it
+*/
 template <int B>
-static __device__ __forceinline__ void IDRSDotsLeave(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip, int strips, const double *total)
+static __device__ __forceinline__ void IDRSDotsLeave(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip,
+                                                     int strips, const double *total)
 {
   double   *to      = dots.partials + ((size_t)blockIdx.x * (size_t)dots.sums + (size_t)task.sum) * IDRS_PARTS_OF;
   const int shadows = IDRSDotsStrips(task.rows);
@@ -276,23 +295,26 @@ static __device__ __forceinline__ void IDRSDotsLeave(const IDRSDotsArguments &do
 
 /* B: tiles of X, W: entries that are copied at a time */
 template <int B, int W>
-static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PARTS_OF <= 4 ? IDRS_DOTS_RESIDENT : 1) IDRSBlockProjectKernel(const __grid_constant__ IDRSDotsArguments dots)
+static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PARTS_OF <= 4 ? IDRS_DOTS_RESIDENT : 1)
+  IDRSBlockProjectKernel(const __grid_constant__ IDRSDotsArguments dots)
 {
   extern __shared__ ulonglong2 memory[];
   const IDRSDotsTask          &task  = dots.task[blockIdx.y];
-  const int                    share = IDRSDotsShare(&task, (int)gridDim.z), firststrip = (int)blockIdx.z * share, strips = min(share, IDRSDotsStrips(task.rows) + IDRSDotsStrips(task.nw) - firststrip);
-  const size_t                 stage = (size_t)task.columns * IDRSDotsColumnBytes(dots.slab), stride = (size_t)gridDim.x * (size_t)dots.slab;
-  uint2                       *states                 = (uint2 *)memory; /* of two slabs */
-  const PetscScalar          **columns                = (const PetscScalar **)(states + 2 * dots.slab);
-  char                        *slabs                  = (char *)memory + (2 * (size_t)dots.slab * sizeof(uint2) + (size_t)task.columns * sizeof(*columns) + 15) / 16 * 16;
-  double                       c[B][IDRS_PARTS_OF][4] = {};
-  size_t                       first = (size_t)blockIdx.x * (size_t)dots.slab, next = first;
-  IDRSDotsWarp<B>              mine;
+  const int                    share = IDRSDotsShare(&task, (int)gridDim.z), firststrip = (int)blockIdx.z * share,
+            strips          = min(share, IDRSDotsStrips(task.rows) + IDRSDotsStrips(task.nw) - firststrip);
+  const size_t        stage = (size_t)task.columns * IDRSDotsColumnBytes(dots.slab), stride = (size_t)gridDim.x * (size_t)dots.slab;
+  uint2              *states  = (uint2 *)memory; /* of two slabs */
+  const PetscScalar **columns = (const PetscScalar **)(states + 2 * dots.slab);
+  char  *slabs = (char *)memory + (2 * (size_t)dots.slab * sizeof(uint2) + (size_t)task.columns * sizeof(*columns) + 15) / 16 * 16;
+  double c[B][IDRS_PARTS_OF][4] = {};
+  size_t first = (size_t)blockIdx.x * (size_t)dots.slab, next = first;
+  IDRSDotsWarp<B> mine;
 
   IDRSAdmitNext();
   if (strips <= 0 || !task.nx) return;
   mine = IDRSDotsGetWarp<B>(task, strips, dots.slab);
-  for (int i = (int)threadIdx.x; i < task.columns; i += (int)blockDim.x) columns[i] = dots.columns ? dots.columns[task.column + i] : dots.column[task.column + i];
+  for (int i = (int)threadIdx.x; i < task.columns; i += (int)blockDim.x)
+    columns[i] = dots.columns ? dots.columns[task.column + i] : dots.column[task.column + i];
   __syncthreads();
   for (int i = 0; i < IDRS_DOTS_STAGES - 1; i++, next += stride) {
     if (next < dots.n) IDRSDotsCopy<W>(dots, columns, task.columns, next, slabs + (size_t)i * stage);
@@ -308,12 +330,14 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
     }
     IDRSCopyWait<IDRS_DOTS_STAGES - 2>();
     __syncthreads(); /* this slab is there, and the one before it has been used */
-    if (next < dots.n) IDRSDotsCopy<W>(dots, columns, task.columns, next, slabs + (size_t)((turn + IDRS_DOTS_STAGES - 1) % IDRS_DOTS_STAGES) * stage);
+    if (next < dots.n)
+      IDRSDotsCopy<W>(dots, columns, task.columns, next,
+                      slabs + (size_t)((turn + IDRS_DOTS_STAGES - 1) % IDRS_DOTS_STAGES) * stage);
     IDRSCopyCommit();
     if (mine.works) {
-      const size_t left  = dots.n - first;
-      const int    steps = left < (size_t)dots.slab ? ((int)left + IDRS_DOTS_ROWS - 1) / IDRS_DOTS_ROWS : dots.slab / IDRS_DOTS_ROWS;
-      const char  *slab  = slabs + (size_t)(turn % IDRS_DOTS_STAGES) * stage;
+      const size_t left = dots.n - first;
+      const int   steps = left < (size_t)dots.slab ? ((int)left + IDRS_DOTS_ROWS - 1) / IDRS_DOTS_ROWS : dots.slab / IDRS_DOTS_ROWS;
+      const char *slab  = slabs + (size_t)(turn % IDRS_DOTS_STAGES) * stage;
 
       if (mine.shadow) IDRSDotsShadowSlab<B>(mine, steps, slab, here, c);
       else IDRSDotsExplicitSlab<B>(mine, steps, slab, c);
@@ -324,16 +348,22 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   IDRSDotsLeave<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
-/* Adds up the sums of blocks of threads, 32 of them in a block; the last block tells the host that all have come, if hostsums is not NULL */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockTotalKernel(IDRSOverlap<true, true> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums, PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
+/*
+   Adds up the sums of blocks of threads, 32 of them in a block; the last block tells the host that all have come, if hostsums is
+   not NULL
+*/
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSBlockTotalKernel(IDRSOverlap<true, true> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums,
+                       PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
   __shared__ double part[IDRS_WARPS][IDRS_WARP];
-  const int         warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP, i = (int)blockIdx.x * IDRS_WARP + lane;
-  double            sum = 0.0;
+  const int warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP, i = (int)blockIdx.x * IDRS_WARP + lane;
+  double    sum = 0.0;
 
   overlap.Begin();
 #pragma unroll 8
-  for (unsigned int b = (unsigned int)warp; b < blocks; b += IDRS_WARPS) sum += i < count ? partials[(size_t)b * (size_t)count + (size_t)i] : 0.0;
+  for (unsigned int b = (unsigned int)warp; b < blocks; b += IDRS_WARPS)
+    sum += i < count ? partials[(size_t)b * (size_t)count + (size_t)i] : 0.0;
   part[warp][lane] = sum;
   __syncthreads();
   if (warp) return;
@@ -375,10 +405,12 @@ static IDRSDotsTask IDRSDotsGetTask(const IDRSBlockDots *from)
 
 static size_t IDRSDotsShared(int slab, int columns)
 {
-  return (2 * (size_t)slab * sizeof(uint2) + (size_t)columns * sizeof(PetscScalar *) + 15) / 16 * 16 + (size_t)IDRS_DOTS_STAGES * (size_t)columns * IDRSDotsColumnBytes(slab);
+  return (2 * (size_t)slab * sizeof(uint2) + (size_t)columns * sizeof(PetscScalar *) + 15) / 16 * 16 +
+         (size_t)IDRS_DOTS_STAGES * (size_t)columns * IDRSDotsColumnBytes(slab);
 }
 
-static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, PetscInt count, const IDRSBlockDots tasks[], IDRSDotsPlan *plan)
+static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, PetscInt count, const IDRSBlockDots tasks[],
+                                           IDRSDotsPlan *plan)
 {
   int    device, limit, all, strips = 0, nx = 0, columns = 0, most = 0;
   size_t slabs, resident;
@@ -401,7 +433,10 @@ static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, Pets
   plan->tiles  = nx <= IDRS_TILE ? 1 : nx <= 2 * IDRS_TILE ? 2 : 4;
   plan->shares = PetscMax((strips + IDRS_DOTS_WARPS - 1) / IDRS_DOTS_WARPS, 1);
   plan->slab   = IDRS_DOTS_MOST;
-  while (plan->slab > IDRS_DOTS_FEWEST && ((size_t)plan->slab * (size_t)columns * sizeof(PetscScalar) > IDRS_DOTS_BYTES || (n + (size_t)plan->slab - 1) / (size_t)plan->slab * (size_t)(plan->tasks * plan->shares) < (size_t)(IDRS_DOTS_FILLS * cuda->multiprocessors)))
+  while (plan->slab > IDRS_DOTS_FEWEST &&
+         ((size_t)plan->slab * (size_t)columns * sizeof(PetscScalar) > IDRS_DOTS_BYTES ||
+          (n + (size_t)plan->slab - 1) / (size_t)plan->slab * (size_t)(plan->tasks * plan->shares) <
+            (size_t)(IDRS_DOTS_FILLS * cuda->multiprocessors)))
     plan->slab /= 2;
   while (plan->slab > IDRS_DOTS_ROWS && IDRSDotsShared(plan->slab, columns) > (size_t)limit) plan->slab /= 2;
   for (PetscInt i = 0; i < count; i++) {
@@ -411,10 +446,14 @@ static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, Pets
     plan->warps = PetscMax(plan->warps, share * IDRSDotsTurns(PetscMax(share, 1), IDRS_DOTS_WARPS, plan->slab / IDRS_DOTS_ROWS));
     most        = PetscMax(most, share);
   }
-  plan->shared = PetscMax(IDRSDotsShared(plan->slab, columns), (size_t)(most * plan->tiles * IDRS_TILE * IDRS_STRIP * IDRS_PARTS_OF) * sizeof(double));
+  plan->shared = PetscMax(IDRSDotsShared(plan->slab, columns),
+                          (size_t)(most * plan->tiles * IDRS_TILE * IDRS_STRIP * IDRS_PARTS_OF) * sizeof(double));
   resident     = plan->tiles * IDRS_PARTS_OF <= 4 ? PetscMin((size_t)all / (plan->shared + 1024), (size_t)IDRS_DOTS_RESIDENT) : 1;
   slabs        = (n + (size_t)plan->slab - 1) / (size_t)plan->slab;
-  plan->blocks = (unsigned int)PetscMax(PetscMin(PetscMin(resident * (size_t)cuda->multiprocessors / (size_t)(plan->tasks * plan->shares), slabs), IDRS_PARTIALS / (size_t)(plan->sums * IDRS_PARTS_OF)), (size_t)1);
+  plan->blocks = (unsigned int)
+    PetscMax(PetscMin(PetscMin(resident * (size_t)cuda->multiprocessors / (size_t)(plan->tasks * plan->shares), slabs),
+                      IDRS_PARTIALS / (size_t)(plan->sums * IDRS_PARTS_OF)),
+             (size_t)1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,13 +482,15 @@ static PetscErrorCode IDRSDotsGetMemory_CUDA(IDRSBlockMemory *memory, const IDRS
   if (!memory->arrived) {
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &memory->done));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &memory->arrived));
-    *memory->arrived = 0; /* not by PetscDeviceCalloc(), which lets the stream do it: the host may find the number that another work has left */
+    /* not by PetscDeviceCalloc(), which lets the stream do it: the host may find the number that another work has left */
+    *memory->arrived = 0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The columns of tasks; tells whether all can be copied in packs */
-static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDots tasks[], const PetscScalar *columns[], bool *packed)
+static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDots tasks[], const PetscScalar *columns[],
+                                              bool *packed)
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
@@ -471,14 +512,18 @@ static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, c
 {
   PetscFunctionBegin;
   /* More shared memory than 48 KiB is to be asked for on every device that a process uses */
-  if (plan->shared > 49152) PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
-  IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)count, (unsigned int)plan->shares), (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(dots);
+  if (plan->shared > 49152)
+    PetscCallCUDA(
+      cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
+  IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)count, (unsigned int)plan->shares),
+                                 (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(dots);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* As many tasks at a time as the arguments of a kernel hold */
-static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const IDRSDotsPlan *plan, IDRSDotsArguments *dots, cudaStream_t stream)
+static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const IDRSDotsPlan *plan,
+                                             IDRSDotsArguments *dots, cudaStream_t stream)
 {
   int column = 0, sum = 0;
 
@@ -495,7 +540,10 @@ static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, cons
       column += task->columns;
       sum += (int)IDRSBlockDotsCount(&tasks[first + i]);
     }
-    auto launch = [&](auto B) { return plan->packed ? IDRSDotsLaunch_CUDA<B, IDRS_PACK>(plan, (int)some, *dots, stream) : IDRSDotsLaunch_CUDA<B, 1>(plan, (int)some, *dots, stream); };
+    auto launch = [&](auto B) {
+      return plan->packed ? IDRSDotsLaunch_CUDA<B, IDRS_PACK>(plan, (int)some, *dots, stream)
+                          : IDRSDotsLaunch_CUDA<B, 1>(plan, (int)some, *dots, stream);
+    };
 
     if (plan->tiles == 1) PetscCall(launch(IDRSInt<1>()));
     else if (plan->tiles == 2) PetscCall(launch(IDRSInt<2>()));
@@ -513,7 +561,8 @@ static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, cons
    Output Parameter:
 .  sums - where the sums of this process are on the device, for what follows in the stream, until the next projection
 */
-PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], bool tohost, const PetscScalar **sums)
+PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], bool tohost,
+                                           const PetscScalar **sums)
 {
   const size_t        n      = (size_t)work->n;
   IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;
@@ -548,8 +597,10 @@ PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const 
   parts         = plan.sums * IDRS_PARTS_OF;
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSDotsLaunchAll_CUDA(work, count, tasks, &plan, &dots, stream));
-  IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks, (const double *)memory->partials, (PetscReal *)memory->sums, tohost ? (PetscReal *)memory->hostsums : nullptr, memory->done,
-                                   memory->arrived, tohost ? ++memory->sequence : 0);
+  IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks,
+                                   (const double *)memory->partials, (PetscReal *)memory->sums,
+                                   tohost ? (PetscReal *)memory->hostsums : nullptr, memory->done, memory->arrived,
+                                   tohost ? ++memory->sequence : 0);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   *sums = memory->sums;

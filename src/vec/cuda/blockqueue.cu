@@ -1,6 +1,7 @@
 /*
-   The queue of block recurrences on the device: a kernel of one block of threads, behind the projection of a step, does the algebra of idrsblockscalars.h, and writes the coefficients of the combines of
-   this step as these take them. The host waits for the norms of a step when it collects them. Where the device has stopped, this kernel and the combines return at once.
+   The queue of block recurrences on the device: a kernel of one block of threads, behind the projection of a step, does the algebra
+   of idrsblockscalars.h, and writes the coefficients of the combines of this step as these take them. The host waits for the norms
+   of a step when it collects them. Where the device has stopped, this kernel and the combines return at once.
 
    The numbers of the recurrence are in the memory of the device. The kernel works with a copy in shared memory, where they fit.
 */
@@ -47,7 +48,8 @@ typedef struct {
 } IDRSBlockAlgebra;
 
 /* By all threads of a block: the coefficients of a combine, zeros beyond m columns */
-static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int widthbits, const IDRSBlockCoefficients &to)
+static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int widthbits,
+                                                                  const IDRSBlockCoefficients &to)
 {
 #pragma unroll 4
   for (int e = (int)threadIdx.x; e < to.count << widthbits; e += IDRS_THREADS) {
@@ -82,7 +84,8 @@ static __device__ __forceinline__ void IDRSBlockKeep(const IDRSBlockScalars *blo
 /* The norms of a step go to the host, by all threads of a block: they are on their way while the coefficients are written */
 static __device__ __forceinline__ void IDRSBlockSend(const IDRSBlockNorms &norms, const IDRSBlockAlgebra &algebra)
 {
-  for (int j = (int)threadIdx.x; j < (int)algebra.bounds.count; j += IDRS_THREADS) *(volatile PetscReal *)&algebra.result->norms[j] = norms.norms[j];
+  for (int j = (int)threadIdx.x; j < (int)algebra.bounds.count; j += IDRS_THREADS)
+    *(volatile PetscReal *)&algebra.result->norms[j] = norms.norms[j];
   if (threadIdx.x == 0) {
     *(volatile PetscReal *)&algebra.result->rnorm   = norms.rnorm;
     *(volatile PetscBool *)&algebra.result->finite  = norms.finite;
@@ -100,9 +103,13 @@ static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockAlgebra &a
   if (threadIdx.x == 0) *(volatile uint64_t *)algebra.arrived = algebra.sequence;
 }
 
-/* The numbers have been left by this kernel in the step before, or by the host: long before the projection began, and so they are copied before its sums are there */
+/*
+   The numbers have been left by this kernel in the step before, or by the host: long before the projection began, and so they are
+   copied before its sums are there
+*/
 template <bool SHARED>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockAlgebraKernel(IDRSOverlap<true, false> overlap, const __grid_constant__ IDRSBlockAlgebra algebra)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSBlockAlgebraKernel(IDRSOverlap<true, false> overlap, const __grid_constant__ IDRSBlockAlgebra algebra)
 {
   extern __shared__ ulonglong2 room[];
   __shared__ IDRSBlockNorms    norms;
@@ -148,7 +155,8 @@ PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *queue)
   PetscFunctionBegin;
   if (!*queue) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  for (PetscInt i = 0; i < (*queue)->steps * IDRS_BLOCK_COMBINES; i++) PetscCall(IDRSBlockOperandsDestroy_CUDA(&(*queue)->operands[i]));
+  for (PetscInt i = 0; i < (*queue)->steps * IDRS_BLOCK_COMBINES; i++)
+    PetscCall(IDRSBlockOperandsDestroy_CUDA(&(*queue)->operands[i]));
   PetscCall(PetscFree((*queue)->operands));
   PetscCall(PetscDeviceFree(dctx, (*queue)->storage));
   PetscCall(PetscDeviceFree(dctx, (*queue)->kept));
@@ -172,7 +180,8 @@ static PetscErrorCode IDRSBlockQueueGet_CUDA(IDRSWork work, IDRSBlockQueue *queu
     PetscCallCUDA(cudaGetDevice(&device));
     PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     cuda->blockqueue->largest = (size_t)bytes - 2048; /* but for what the kernel has by itself */
-    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockAlgebraKernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)cuda->blockqueue->largest));
+    PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockAlgebraKernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       (int)cuda->blockqueue->largest));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->blockqueue->norms));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_MAX_IN_FLIGHT, &cuda->blockqueue->results));
@@ -245,8 +254,12 @@ static PetscErrorCode IDRSBlockOperandsGrow_CUDA(PetscInt nx, IDRSBlockOperands 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operands of a combine to the device, unless they are there: from one cycle to the next they change only as long as columns of G and U are zero. The host has collected the step that was sent them last */
-static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlockAxpy sums[], IDRSBlockOperands *operands, cudaStream_t stream)
+/*
+   The operands of a combine to the device, unless they are there: from one cycle to the next they change only as long as columns of
+   G and U are zero. The host has collected the step that was sent them last
+*/
+static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlockAxpy sums[], IDRSBlockOperands *operands,
+                                                 cudaStream_t stream)
 {
   PetscInt            nx = 0, l = 0;
   bool                changed;
@@ -264,7 +277,9 @@ static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlock
     for (PetscInt j = 0; j < sums[i].nx; j++, l++) {
       const IDRSBlockRow *row = &sums[i].rows[j];
 
-      if (!changed && x[l] == sums[i].x[j].array && rows[l].at == row->at && rows[l].ld == row->ld && rows[l].sign == row->sign && rows[l].omega == row->omega) continue;
+      if (!changed && x[l] == sums[i].x[j].array && rows[l].at == row->at && rows[l].ld == row->ld && rows[l].sign == row->sign &&
+          rows[l].omega == row->omega)
+        continue;
       changed = true;
       rows[l] = *row;
       x[l]    = sums[i].x[j].array;
@@ -272,7 +287,9 @@ static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlock
   }
   operands->rows = (IDRSBlockRow *)operands->device;
   operands->X    = (const PetscScalar **)(operands->rows + nx);
-  if (changed && nx) PetscCallCUDA(cudaMemcpyAsync(operands->device, operands->host, (size_t)nx * (sizeof(*rows) + sizeof(*x)), cudaMemcpyHostToDevice, stream));
+  if (changed && nx)
+    PetscCallCUDA(
+      cudaMemcpyAsync(operands->device, operands->host, (size_t)nx * (sizeof(*rows) + sizeof(*x)), cudaMemcpyHostToDevice, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -317,7 +334,8 @@ static PetscErrorCode IDRSBlockQueueCombine_CUDA(IDRSWork work, const IDRSBlockS
   const IDRSBlockOperands *operands = queue->last[which];
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, queue->width, step->count[which], step->sums[which], operands->X, operands->C, &queue->norms->stopped));
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, queue->width, step->count[which], step->sums[which], operands->X, operands->C,
+                                          &queue->norms->stopped));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,7 +357,9 @@ static PetscErrorCode IDRSBlockQueueEnd_CUDA(IDRSWork work, const IDRSBlockScala
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(scalars->M, queue->storage, (size_t)IDRS_BLOCK_STORAGE(scalars->s, scalars->m) * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(scalars->M, queue->storage,
+                                (size_t)IDRS_BLOCK_STORAGE(scalars->s, scalars->m) * sizeof(PetscScalar), cudaMemcpyDeviceToHost,
+                                stream));
   PetscCallCUDA(cudaMemcpyAsync(sums, queue->kept, (size_t)count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);

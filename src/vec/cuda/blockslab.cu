@@ -1,22 +1,28 @@
 /*
-   block combine where columns of several sums fit into shared memory, and it pays, see IDRSSlabPays(): see blockcombine.cu for what it computes, and for all other sums.
+   block combine where columns of several sums fit into shared memory, and it pays, see IDRSSlabPays(): see blockcombine.cu for what
+   it computes, and for all other sums.
 
-   A block of threads copies a slab, some rows of all columns, to shared memory, makes all sums of the launch on it, and leaves there, and in memory, what each has written: each column is read once and
-   written once, whichever sums have it. While one slab is worked on the next one is on its way.
+   A block of threads copies a slab, some rows of all columns, to shared memory, makes all sums of the launch on it, and leaves
+   there, and in memory, what each has written: each column is read once and written once, whichever sums have it. While one slab is
+   worked on the next one is on its way.
 
-   A warp has 16 rows of a slab, and multiplies 16 columns of X by their coefficients at a time with the matrix units, in double precision whatever the scalars are: see IDRSMatrixMultiplyAdd(). A lane
-   has rows 2 (lane / 4) and 2 (lane / 4) + 1, of columns lane % 4 + 4 l of X, and of columns 2 (lane % 4) + l of each 8 columns of Y. Coefficients come from the cache.
+   A warp has 16 rows of a slab, and multiplies 16 columns of X by their coefficients at a time with the matrix units, in double
+   precision whatever the scalars are: see IDRSMatrixMultiplyAdd(). A lane has rows 2 (lane / 4) and 2 (lane / 4) + 1, of columns
+   lane % 4 + 4 l of X, and of columns 2 (lane % 4) + l of each 8 columns of Y. Coefficients come from the cache.
 */
 #define IDRS_THREADS 128
 #include "launch.cuh"
 
-#define IDRS_SLAB_STAGES  2 /* slabs of a block of threads */
-#define IDRS_SLAB_FEWEST  2 /* blocks of threads on a multiprocessor: with one, of 176 columns, a sum took 211 us on an H100 that took 138 without slabs */
-#define IDRS_SLAB_MOST    4
-#define IDRS_SLAB_ROWS    (16 * IDRS_WARPS)
-#define IDRS_SLAB_STRIDE  (IDRS_SLAB_ROWS + 32 / (int)sizeof(PetscScalar))                 /* from one column to the next: the same row of four columns is in different banks */
-#define IDRS_SLAB_BYTES   (IDRS_SLAB_STAGES * IDRS_SLAB_STRIDE * (int)sizeof(PetscScalar)) /* of a column */
-#define IDRS_SLAB_COLUMNS 128                                                              /* of a launch, and operands, as arguments of the kernel */
+#define IDRS_SLAB_STAGES 2 /* slabs of a block of threads */
+/* blocks of threads on a multiprocessor: with one, of 176 columns, a sum took 211 us on an H100 that took 138 without slabs */
+#define IDRS_SLAB_FEWEST 2
+#define IDRS_SLAB_MOST   4
+#define IDRS_SLAB_ROWS   (16 * IDRS_WARPS)
+/* from one column to the next: the same row of four columns is in different banks */
+#define IDRS_SLAB_STRIDE (IDRS_SLAB_ROWS + 32 / (int)sizeof(PetscScalar))
+#define IDRS_SLAB_BYTES  (IDRS_SLAB_STAGES * IDRS_SLAB_STRIDE * (int)sizeof(PetscScalar)) /* of a column */
+/* of a launch, and operands, as arguments of the kernel */
+#define IDRS_SLAB_COLUMNS 128
 #define IDRS_SLAB_TERMS   1024
 #define IDRS_SLAB_SUMS    16
 #define IDRS_SLAB_TILE    8 /* columns of Y */
@@ -50,7 +56,8 @@ typedef struct {
 
 /* Starts to copy rows from `first` on, zeros where there are none. By all threads of a block */
 template <int W>
-static __device__ __forceinline__ void IDRSSlabCopy(const IDRSSlabOperands &operands, int loads, size_t first, size_t n, PetscScalar *slab)
+static __device__ __forceinline__ void IDRSSlabCopy(const IDRSSlabOperands &operands, int loads, size_t first, size_t n,
+                                                    PetscScalar *slab)
 {
   const int lane = (int)threadIdx.x % IDRS_WARP;
 
@@ -72,7 +79,8 @@ static __device__ __forceinline__ void IDRSSlabCopy(const IDRSSlabOperands &oper
 
 /* y += X C for so many operands. mine: the two rows of this lane in the first column of the slab; N: tiles of Y */
 template <int N>
-static __device__ __forceinline__ void IDRSSlabAdd(const IDRSPack<2> *mine, int count, const unsigned char place[], const PetscScalar *C, int width, double y[N][4])
+static __device__ __forceinline__ void IDRSSlabAdd(const IDRSPack<2> *mine, int count, const unsigned char place[],
+                                                   const PetscScalar *C, int width, double y[N][4])
 {
   const int lane = (int)threadIdx.x % IDRS_WARP;
 
@@ -101,7 +109,8 @@ static __device__ __forceinline__ void IDRSSlabAdd(const IDRSPack<2> *mine, int 
 
 /* One sum on the rows of this warp; this lane has rows i and i + 1 */
 template <int N, int W>
-static __device__ __forceinline__ void IDRSSlabMake(size_t i, size_t n, const IDRSSlabSum &sum, int width, int diagonal, const IDRSSlabOperands &operands, IDRSPack<2> *mine)
+static __device__ __forceinline__ void IDRSSlabMake(size_t i, size_t n, const IDRSSlabSum &sum, int width, int diagonal,
+                                                    const IDRSSlabOperands &operands, IDRSPack<2> *mine)
 {
   const int            lane    = (int)threadIdx.x % IDRS_WARP;
   const unsigned char *x       = operands.place + sum.first;
@@ -149,13 +158,15 @@ static __device__ __forceinline__ void IDRSSlabMake(size_t i, size_t n, const ID
 
 /* stopped: where the device does the algebra, and may have stopped, else NULL */
 template <int N, int W>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRS_SLAB_MOST) IDRSBlockSlabKernel(size_t n, int width, const PetscBool *stopped, const __grid_constant__ IDRSSlabChain chain)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRS_SLAB_MOST)
+  IDRSBlockSlabKernel(size_t n, int width, const PetscBool *stopped, const __grid_constant__ IDRSSlabChain chain)
 {
   extern __shared__ ulonglong2 memory[];
   __shared__ IDRSSlabOperands  operands;
-  const size_t                 stride = (size_t)gridDim.x * IDRS_SLAB_ROWS, row = (size_t)(threadIdx.x / IDRS_WARP * 16 + threadIdx.x % IDRS_WARP / 4 * 2);
-  size_t                       first = (size_t)blockIdx.x * IDRS_SLAB_ROWS, next = first;
-  PetscScalar                 *slabs = reinterpret_cast<PetscScalar *>(memory);
+  const size_t                 stride = (size_t)gridDim.x * IDRS_SLAB_ROWS,
+               row                    = (size_t)(threadIdx.x / IDRS_WARP * 16 + threadIdx.x % IDRS_WARP / 4 * 2);
+  size_t       first = (size_t)blockIdx.x * IDRS_SLAB_ROWS, next = first;
+  PetscScalar *slabs = reinterpret_cast<PetscScalar *>(memory);
 
   if (stopped && *stopped) return;
   #pragma unroll 1
@@ -174,7 +185,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRS_SLAB_MOST) IDRSBlock
 
     IDRSCopyWait<IDRS_SLAB_STAGES - 1>();
     __syncthreads(); /* all of this slab is there */
-    for (int l = 0; l < chain.count; l++) IDRSSlabMake<N, W>(first + row, n, chain.sum[l], width, chain.diagonal, operands, reinterpret_cast<IDRSPack<2> *>(slab + row));
+    for (int l = 0; l < chain.count; l++)
+      IDRSSlabMake<N, W>(first + row, n, chain.sum[l], width, chain.diagonal, operands,
+                         reinterpret_cast<IDRSPack<2> *>(slab + row));
     __syncthreads(); /* and has been used */
     if (next < n) IDRSSlabCopy<W>(operands, chain.loads, next, n, slab);
     IDRSCopyCommit();
@@ -189,15 +202,17 @@ typedef struct {
   IDRSSlabChain  chain;
   unsigned short entry[IDRS_SLAB_ENTRIES];
   bool           written[IDRS_SLAB_COLUMNS];
-  int            room, alone; /* columns for which there is room; columns that are read and written where each sum is made by itself */
-  bool           packed;
+  /* columns for which there is room; columns that are read and written where each sum is made by itself */
+  int  room, alone;
+  bool packed;
 } IDRSSlabPlan;
 
 /* The place of a column, a new one where the chain does not have it, or -1 where there is no room */
 static int IDRSSlabPlace(IDRSSlabPlan *plan, PetscScalar *column, bool load)
 {
   IDRSSlabChain *chain = &plan->chain;
-  size_t         at    = (size_t)(((uint64_t)(uintptr_t)column / sizeof(PetscScalar) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % IDRS_SLAB_ENTRIES;
+  size_t         at    = (size_t)(((uint64_t)(uintptr_t)column / sizeof(PetscScalar) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) %
+              IDRS_SLAB_ENTRIES;
 
   while (plan->entry[at] && chain->column[plan->entry[at] - 1] != column) at = (at + 1) % IDRS_SLAB_ENTRIES;
   if (plan->entry[at]) return plan->entry[at] - 1;
@@ -224,7 +239,10 @@ static bool IDRSSlabAddOperands(IDRSSlabPlan *plan, PetscInt count, const IDRSBl
   return true;
 }
 
-/* Adds a sum, if there is room for all of it, else nothing, and no other sum may be added then: the table would not be right. Returns whether there was */
+/*
+   Adds a sum, if there is room for all of it, else nothing, and no other sum may be added then: the table would not be right.
+   Returns whether there was
+*/
 static bool IDRSSlabAddSum(IDRSSlabPlan *plan, const IDRSBlockAxpy *sum, const PetscScalar *C, PetscScalar *diagonal)
 {
   IDRSSlabChain *chain   = &plan->chain;
@@ -249,8 +267,9 @@ static bool IDRSSlabAddSum(IDRSSlabPlan *plan, const IDRSBlockAxpy *sum, const P
 }
 
 /*
-   Whether slabs are faster than sums by themselves: where a quarter of what is read and written is saved. 4 096 000 rows, 8 columns, s = 4, on an H100: 223.0 us a matvec and column where all combines of
-   a cycle had slabs, which moved 53 blocks then, and 233.8 where none had, and 74 were moved. From that it is reckoned that slabs move 2.2 TB/s, where sums by themselves move 2.9
+   Whether slabs are faster than sums by themselves: where a quarter of what is read and written is saved. 4 096 000 rows, 8
+   columns, s = 4, on an H100: 223.0 us a matvec and column where all combines of a cycle had slabs, which moved 53 blocks then, and
+   233.8 where none had, and 74 were moved. From that it is reckoned that slabs move 2.2 TB/s, where sums by themselves move 2.9
 */
 static bool IDRSSlabPays(const IDRSSlabPlan *plan)
 {
@@ -261,14 +280,20 @@ static bool IDRSSlabPays(const IDRSSlabPlan *plan)
 }
 
 template <int N, int W>
-static PetscErrorCode IDRSSlabLaunch_CUDA(const IDRS_CUDA *cuda, size_t n, PetscInt width, const PetscBool *stopped, int all, const IDRSSlabChain &chain, cudaStream_t stream)
+static PetscErrorCode IDRSSlabLaunch_CUDA(const IDRS_CUDA *cuda, size_t n, PetscInt width, const PetscBool *stopped, int all,
+                                          const IDRSSlabChain &chain, cudaStream_t stream)
 {
-  const size_t shared = (size_t)(chain.columns * IDRS_SLAB_BYTES), resident = PetscMin((size_t)all / (shared + IDRS_SLAB_OTHER), (size_t)IDRS_SLAB_MOST);
+  const size_t shared   = (size_t)(chain.columns * IDRS_SLAB_BYTES),
+               resident = PetscMin((size_t)all / (shared + IDRS_SLAB_OTHER), (size_t)IDRS_SLAB_MOST);
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared)); /* on every device that a process uses */
-  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
-  IDRSBlockSlabKernel<N, W><<<(unsigned int)PetscMin((n + IDRS_SLAB_ROWS - 1) / IDRS_SLAB_ROWS, resident * (size_t)cuda->multiprocessors), IDRS_THREADS, shared, stream>>>(n, (int)width, stopped, chain);
+  /* on every device that a process uses */
+  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+  PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockSlabKernel<N, W>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                     cudaSharedmemCarveoutMaxShared));
+  IDRSBlockSlabKernel<N, W>
+    <<<(unsigned int)PetscMin((n + IDRS_SLAB_ROWS - 1) / IDRS_SLAB_ROWS, resident * (size_t)cuda->multiprocessors), IDRS_THREADS,
+       shared, stream>>>(n, (int)width, stopped, chain);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,7 +309,8 @@ static PetscErrorCode IDRSSlabLaunch_CUDA(const IDRS_CUDA *cuda, size_t n, Petsc
    Output Parameter:
 .  made - how many, 0 where they are to be made without slabs
 */
-PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *C, const PetscScalar *diagonal, const PetscBool *stopped, PetscInt *made)
+PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[], const PetscScalar *C,
+                                   const PetscScalar *diagonal, const PetscBool *stopped, PetscInt *made)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
   IDRSSlabPlan     plan = {};
@@ -297,15 +323,21 @@ PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork work, PetscInt width, PetscInt count
   PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   plan.packed = true;
-  plan.room   = PetscMin(IDRS_SLAB_COLUMNS, PetscMin(all / IDRS_SLAB_FEWEST - IDRS_SLAB_OTHER, most - (int)sizeof(IDRSSlabOperands)) / IDRS_SLAB_BYTES);
-  *made       = 0;
+
+  plan.room = PetscMin(IDRS_SLAB_COLUMNS,
+                       PetscMin(all / IDRS_SLAB_FEWEST - IDRS_SLAB_OTHER, most - (int)sizeof(IDRSSlabOperands)) / IDRS_SLAB_BYTES);
+
+  *made = 0;
   while (*made < count && IDRSSlabAddSum(&plan, &sums[*made], C, (PetscScalar *)diagonal)) C += sums[(*made)++].nx * width;
   if (!IDRSSlabPays(&plan)) *made = 0;
   if (*made && work->n) {
-    auto launch = [&](auto N, auto W) { return IDRSSlabLaunch_CUDA<N, W>(cuda, (size_t)work->n, width, stopped, all, plan.chain, stream); };
+    auto launch = [&](auto N, auto W) {
+      return IDRSSlabLaunch_CUDA<N, W>(cuda, (size_t)work->n, width, stopped, all, plan.chain, stream);
+    };
 
     PetscCall(PetscLogGpuTimeBegin());
-    if (width <= IDRS_SLAB_TILE) PetscCall(plan.packed ? launch(IDRSInt<1>(), IDRSInt<IDRS_PACK>()) : launch(IDRSInt<1>(), IDRSInt<1>()));
+    if (width <= IDRS_SLAB_TILE)
+      PetscCall(plan.packed ? launch(IDRSInt<1>(), IDRSInt<IDRS_PACK>()) : launch(IDRSInt<1>(), IDRSInt<1>()));
     else PetscCall(plan.packed ? launch(IDRSInt<2>(), IDRSInt<IDRS_PACK>()) : launch(IDRSInt<2>(), IDRSInt<1>()));
     PetscCall(PetscLogGpuTimeEnd());
   }
@@ -314,8 +346,12 @@ PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork work, PetscInt width, PetscInt count
 
 #else
 
-/* Complex scalars: slabs would have half as many rows in as much memory, and take twice the multiplications a byte. That has not been tried: all sums stream by */
-PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *, const PetscScalar *, const PetscBool *, PetscInt *made)
+/*
+   Complex scalars: slabs would have half as many rows in as much memory, and take twice the multiplications a byte. That has not
+   been tried: all sums stream by
+*/
+PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *, const PetscScalar *,
+                                   const PetscBool *, PetscInt *made)
 {
   PetscFunctionBegin;
   *made = 0;

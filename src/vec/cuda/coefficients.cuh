@@ -1,6 +1,6 @@
 /*
-   Coefficients of a pass: from the host, as an argument of the kernel, or from IDRSScalars in the memory of the device, where a projection or the
-   algebra kernel after it has left them. No PETSc call.
+   Coefficients of a pass: from the host, as an argument of the kernel, or from IDRSScalars in the memory of the device, where a
+   projection or the algebra kernel after it has left them. No PETSc call.
 */
 #pragma once
 
@@ -24,8 +24,8 @@ typedef struct {
 } IDRSResult;
 
 /*
-   The scalars on the device, storage = NULL where they are on the host. The pass after a projection copies its result to the host, which would
-   otherwise lengthen the projection, and then sets arrived to sequence.
+   The scalars on the device, storage = NULL where they are on the host. The pass after a projection copies its result to the host,
+   which would otherwise lengthen the projection, and then sets arrived to sequence.
 */
 typedef struct {
   PetscScalar *storage;
@@ -46,7 +46,8 @@ static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalar
 
 /* Into shared memory, by all threads of a block; false where the device has stopped */
 template <int S>
-static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> *fromhost, const IDRSDeviceScalars &device, int k, int s)
+static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> *fromhost,
+                                                            const IDRSDeviceScalars &device, int k, int s)
 {
   const int j       = threadIdx.x;
   bool      stopped = false;

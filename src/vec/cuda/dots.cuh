@@ -1,8 +1,9 @@
 /*
    The inner products of a row: P^H x, x^H x and, with a y, P^H y, x^H y, y^H y.
 
-   The hashed shadow space is computed where it is used: the 16 bits of an entry go into the mantissa of a number between 1 and 2, from which a
-   constant is subtracted, so that no integer is converted. The sums are scaled once, at the end, and exactly. No PETSc call.
+   The hashed shadow space is computed where it is used: the 16 bits of an entry go into the mantissa of a number between 1 and 2,
+   from which a constant is subtracted, so that no integer is converted. The sums are scaled once, at the end, and exactly. No PETSc
+   call.
 */
 #pragma once
 
@@ -36,7 +37,10 @@ static __device__ __forceinline__ void IDRSPair(const IDRSShadowRow &row, uint32
 }
 #endif
 
-/* Columns first ... first + S - 1 of the s shadow vectors: explicit ones are at a, the hashed ones follow from key and the global row */
+/*
+   Columns first ... first + S - 1 of the s shadow vectors: explicit ones are at a, the hashed ones follow from key and the global
+   row
+*/
 template <int S>
 struct IDRSShadow {
   int                s, first;
@@ -46,7 +50,10 @@ struct IDRSShadow {
   __device__ __forceinline__ int Columns() const { return s - first < S ? s - first : S; }
 };
 
-/* Sums of a thread, later of a block: P^H x, then P^H y and x^H y; x^H x, then y^H y, and with RR the r^H r of the last update or advance */
+/*
+   Sums of a thread, later of a block: P^H x, then P^H y and x^H y; x^H x, then y^H y, and with RR the r^H r of the last update or
+   advance
+*/
 template <int S, bool Y, bool RR = false>
 struct IDRSDots {
   static constexpr int count = Y ? 2 * S + 1 : S, squares = (Y ? 2 : 1) + (RR ? 1 : 0);
@@ -65,7 +72,8 @@ static __device__ __forceinline__ void IDRSDotsClear(IDRSDots<S, Y, RR> &sums)
 
 /* Adds the products of rows [i, i+W) of n, where y is zero without a y */
 template <int S, int W, bool Y, bool HASHED, bool RR>
-static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y, RR> &sums, const IDRSShadow<S> &P, size_t i, size_t n, const IDRSPack<W> &x, const IDRSPack<W> &y)
+static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y, RR> &sums, const IDRSShadow<S> &P, size_t i, size_t n,
+                                                   const IDRSPack<W> &x, const IDRSPack<W> &y)
 {
 #pragma unroll
   for (int l = 0; l < W; l++) {

@@ -1,9 +1,9 @@
 /*
-   Sums over a grid in a fixed order: each block posts its own, and the first block waits for them and adds them up. They are the same bits run
-   after run on the same device, as no floating-point atomics are used. No PETSc call.
+   Sums over a grid in a fixed order: each block posts its own, and the first block waits for them and adds them up. They are the
+   same bits run after run on the same device, as no floating-point atomics are used. No PETSc call.
 
-   The first block waits while others still run, or have not begun. They do not depend on it, and the kernel behind it, whose blocks could take their place, is
-   admitted when all blocks have begun.
+   The first block waits while others still run, or have not begun. They do not depend on it, and the kernel behind it, whose blocks
+   could take their place, is admitted when all blocks have begun.
 */
 #pragma once
 
@@ -39,8 +39,9 @@ static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *
 }
 
 /*
-   A sum of a block on its way to the block that adds up: each half of a double, or a float twice, goes in one access with the number of the launch, so that the
-   reader sees when it has come, and no fence is needed. Memory holds 0 at first, and launches count from 1
+   A sum of a block on its way to the block that adds up: each half of a double, or a float twice, goes in one access with the
+   number of the launch, so that the reader sees when it has come, and no fence is needed. Memory holds 0 at first, and launches
+   count from 1
 */
 typedef ulonglong2 IDRSBlockMessage;
 
@@ -128,11 +129,12 @@ struct IDRSPatience {
 };
 
 /*
-   Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None of the loads is in a branch,
-   so that all are under way at once
+   Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None
+   of the loads is in a branch, so that all are under way at once
 */
 template <int lanes, typename Patience>
-static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks, Patience &patience)
+static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks,
+                                                            Patience &patience)
 {
   const unsigned int lane = threadIdx.x % lanes;
   PetscReal          sum  = 0.0;
@@ -154,7 +156,10 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
   return IDRSWarpSum<lanes>(sum);
 }
 
-/* Leaves the sums of this block; true in the block that adds up those of all blocks. The others go on meanwhile: it is one that is sure to run */
+/*
+   Leaves the sums of this block; true in the block that adds up those of all blocks. The others go on meanwhile: it is one that is
+   sure to run
+*/
 template <int S, bool Y, bool RR>
 static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block, const IDRSPartials &partials)
 {
@@ -168,7 +173,9 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block,
   __syncthreads();
   for (int i = threadIdx.x; i < Dots::count + Dots::squares; i += IDRS_THREADS) {
     if (i < Dots::count) IDRSPostMessage(mine + (size_t)i * IDRS_PARTS * gridDim.x, IDRSWarpsTotal(dots, i), partials.launch);
-    else IDRSPostMessage(mine + (size_t)(i - Dots::count + Dots::count * IDRS_PARTS) * gridDim.x, IDRSWarpsTotal(squares, i - Dots::count), partials.launch);
+    else
+      IDRSPostMessage(mine + (size_t)(i - Dots::count + Dots::count * IDRS_PARTS) * gridDim.x,
+                      IDRSWarpsTotal(squares, i - Dots::count), partials.launch);
   }
   return blockIdx.x == 0;
 }
@@ -190,7 +197,10 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
   return IDRSWarpSum<IDRS_WARP>(sum);
 }
 
-/* Where real number i of the sums over all blocks is in sums as laid out in idrsscalars.h, counted in real numbers; -1: it is of a column that is not there. With RR, r^H r of the last pass is among them */
+/*
+   Where real number i of the sums over all blocks is in sums as laid out in idrsscalars.h, counted in real numbers; -1: it is of a
+   column that is not there. With RR, r^H r of the last pass is among them
+*/
 template <int S, bool Y, bool RR>
 static __device__ __forceinline__ int IDRSSumPlace(const IDRSShadow<S> &P, int i)
 {
@@ -214,11 +224,12 @@ static __device__ __forceinline__ PetscReal IDRSSumScale(int i)
 }
 
 /*
-   The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has left it, and
-   r^H r is y^H y. Some lanes make a sum, of a real number
+   The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has
+   left it, and r^H r is y^H y. Some lanes make a sum, of a real number
 */
 template <int S, bool Y, bool HASHED, bool RR, typename Patience>
-static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr, PetscScalar *sums, Patience &patience)
+static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr,
+                                                     PetscScalar *sums, Patience &patience)
 {
   constexpr int dots = IDRSDots<S, Y, RR>::count * IDRS_PARTS, count = IDRSRealSums<S, Y, RR>;
   constexpr int lanes = count <= IDRS_WARPS ? IDRS_WARP : IDRS_WARP / 2, atonce = IDRS_THREADS / lanes;
@@ -233,7 +244,8 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
     const bool mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
     PetscReal  total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, patience);
 
-    if (partials.earlier) total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, patience);
+    if (partials.earlier)
+      total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, patience);
     total *= IDRSSumScale<S, Y, HASHED>(i);
     if (!mine || place < 0) continue;
     if (i < dots) ((PetscReal *)sums)[place] = total;

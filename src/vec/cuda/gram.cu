@@ -1,9 +1,10 @@
 /*
    The inner products of a set of vectors with each other on the device, k_i^H k_j for i <= j.
 
-   Vectors are taken in groups. A warp takes a chunk of rows of a pair of groups, and a lane adds up the products of all vectors of the one with all of the other, row
-   by row. The warps of a block have the same rows and other pairs, so that most of what they read is in the L1 cache; where there are more warps than pairs, they have
-   several chunks. The sums of the chunks are added up in a fixed order by a second kernel.
+   Vectors are taken in groups. A warp takes a chunk of rows of a pair of groups, and a lane adds up the products of all vectors of
+   the one with all of the other, row by row. The warps of a block have the same rows and other pairs, so that most of what they
+   read is in the L1 cache; where there are more warps than pairs, they have several chunks. The sums of the chunks are added up in
+   a fixed order by a second kernel.
 */
 #include "launch.cuh"
 
@@ -36,13 +37,15 @@ static __device__ __forceinline__ void IDRSGramLoad(const IDRSGramVectors &K, in
 }
 
 /* chunks: of a block, whose first index tells which pairs it has */
-static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP) IDRSGramKernel(const __grid_constant__ IDRSGramVectors K, int pairs, int chunks, size_t rows, PetscScalar *partials)
+static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP)
+  IDRSGramKernel(const __grid_constant__ IDRSGramVectors K, int pairs, int chunks, size_t rows, PetscScalar *partials)
 {
   const int    warp = threadIdx.x / IDRS_WARP, lane = threadIdx.x % IDRS_WARP, here = chunks > 1 ? pairs : IDRS_GRAM_WARPS;
   const int    pair  = blockIdx.x * IDRS_GRAM_WARPS + warp % here;
-  const size_t chunk = (size_t)blockIdx.y * chunks + warp / here, begin = chunk * rows, end = begin + rows < K.rows ? begin + rows : K.rows;
-  PetscScalar  sum[IDRS_GRAM_GROUP][IDRS_GRAM_GROUP];
-  int          first, second;
+  const size_t chunk = (size_t)blockIdx.y * chunks + warp / here, begin = chunk * rows,
+               end = begin + rows < K.rows ? begin + rows : K.rows;
+  PetscScalar sum[IDRS_GRAM_GROUP][IDRS_GRAM_GROUP];
+  int         first, second;
 
   if (pair >= pairs || warp / here >= chunks) return;
   IDRSGramPair(pair, &first, &second);
@@ -74,7 +77,8 @@ static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP) IDRSGramKer
 }
 
 /* A thread for each product; W has leading dimension count */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSGramTotalKernel(int count, int pairs, int chunks, const PetscScalar *partials, PetscScalar *W)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSGramTotalKernel(int count, int pairs, int chunks, const PetscScalar *partials, PetscScalar *W)
 {
   const int   i     = (int)IDRSFirstRow<1>();
   PetscScalar total = 0.0;
@@ -115,9 +119,11 @@ PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)pairs * chunks * blocks * IDRS_GRAM_SUMS, &partials));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)(n * n), &sums));
   for (PetscInt i = 0; i < n; i++) PetscCall(IDRSGetArrayRead_CUDA(v[i], &K.a[i]));
-  IDRSGramKernel<<<dim3((pairs + IDRS_GRAM_WARPS - 1) / IDRS_GRAM_WARPS, blocks), IDRS_GRAM_WARPS * IDRS_WARP, 0, stream>>>(K, (int)pairs, (int)chunks, chunk, partials);
+  IDRSGramKernel<<<dim3((pairs + IDRS_GRAM_WARPS - 1) / IDRS_GRAM_WARPS, blocks), IDRS_GRAM_WARPS * IDRS_WARP, 0, stream>>>(
+    K, (int)pairs, (int)chunks, chunk, partials);
   PetscCallCUDA(cudaGetLastError());
-  IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_THREADS - 1) / IDRS_THREADS, IDRS_THREADS, 0, stream>>>(K.count, (int)pairs, (int)(chunks * blocks), partials, sums);
+  IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_THREADS - 1) / IDRS_THREADS, IDRS_THREADS, 0, stream>>>(
+    K.count, (int)pairs, (int)(chunks * blocks), partials, sums);
   PetscCallCUDA(cudaGetLastError());
   for (PetscInt i = 0; i < n; i++) PetscCall(VecRestoreArrayReadAndMemType(v[i], &K.a[i]));
   PetscCallCUDA(cudaMemcpyAsync(W, sums, (size_t)(n * n) * sizeof(*W), cudaMemcpyDeviceToHost, stream));

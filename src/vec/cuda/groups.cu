@@ -35,7 +35,10 @@ static PetscErrorCode IDRSOperandRestore_CUDA(IDRSWork work, int which, IDRSAcce
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSColumnsGet_CUDA - What a pass works on, with an access for each vector; copies: it is the one that copies the result of the last projection to the host */
+/*
+   IDRSColumnsGet_CUDA - What a pass works on, with an access for each vector; copies: it is the one that copies the result of the
+   last projection to the host
+*/
 PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *group, const IDRSAccess access[], bool copies, IDRSColumn columns[])
 {
   PetscFunctionBegin;
@@ -47,7 +50,8 @@ PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *group, const IDRSAccess acce
     columns[i].panels = cuda->panels;
     columns[i].device = IDRSGetDeviceScalars(work, copies);
     columns[i].rr     = cuda->partials.rr;
-    for (int which = 0; which < IDRS_OPERANDS; which++) PetscCall(IDRSOperandGet_CUDA(work, which, access[which], &columns[i].x[which]));
+    for (int which = 0; which < IDRS_OPERANDS; which++)
+      PetscCall(IDRSOperandGet_CUDA(work, which, access[which], &columns[i].x[which]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -56,7 +60,8 @@ PetscErrorCode IDRSColumnsRestore_CUDA(const IDRSGroup *group, const IDRSAccess 
 {
   PetscFunctionBegin;
   for (PetscInt i = group->count - 1; i >= 0; i--) {
-    for (int which = IDRS_OPERANDS - 1; which >= 0; which--) PetscCall(IDRSOperandRestore_CUDA(group->work[i], which, access[which], &columns[i].x[which]));
+    for (int which = IDRS_OPERANDS - 1; which >= 0; which--)
+      PetscCall(IDRSOperandRestore_CUDA(group->work[i], which, access[which], &columns[i].x[which]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

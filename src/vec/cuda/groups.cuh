@@ -23,7 +23,10 @@ typedef enum {
   IDRS_CHANGE
 } IDRSAccess;
 
-/* What a pass works on: the panels of a column, its vectors, NULL where the pass does nothing with them, and where the blocks leave their parts of r^H r */
+/*
+   What a pass works on: the panels of a column, its vectors, NULL where the pass does nothing with them, and where the blocks leave
+   their parts of r^H r
+*/
 typedef struct {
   IDRSPanels        panels;
   IDRSDeviceScalars device;
@@ -51,7 +54,8 @@ PETSC_INTERN PetscErrorCode IDRSColumnsRestore_CUDA(const IDRSGroup *, const IDR
 
 /* Coefficients for update of step k, or with k = -1 for the other passes; unless they are on the device */
 template <int S, int N>
-static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k, cudaStream_t stream, IDRSHostCoefficients<S, N> *fromhost)
+static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k, cudaStream_t stream,
+                                              IDRSHostCoefficients<S, N> *fromhost)
 {
   IDRSCoefficients<S> c[N] = {};
 
@@ -72,8 +76,8 @@ static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k
 }
 
 /*
-   Calls launch(S, W, N, columns, coefficients, stream), which launches the kernel of a pass with these S, W and N: see IDRSDispatch() and IDRSMembers. W is that of one column, so that
-   its sums are added up in the same order
+   Calls launch(S, W, N, columns, coefficients, stream), which launches the kernel of a pass with these S, W and N: see
+   IDRSDispatch() and IDRSMembers. W is that of one column, so that its sums are added up in the same order
 */
 template <typename L>
 static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt k, const IDRSColumn columns[], L &&launch)

@@ -1,15 +1,17 @@
 /*
-   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. Here are the panels, the buffers and the arrays of vectors; the kernels are in a file
-   for each pass, and the queues that leave the algebra to the device in idrsqueue.cu.
+   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. Here are the panels, the buffers and the arrays of vectors;
+   the kernels are in a file for each pass, and the queues that leave the algebra to the device in idrsqueue.cu.
 
-   The way of the scalars. In lockstep the sums of a projection arrive in pinned memory, where the host waits for them; it does the algebra, and the
-   coefficients travel as kernel arguments. Between begin and end of a queue the scalars are in the memory of the device: the projection, or the algebra
-   kernel behind it, does the algebra there, and the other kernels take their coefficients from there. The result of a projection is copied to pinned memory by
-   the update or advance after it, where the host collects it later.
+   The way of the scalars. In lockstep the sums of a projection arrive in pinned memory, where the host waits for them; it does the
+   algebra, and the coefficients travel as kernel arguments. Between begin and end of a queue the scalars are in the memory of the
+   device: the projection, or the algebra kernel behind it, does the algebra there, and the other kernels take their coefficients
+   from there. The result of a projection is copied to pinned memory by the update or advance after it, where the host collects it
+   later.
 
-   Synchronization. All kernels are on PETSc's stream. Where a kernel is launched early, it waits for the others itself: see launch.cuh. What is written for the
-   host, sums or a result, is followed by the number of its projection, with a fence between the two; the host polls that number, and reads after an
-   acquiring fence. Numbers only grow, and no more than IDRS_MAX_IN_FLIGHT results are outstanding.
+   Synchronization. All kernels are on PETSc's stream. Where a kernel is launched early, it waits for the others itself: see
+   launch.cuh. What is written for the host, sums or a result, is followed by the number of its projection, with a fence between the
+   two; the host polls that number, and reads after an acquiring fence. Numbers only grow, and no more than IDRS_MAX_IN_FLIGHT
+   results are outstanding.
 */
 #include <atomic>
 #include "idrscudaimpl.cuh"
@@ -117,7 +119,9 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
     PetscBool same;
 
     PetscCall(PetscObjectTypeCompareAny((PetscObject)work->P[j], &same, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j, ((PetscObject)work->P[j])->type_name);
+    PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG,
+               "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j,
+               ((PetscObject)work->P[j])->type_name);
   }
   PetscCall(PetscNew(&cuda));
   work->data    = cuda;
@@ -212,7 +216,8 @@ PetscErrorCode IDRSGetArray_CUDA(Vec x, PetscErrorCode (*get)(Vec, PetscScalar *
 
   PetscFunctionBegin;
   PetscCall((*get)(x, array, &type));
-  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A work vector of KSPIDRS is not in the memory of the GPU any more");
+  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "A work vector of KSPIDRS is not in the memory of the GPU any more");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -222,7 +227,8 @@ PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
 
   PetscFunctionBegin;
   PetscCall(VecGetArrayReadAndMemType(x, array, &type));
-  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A work vector of KSPIDRS is not in the memory of the GPU any more");
+  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "A work vector of KSPIDRS is not in the memory of the GPU any more");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -265,19 +271,28 @@ PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSCheckOthers_CUDA - Called while the host has waited so long for what may depend on other processes: an error once they are not to be waited for any more */
+/*
+   IDRSCheckOthers_CUDA - Called while the host has waited so long for what may depend on other processes: an error once they are
+   not to be waited for any more
+*/
 PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
 {
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
   PetscFunctionBegin;
   if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
-  else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE)); /* sums may be behind messages of a preconditioner, and NCCL cannot end before these */
+  else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) {
+    /* sums may be behind messages of a preconditioner, and NCCL cannot end before these */
+    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE));
+  }
   PetscCall(IDRSNCCLCheck(work->comm, seconds));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSWaitNumber_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is known much later */
+/*
+   IDRSWaitNumber_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is
+   known much later
+*/
 PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
 {
   PetscLogDouble began = 0;
@@ -291,7 +306,8 @@ PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint6
       PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
       PetscCall(IDRSStream_CUDA(&stream));
       PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
-      PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU, "A projection of KSPIDRS ended without its sums");
+      PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU,
+                 "A projection of KSPIDRS ended without its sums");
     }
   }
   std::atomic_thread_fence(std::memory_order_acquire);

@@ -28,11 +28,16 @@ typedef struct {
 
 /* Memory for the operations of block IDR(s), which grows with them */
 typedef struct {
-  ulonglong2   *operands;                                           /* on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc() goes by the type */
-  ulonglong2   *hostoperands;                                       /* pinned: these on their way */
-  double       *partials;                                           /* on the device: sums of thread blocks */
-  PetscScalar  *sums, *hostsums;                                    /* on the device; pinned */
-  unsigned int *done;                                               /* on the device: thread blocks that have left their sums there, zero between projections */
+  /*
+     on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc()
+     goes by the type
+  */
+  ulonglong2  *operands;
+  ulonglong2  *hostoperands;    /* pinned: these on their way */
+  double      *partials;        /* on the device: sums of thread blocks */
+  PetscScalar *sums, *hostsums; /* on the device; pinned */
+  /* on the device: thread blocks that have left their sums there, zero between projections */
+  unsigned int *done;
   uint64_t     *arrived;                                            /* pinned: the last projection whose sums have come */
   uint64_t      sequence;                                           /* of the last projection launched */
   size_t        operandbytes, operandsused, partialcount, sumcount; /* operandsused: since the host has waited for the stream */
@@ -69,7 +74,8 @@ static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
 
   if (!work->ondevice) return {};
-  return {cuda->storage, cuda->result, copies ? cuda->hostresults + cuda->sequence % IDRS_MAX_IN_FLIGHT : nullptr, cuda->arrived, cuda->sequence};
+  return {cuda->storage, cuda->result, copies ? cuda->hostresults + cuda->sequence % IDRS_MAX_IN_FLIGHT : nullptr, cuda->arrived,
+          cuda->sequence};
 }
 
 PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *, const IDRSStep *);
@@ -80,8 +86,10 @@ PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscInt       IDRSBlockWidth_CUDA(PetscInt);
-PETSC_INTERN PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *const *, const PetscScalar *, const PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *, const PetscScalar *, const PetscBool *, PetscInt *);
+PETSC_INTERN PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[],
+                                                          const PetscScalar *const *, const PetscScalar *, const PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *,
+                                                const PetscScalar *, const PetscBool *, PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], bool, const PetscScalar **);

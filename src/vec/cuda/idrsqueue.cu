@@ -1,6 +1,7 @@
 /*
-   The queues on the device. One process: the projection does the algebra itself. Several: it also adds up the sums of all processes before; or it leaves that to NCCL, and a
-   kernel does the algebra. The host waits for results only when it collects them. Where the device has stopped, the kernels return at once.
+   The queues on the device. One process: the projection does the algebra itself. Several: it also adds up the sums of all processes
+   before; or it leaves that to NCCL, and a kernel does the algebra. The host waits for results only when it collects them. Where
+   the device has stopped, the kernels return at once.
 */
 #include "launch.cuh"
 #include "../../sys/nccl/idrsnccl.h"
@@ -13,7 +14,8 @@ typedef struct {
 
 /* A block for each column */
 template <int S, int N>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSReduced> columns, int s)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSReduced> columns, int s)
 {
   __shared__ PetscScalar shared[IDRS_STORAGE(S)];
   const IDRSAlgebra     &algebra = columns.Mine().algebra;
@@ -47,7 +49,8 @@ static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool autom
   PetscFunctionBegin;
   PetscCall(IDRSNCCLRenew(group->work[0]->comm));
   *why = NULL;
-  for (PetscInt i = 0; i < group->count && !*why; i++) PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
+  for (PetscInt i = 0; i < group->count && !*why; i++)
+    PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -67,7 +70,8 @@ typedef struct {
 
 /* A block for each column. What is on the host is pinned, and the kernel takes it from there, or brings it */
 template <int N>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSMoveScalarsKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSMoved> columns, int count)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSMoveScalarsKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSMoved> columns, int count)
 {
   const IDRSMoved &mine = columns.Mine();
 
@@ -89,12 +93,17 @@ static PetscErrorCode IDRSMoveScalars(const IDRSGroup *group, PetscBool tohost, 
     else moved[i] = {cuda->hoststorage, cuda->storage, cuda->result};
   }
   if (group->count == 1) IDRSLaunch<IDRSMoveScalarsKernel<1>>(blocks, stream, IDRSGetMembers<1>(1, moved), (int)count);
-  else IDRSLaunch<IDRSMoveScalarsKernel<IDRS_MAX_WIDTH>>(blocks, stream, IDRSGetMembers<IDRS_MAX_WIDTH>(group->count, moved), (int)count);
+  else
+    IDRSLaunch<IDRSMoveScalarsKernel<IDRS_MAX_WIDTH>>(blocks, stream, IDRSGetMembers<IDRS_MAX_WIDTH>(group->count, moved),
+                                                      (int)count);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The storage, without the sums, to the device, which has not stopped. Since it came from there last, the host has waited for the device */
+/*
+   The storage, without the sums, to the device, which has not stopped. Since it came from there last, the host has waited for the
+   device
+*/
 static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
 {
   const PetscInt count = IDRS_STORAGE_SUMS(group->work[0]->s);
@@ -102,7 +111,8 @@ static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(((const IDRS_CUDA *)group->work[i]->data)->hoststorage, group->work[i]->storage, count));
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(PetscArraycpy(((const IDRS_CUDA *)group->work[i]->data)->hoststorage, group->work[i]->storage, count));
   PetscCall(IDRSMoveScalars(group, PETSC_FALSE, count, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -116,7 +126,8 @@ static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDR
 }
 
 /* Launches the projections, together for works that make the same step with the same shadow space */
-static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSStep steps[], const IDRSAlgebra algebra[], PetscScalar *const sums[])
+static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSStep steps[], const IDRSAlgebra algebra[],
+                                            PetscScalar *const sums[])
 {
   uint32_t        taken = 0;
   IDRSGroup       same;
@@ -149,7 +160,8 @@ static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSSte
     const IDRSWork work = group->work[i];
 
     algebra[i] = IDRSGetAlgebra(work, &steps[i], &bounds[i]);
-    if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersNext(work->comm, ((const IDRS_CUDA *)work->data)->channel, &algebra[i].exchange));
+    if (work->queue == &IDRSQueue_Peer)
+      PetscCall(IDRSPeersNext(work->comm, ((const IDRS_CUDA *)work->data)->channel, &algebra[i].exchange));
   }
   PetscCall(IDRSLaunchProjections(group, steps, algebra, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -165,8 +177,9 @@ static void IDRSLaunchAlgebra(PetscInt count, PetscInt s, cudaStream_t stream, c
 }
 
 /*
-   The projections leave the sums of this process, NCCL adds up those of all columns, and the algebra kernel follows. After the device has stopped for a column, those of the last projection
-   before are added up again, or those of another column, and its storage keeps the same sums
+   The projections leave the sums of this process, NCCL adds up those of all columns, and the algebra kernel follows. After the
+   device has stopped for a column, those of the last projection before are added up again, or those of another column, and its
+   storage keeps the same sums
 */
 static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
@@ -237,7 +250,8 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
   }
   PetscCall(IDRSMoveScalars(group, PETSC_TRUE, count, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->storage, ((const IDRS_CUDA *)group->work[i]->data)->hoststorage, count));
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(PetscArraycpy(group->work[i]->storage, ((const IDRS_CUDA *)group->work[i]->data)->hoststorage, count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,16 +1,19 @@
 /*
-   The algebra of a step after the start, by a warp whose lane i has row i of M: what IDRSScalarsContinue() does, but with little to do once the sums have come. What it takes for that is made
-   while the sums of a step are on their way:
+   The algebra of a step after the start, by a warp whose lane i has row i of M: what IDRSScalarsContinue() does, but with little to
+   do once the sums have come. What it takes for that is made while the sums of a step are on their way:
 
-     E    maps d = P^H g to alpha_i, i < k, and to the new column M_ik, i >= k:  a product, where IDRSScalarsOrthogonalize() solves. With a new column, one row of E is divided by its pivot and
-          taken from those below, as in the elimination of d. At the end of a cycle E is the inverse of M.
-     N    the inverse of M as the cycle began with it. Below and right of entry k it belongs to the columns that are still of the cycle before, so that c is a product, too:
+     E    maps d = P^H g to alpha_i, i < k, and to the new column M_ik, i >= k:  a product, where IDRSScalarsOrthogonalize() solves.
+          With a new column, one row of E is divided by its pivot and taken from those below, as in the elimination of d. At the end
+          of a cycle E is the inverse of M.
+     N    the inverse of M as the cycle began with it. Below and right of entry k it belongs to the columns that are still of the
+          cycle before, so that c is a product, too:
 
             c = N (f - beta M_k) = N f - beta N M_k,   of rows and columns k+1 ... s-1,
 
           where N f is there before the sums, and N M_k is made while M_kk is divided by.
 
-   The numbers of IDRSScalars follow when the coefficients have been handed out, before the sums of the next step are taken. No PETSc call.
+   The numbers of IDRSScalars follow when the coefficients have been handed out, before the sums of the next step are taken. No
+   PETSc call.
 */
 #pragma once
 
@@ -24,7 +27,10 @@ struct alignas(16) IDRSInverses {
   PetscScalar E[S][S + 2], N[S][S + 2];
 };
 
-/* Those of a step k after the start are a = alpha(0:k) and b = c(k+1:s) with zeros for all other columns, so that passes need not ask which column they have */
+/*
+   Those of a step k after the start are a = alpha(0:k) and b = c(k+1:s) with zeros for all other columns, so that passes need not
+   ask which column they have
+*/
 template <int S>
 struct IDRSLanesCoefficients : IDRSCoefficients<S> {
   PetscScalar beta; /* of such a step */
@@ -42,10 +48,14 @@ struct IDRSLane {
   int         last; /* the step that E, N and the scalars do not know of yet, or one of those above */
   PetscScalar e[S], n[S], f, fk, Nf;
   PetscScalar left, c, inverse, beta; /* of the last step; left: alpha_i or M_ik; beta: or omega */
-  PetscReal   rr, low, high;          /* its r^H r; and bounds of this one, which are empty where the host is to continue in any case */
+  /* its r^H r; and bounds of this one, which are empty where the host is to continue in any case */
+  PetscReal rr, low, high;
 };
 
-/* N = M^{-1}, a column a lane, and E for step k: the rows of N before k, and what the elimination of the first k columns has made of the other rows of the identity */
+/*
+   N = M^{-1}, a column a lane, and E for step k: the rows of N before k, and what the elimination of the first k columns has made
+   of the other rows of the identity
+*/
 template <int S>
 static __device__ __forceinline__ void IDRSLanesBegin(const IDRSScalars *scalars, IDRSInverses<S> *inverses, int k)
 {
@@ -120,9 +130,13 @@ static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDR
   IDRS_SYNC_WARP();
 }
 
-/* By a warp, before the sums of step k have come, or with k = s of the omega step: what is left to do of the last step, and what this one takes. lane.last is IDRS_LANES_NOTHING then */
+/*
+   By a warp, before the sums of step k have come, or with k = s of the omega step: what is left to do of the last step, and what
+   this one takes. lane.last is IDRS_LANES_NOTHING then
+*/
 template <int S>
-static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *coefficients)
+static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane,
+                                                        IDRSLanesCoefficients<S> *coefficients)
 {
   const int i = min((int)IDRS_LANE, S - 1);
 
@@ -141,7 +155,9 @@ static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, ID
   }
 }
 
-/* Whether the sums of an omega step or a step of the start that this lane looks at are finite; r^H r counts only if it is asked for */
+/*
+   Whether the sums of an omega step or a step of the start that this lane looks at are finite; r^H r counts only if it is asked for
+*/
 template <int S>
 static __device__ __forceinline__ bool IDRSLanesAreFinite(const IDRSScalars *scalars, bool rr)
 {
@@ -158,11 +174,13 @@ static __device__ __forceinline__ bool IDRSLanesAreFinite(const IDRSScalars *sca
 }
 
 /*
-   Step k, from d = P^H g: the coefficients of its passes. Returns to all lanes whether M_kk can be divided by, see IDRSScalarsIsPivot(): not if any number of d is infinite or a NaN, as the terms
-   are then. *lane has what follows for the scalars, which are as they were. With fewer than S columns E and N have zeros where d and f have none
+   Step k, from d = P^H g: the coefficients of its passes. Returns to all lanes whether M_kk can be divided by, see
+   IDRSScalarsIsPivot(): not if any number of d is infinite or a NaN, as the terms are then. *lane has what follows for the scalars,
+   which are as they were. With fewer than S columns E and N have zeros where d and f have none
 */
 template <int S>
-static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *coefficients)
+static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane,
+                                                     IDRSLanesCoefficients<S> *coefficients)
 {
   const int   i       = (int)IDRS_LANE;
   PetscScalar left[2] = {0.0, 0.0}, Nleft = 0.0, pivot;
@@ -176,9 +194,10 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
     left[j % 2] += term;
     terms += PetscAbsScalar(term);
   }
-  lane->left    = left[0] + left[1];
-  pivot         = IDRSShuffle(lane->left, k);
-  pivots        = IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k)); /* not after the division, which can do nothing else meanwhile */
+  lane->left = left[0] + left[1];
+  pivot      = IDRSShuffle(lane->left, k);
+  /* not after the division, which can do nothing else meanwhile */
+  pivots        = IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k));
   lane->inverse = (PetscScalar)1.0 / pivot;
   lane->beta    = lane->fk * lane->inverse;
 #pragma unroll
@@ -193,9 +212,13 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   return pivots;
 }
 
-/* The omega step, where omega is known to be usable: f = P^H (r - omega t) and c = N f, for the coefficients of its passes. E is the inverse of M here */
+/*
+   The omega step, where omega is known to be usable: f = P^H (r - omega t) and c = N f, for the coefficients of its passes. E is
+   the inverse of M here
+*/
 template <int S>
-static __device__ __forceinline__ void IDRSLanesOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *coefficients)
+static __device__ __forceinline__ void IDRSLanesOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane,
+                                                      IDRSLanesCoefficients<S> *coefficients)
 {
   const int          s = (int)scalars->s, i = (int)IDRS_LANE;
   const PetscScalar *Pt = scalars->sums + IDRS_SUM_PX(s), *Pr = scalars->sums + IDRS_SUM_PY(s);

@@ -1,15 +1,17 @@
 /*
-   How kernels are launched, and how each overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin() it calls before it
-   touches memory.
+   How kernels are launched, and how each overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin()
+   it calls before it touches memory.
 
      EARLY    it may be launched before the kernels ahead of it have ended, and waits for all of them itself
      ADMITS   the next kernel may be launched, if it is one that is launched early, as soon as all blocks of this one have begun
 
-   The kernels whose first block works on alone, projection and algebra, admit the pass behind them; projection, update and advance, which are in every
-   step, are launched early. A combine by itself is neither. As Begin() and IDRSLaunch() read the same trait, no kernel is launched early that does not wait.
+   The kernels whose first block works on alone, projection and algebra, admit the pass behind them; projection, update and advance,
+   which are in every step, are launched early. A combine by itself is neither. As Begin() and IDRSLaunch() read the same trait, no
+   kernel is launched early that does not wait.
 
-   Update and advance also admit what follows. A product is launched early only where the system fits into the L2 cache: there it wins 0.7 to 1 us a matvec on an H200. On large
-   systems its blocks would take memory of the multiprocessor from blocks that still run, and a matvec of 8 000 000 rows would take 320 us instead of 274.
+   Update and advance also admit what follows. A product is launched early only where the system fits into the L2 cache: there it
+   wins 0.7 to 1 us a matvec on an H200. On large systems its blocks would take memory of the multiprocessor from blocks that still
+   run, and a matvec of 8 000 000 rows would take 320 us instead of 274.
 */
 #pragma once
 
@@ -34,7 +36,10 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
   return {};
 }
 
-/* Launches so many blocks, with so many bytes of dynamic shared memory; early only where it may, and no process on the same device waits for sums of this one. The error is what cudaGetLastError() returns */
+/*
+   Launches so many blocks, with so many bytes of dynamic shared memory; early only where it may, and no process on the same device
+   waits for sums of this one. The error is what cudaGetLastError() returns
+*/
 template <auto kernel, typename... Arguments>
 static void IDRSLaunchShared(dim3 blocks, size_t shared, bool may, cudaStream_t stream, const Arguments &...arguments)
 {
@@ -74,7 +79,8 @@ static unsigned int IDRSResidentBlocks(int multiprocessors, size_t enough, size_
 
 /* Launches so many blocks, and returns how many */
 template <auto kernel, typename... Arguments>
-static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_t shared, bool may, cudaStream_t stream, const Arguments &...arguments)
+static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_t shared, bool may, cudaStream_t stream,
+                                       const Arguments &...arguments)
 {
   const unsigned int blocks = IDRSResidentBlocks<kernel>(multiprocessors, enough, shared);
 
@@ -83,21 +89,24 @@ static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_
 }
 
 /*
-   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as the device holds of the kernel for one column, so
-   that the sums of a column do not depend on which others there are. The device does not hold those of many columns at once: it takes those of one column after those of another
+   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as
+   the device holds of the kernel for one column, so that the sums of a column do not depend on which others there are. The device
+   does not hold those of many columns at once: it takes those of one column after those of another
 */
 template <auto kernel, auto alone, typename... Arguments>
-static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream, const Arguments &...arguments)
+static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream,
+                                   const Arguments &...arguments)
 {
-  const unsigned int blocks = IDRSResidentBlocks<alone>(cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
+  const unsigned int blocks = IDRSResidentBlocks<alone>(
+    cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
 
   if (blocks) IDRSLaunchShared<kernel>(dim3(blocks, (unsigned int)columns), 0, true, stream, arguments...);
   return blocks;
 }
 
 /*
-   What the columns of a launch have of their own, N at most, as an argument of the kernel: the blocks (x, y) of the grid work for column y. There is a kernel for one column, and
-   one for up to IDRS_MAX_WIDTH of them
+   What the columns of a launch have of their own, N at most, as an argument of the kernel: the blocks (x, y) of the grid work for
+   column y. There is a kernel for one column, and one for up to IDRS_MAX_WIDTH of them
 */
 template <int N, typename Member>
 struct IDRSMembers {
@@ -123,15 +132,18 @@ static inline bool IDRSAligned(const void *array)
 }
 
 /*
-   Whether rows can be taken in packs, if the arrays can, of one column or of several. Not if there are so few of them that some multiprocessors would be idle then; projections, whose packs are
-   twice as large, gain by them all the same
+   Whether rows can be taken in packs, if the arrays can, of one column or of several. Not if there are so few of them that some
+   multiprocessors would be idle then; projections, whose packs are twice as large, gain by them all the same
 */
 static inline bool IDRSPacked(const IDRS_CUDA *cuda)
 {
   return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
 }
 
-/* Calls launch with the S and W of a kernel as types: S the number of columns to unroll for, 0 for more than 16; W the width of a pack */
+/*
+   Calls launch with the S and W of a kernel as types: S the number of columns to unroll for, 0 for more than 16; W the width of a
+   pack
+*/
 template <int N>
 using IDRSInt = std::integral_constant<int, N>;
 

@@ -16,7 +16,8 @@ typedef struct {
   size_t       bytes;               /* of shared memory, beside what the kernel declares */
   PetscInt    *firstother;          /* on the device, as all below: of each block, and the end */
   PetscInt    *rowsofothers;
-  uint32_t    *places;       /* of each nonzero: its slot, and in the lower half the place of its entry of u: own rows, then those of others */
+  /* of each nonzero: its slot, and in the lower half the place of its entry of u: own rows, then those of others */
+  uint32_t    *places;
   uint32_t    *slice, *rest; /* of each block; rest = NULL: no row is so long */
   PetscScalar *a;            /* slots of all blocks, unless the matrix is in shared memory */
   uint16_t    *j;

@@ -1,14 +1,16 @@
 /*
-   The rows of combine, update and advance, as a kernel of one pass and a kernel of many steps call them. One thread owns a pack of rows, and takes
-   the same rows in all passes: of all blocks, or of those that its block has for itself.
+   The rows of combine, update and advance, as a kernel of one pass and a kernel of many steps call them. One thread owns a pack of
+   rows, and takes the same rows in all passes: of all blocks, or of those that its block has for itself.
 
    All of them end with the next direction, from r - G c and U c of a row in registers:
 
      v = r - G c,   or   U_column = omega (r - G c) + U c,
 
-   where B^{-1}(r - G c) takes the place of r - G c if B^{-1} is diagonal. What is to be done with it besides comes as a function of row and entries.
+   where B^{-1}(r - G c) takes the place of r - G c if B^{-1} is diagonal. What is to be done with it besides comes as a function of
+   row and entries.
 
-   The columns come in a loop unrolled for S >= s columns (S = 0: not unrolled), whose loads are all under way at once. No PETSc call.
+   The columns come in a loop unrolled for S >= s columns (S = 0: not unrolled), whose loads are all under way at once. No PETSc
+   call.
 */
 #pragma once
 
@@ -22,7 +24,10 @@ typedef struct {
   int          s;
 } IDRSPanels;
 
-/* The direction that a pass computes besides what it is named after: v, or column U_column; neither: d = r - G c is the direction that is told */
+/*
+   The direction that a pass computes besides what it is named after: v, or column U_column; neither: d = r - G c is the direction
+   that is told
+*/
 typedef struct {
   bool               wantv, wantu;
   const PetscScalar *diagonal; /* of B^{-1}, or NULL */
@@ -38,9 +43,11 @@ struct IDRSTellNobody {
 };
 
 template <int W, typename Tell>
-static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, const IDRSDirection &direction, int column, PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc, const Tell &tell)
+static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, const IDRSDirection &direction, int column,
+                                                  PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc, const Tell &tell)
 {
-  if (direction.diagonal && (direction.wantv || direction.wantu)) IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
+  if (direction.diagonal && (direction.wantv || direction.wantu))
+    IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
   if (direction.wantu) {
     IDRSAdd<W>(Uc, omega, d);
     IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);
@@ -53,7 +60,9 @@ static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, cons
 
 /* Columns k ... end - 1. x is r, or B^{-1}v where direction.wantv is false */
 template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
-static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int k, int end, const PetscScalar *x, const Tell &tell)
+static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
+                                                       const IDRSDirection &direction, int k, int end, const PetscScalar *x,
+                                                       const Tell &tell)
 {
   const size_t  n = panels.n, ld = panels.ld;
   IDRSDirection written = direction;
@@ -74,16 +83,21 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
   }
 }
 
-/* The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread */
+/*
+   The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread
+*/
 template <int S, int W, bool START, typename Rows = IDRSGridRows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int k, int end, PetscScalar *r, const Tell &tell)
+static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
+                                                           const IDRSDirection &direction, int k, int end, PetscScalar *r,
+                                                           const Tell &tell)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
 
   for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
-    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), rr = IDRSLoad<W>(r, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
+    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), rr = IDRSLoad<W>(r, i, n), Gc = IDRSZero<W>(),
+                Uc = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
     if (START) IDRSAdd<W>(rr, -c.b[k], g);
@@ -115,9 +129,14 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
   return sum;
 }
 
-/* p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none. Returns the part of r^H r of this thread */
+/*
+   p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none. Returns the
+   part of r^H r of this thread
+*/
 template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c, const IDRSDirection &direction, int end, const PetscScalar *p, const PetscScalar *t, PetscScalar *z, PetscScalar *r, const Tell &tell)
+static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
+                                                            const IDRSDirection &direction, int end, const PetscScalar *p,
+                                                            const PetscScalar *t, PetscScalar *z, PetscScalar *r, const Tell &tell)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;

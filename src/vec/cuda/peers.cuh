@@ -1,6 +1,7 @@
 /*
-   Adds up sums over the devices of several processes, inside a kernel: see idrspeers.h. Each process writes its sums into the mailboxes of all, and adds up
-   what has come into its own, in the order of the processes: the same bits on all devices. No PETSc call.
+   Adds up sums over the devices of several processes, inside a kernel: see idrspeers.h. Each process writes its sums into the
+   mailboxes of all, and adds up what has come into its own, in the order of the processes: the same bits on all devices. No PETSc
+   call.
 */
 #pragma once
 
@@ -27,7 +28,8 @@ struct IDRSPeerPatience {
 };
 
 /*
-   By all threads of a block: replaces so many scalars by their sums over all processes; without an exchange it leaves them. False where the host has given up
+   By all threads of a block: replaces so many scalars by their sums over all processes; without an exchange it leaves them. False
+   where the host has given up
 */
 static __device__ __forceinline__ bool IDRSPeersAdd(const IDRSPeerExchange &exchange, int scalars, PetscScalar *sums)
 {
@@ -49,7 +51,9 @@ static __device__ __forceinline__ bool IDRSPeersAdd(const IDRSPeerExchange &exch
   __syncthreads();
   for (int begin = 0; begin < count; begin += IDRS_THREADS / IDRS_PEER_LANES) {
     const int       i   = begin + (int)threadIdx.x / IDRS_PEER_LANES;
-    const PetscReal sum = IDRSMessagesSum<IDRS_PEER_LANES>(exchange.peers->mailbox[rank] + exchange.first + min(i, count - 1) * size, exchange.number, size, patience);
+    const PetscReal sum = IDRSMessagesSum<IDRS_PEER_LANES>(exchange.peers->mailbox[rank] + exchange.first +
+                                                             min(i, count - 1) * size,
+                                                           exchange.number, size, patience);
 
     if (i < count && threadIdx.x % IDRS_PEER_LANES == 0) values[i] = sum;
   }

@@ -1,9 +1,10 @@
 /*
-   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and those of r^H r that the last
+   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and those of r^H r that
+             the last
    update or advance has left, and writes them where the host can read them, or does the algebra that follows.
 
-   One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors. Where x = A u is still to
-   be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
+   One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
+   Where x = A u is still to be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
 */
 #include "project.cuh"
 #include <petscidrs/private/idrsproduct.h>
@@ -17,7 +18,9 @@ typedef struct {
 
 /* For at most S of the shadow vectors, and with a y or without */
 template <int S, int W, int N, bool Y, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S)) IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P, const __grid_constant__ IDRSMembers<N, IDRSProjected> columns)
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
+  IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P,
+                    const __grid_constant__ IDRSMembers<N, IDRSProjected> columns)
 {
   const IDRSProjected &mine = columns.Mine();
   IDRSDots<S, Y>       dots;
@@ -51,7 +54,8 @@ static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection 
   PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
     auto          launch = [&](auto width, auto N) {
-      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
+      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(
+        cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
     };
     auto members = [&](auto N) {
       if (packed) launch(IDRSInt<W>(), N);
@@ -71,8 +75,12 @@ static bool IDRSReadsColumn(IDRSWork work, const IDRSStep *step)
   return step->k != IDRS_RESIDUAL && step->k < work->s;
 }
 
-/* Arrays of a projection, which also computes x where `fused` is set, and whose sums go there. Columns of G are read through the panel */
-static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums, cudaStream_t stream, IDRSProjection *projection)
+/*
+   Arrays of a projection, which also computes x where `fused` is set, and whose sums go there. Columns of G are read through the
+   panel
+*/
+static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums,
+                                             cudaStream_t stream, IDRSProjection *projection)
 {
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
   Vec        x, y;
@@ -114,7 +122,8 @@ static PetscErrorCode IDRSProjectionRestore_CUDA(IDRSWork work, IDRSProjection *
   if (projection->operand) {
     PetscCall(VecRestoreArrayWriteAndMemType(x, &projection->x));
     PetscCall(VecRestoreArrayReadAndMemType(projection->operand, &projection->u));
-  } else if (!IDRSReadsColumn(work, &projection->algebra.step)) PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
+  } else if (!IDRSReadsColumn(work, &projection->algebra.step))
+    PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,7 +143,8 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
       projections[i].first        = first;
       projections[i].out.partials = *partials;
       projections[i].out.sequence = first + IDRS_COLUMNS_AT_ONCE < s ? 0 : sequence[i];
-      projections[i].out.ends     = !(fused && !first && group->work[i]->size > 1); /* a product of several processes ends with another kernel */
+      /* a product of several processes ends with another kernel */
+      projections[i].out.ends = !(fused && !first && group->work[i]->size > 1);
     }
     if (fused && !first) PetscCall(IDRSProductProject(group->work[0]->product, &projections[0]));
     else PetscCall(IDRSProjectRows_CUDA(group->count, projections)); /* the other parts find x in memory */
@@ -143,8 +153,9 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
 }
 
 /*
-   IDRSProjectLaunch_CUDA - Launches the projections of works that make the same step, and numbers them. The algebra of each says what follows from its sums; where it is not done by the
-   projection itself, the sums go to where sums[] says. More than IDRS_COLUMNS_AT_ONCE shadow vectors take several launches, the last of which ends the projection.
+   IDRSProjectLaunch_CUDA - Launches the projections of works that make the same step, and numbers them. The algebra of each says
+   what follows from its sums; where it is not done by the projection itself, the sums go to where sums[] says. More than
+   IDRS_COLUMNS_AT_ONCE shadow vectors take several launches, the last of which ends the projection.
 */
 PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra algebra[], PetscScalar *const sums[])
 {

@@ -1,5 +1,6 @@
 /*
-   What the projections have in common, whether x is there already or is A u, computed row by row by a product: how they end, and how they are launched
+   What the projections have in common, whether x is there already or is A u, computed row by row by a product: how they end, and
+   how they are launched
 */
 #pragma once
 
@@ -51,8 +52,8 @@ static __device__ __forceinline__ PetscScalar *IDRSSharedStorage()
 }
 
 /*
-   By all threads, before the rows: the scalars, on their way while the rows are; whether the device has stopped. A product does not wait for the answer: A u is
-   not used then
+   By all threads, before the rows: the scalars, on their way while the rows are; whether the device has stopped. A product does not
+   wait for the answer: A u is not used then
 */
 template <int S>
 static __device__ __forceinline__ bool IDRSProjectBegin(const IDRSShadow<S> &P, const IDRSAlgebra &algebra)
@@ -61,9 +62,12 @@ static __device__ __forceinline__ bool IDRSProjectBegin(const IDRSShadow<S> &P, 
   return algebra.result && algebra.result->stopped;
 }
 
-/* By all threads: what follows from the sums of the rows of each thread. The first block adds up, and does the algebra if it is to */
+/*
+   By all threads: what follows from the sums of the rows of each thread. The first block adds up, and does the algebra if it is to
+*/
 template <int S, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out, const IDRSAlgebra &algebra)
+static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out,
+                                                      const IDRSAlgebra &algebra)
 {
   const bool   yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
   PetscScalar *storage = NULL, *sums = out.sums;
@@ -76,7 +80,8 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
   }
   IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, patience);
   if (algebra.result) {
-    if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums)) IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
+    if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums))
+      IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
     return;
   }
   __threadfence_system();
@@ -92,7 +97,8 @@ static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&
     if constexpr (S > 0) {
       IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
 
-      for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++) shadow.a[j] = projection.P[projection.first + j];
+      for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++)
+        shadow.a[j] = projection.P[projection.first + j];
       if (projection.P) {
         if (projection.both) launch(S, std::true_type(), std::false_type(), shadow);
         else launch(S, std::false_type(), std::false_type(), shadow);

@@ -8,7 +8,9 @@
 #include "groups.cuh"
 
 template <int S, int W, int N>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSAddIterateKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSAddIterateKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns,
+                       const __grid_constant__ IDRSHostCoefficients<S, N> fromhost)
 {
   __shared__ IDRSCoefficients<S> c;
   const IDRSColumn              &mine   = columns.Mine();
@@ -41,9 +43,11 @@ PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[
     columns[i].x[IDRS_R] = array[i];
     columns[i].panels.s  = (int)count[i];
   }
-  PetscCall(IDRSLaunchColumns(group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-    (void)IDRSLaunchRows<IDRSAddIterateKernel<S, W, N>, IDRSAddIterateKernel<S, W, 1>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost);
-  }));
+  PetscCall(IDRSLaunchColumns(group, -1, columns,
+                              [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+                                (void)IDRSLaunchRows<IDRSAddIterateKernel<S, W, N>, IDRSAddIterateKernel<S, W, 1>>(
+                                  (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost);
+                              }));
   for (PetscInt i = group->count - 1; i >= 0; i--) {
     PetscCall(VecRestoreArrayAndMemType(x[i], &array[i]));
     PetscCall(PetscLogGpuFlops((1.0 + 2.0 * (PetscLogDouble)count[i]) * (PetscLogDouble)group->work[i]->n));
@@ -59,7 +63,8 @@ typedef struct {
 } IDRSDifference;
 
 template <int W, int N>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSResidualKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSDifference> columns)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSResidualKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSDifference> columns)
 {
   const IDRSDifference &mine = columns.Mine();
 
@@ -87,7 +92,10 @@ static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
   else members(IDRSInt<IDRS_MAX_WIDTH>());
 }
 
-/* The array of a vector that a kernel reads, or writes, before anybody else asks for it: where it is does not change when it is given back */
+/*
+   The array of a vector that a kernel reads, or writes, before anybody else asks for it: where it is does not change when it is
+   given back
+*/
 static PetscErrorCode IDRSLookUp(Vec x, bool writes, PetscScalar **array)
 {
   PetscScalar *given;
@@ -122,11 +130,15 @@ PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y
     PetscCall(IDRSLookUp(y[i], true, &mine->y));
     PetscCall(IDRSLookUp(copy ? copy[i] : NULL, true, &mine->copy));
     PetscCall(IDRSLookUp(group->work[i]->z, true, &mine->z));
-    packed = packed && IDRSAligned(mine->b) && IDRSAligned(mine->t) && IDRSAligned(mine->y) && IDRSAligned(mine->copy) && IDRSAligned(mine->z);
+    packed = packed && IDRSAligned(mine->b) && IDRSAligned(mine->t) && IDRSAligned(mine->y) && IDRSAligned(mine->copy) &&
+             IDRSAligned(mine->z);
     if (t) PetscCall(PetscLogGpuFlops((PetscLogDouble)group->work[i]->n));
   }
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSDispatchRows<IDRS_PACK>(packed, count, [&](auto W, auto N) { (void)IDRSLaunchRows<IDRSResidualKernel<W, N>, IDRSResidualKernel<W, 1>>(cuda, W, count, stream, cuda->panels.n, IDRSGetMembers<N>(count, columns)); });
+  IDRSDispatchRows<IDRS_PACK>(packed, count, [&](auto W, auto N) {
+    (void)IDRSLaunchRows<IDRSResidualKernel<W, N>, IDRSResidualKernel<W, 1>>(cuda, W, count, stream, cuda->panels.n,
+                                                                             IDRSGetMembers<N>(count, columns));
+  });
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -143,7 +155,8 @@ typedef struct {
 
 /* The first block adds up, as in a projection */
 template <int W, int N>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSquaresKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSSquared> columns)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSSquaresKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSSquared> columns)
 {
   __shared__ PetscReal shared[IDRS_WARPS];
   const IDRSSquared   &mine = columns.Mine();
@@ -178,12 +191,16 @@ PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal 
     IDRS_CUDA *cuda = (IDRS_CUDA *)group->work[i]->data;
 
     IDRSCountLaunch(&cuda->partials);
-    columns[i] = {NULL, cuda->partials.messages, cuda->partials.launch, (PetscReal *)cuda->hostsums, cuda->arrived, ++cuda->sequence};
+    columns[i] = {NULL,          cuda->partials.messages, cuda->partials.launch, (PetscReal *)cuda->hostsums,
+                  cuda->arrived, ++cuda->sequence};
     PetscCall(IDRSGetArrayRead_CUDA(v[i], &columns[i].v));
     packed = packed && IDRSAligned(columns[i].v);
   }
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSDispatchRows<2 * IDRS_PACK>(packed, count, [&](auto W, auto N) { (void)IDRSLaunchRows<IDRSSquaresKernel<W, N>, IDRSSquaresKernel<W, 1>>(first, W, count, stream, first->panels.n, IDRSGetMembers<N>(count, columns)); });
+  IDRSDispatchRows<2 * IDRS_PACK>(packed, count, [&](auto W, auto N) {
+    (void)IDRSLaunchRows<IDRSSquaresKernel<W, N>, IDRSSquaresKernel<W, 1>>(first, W, count, stream, first->panels.n,
+                                                                           IDRSGetMembers<N>(count, columns));
+  });
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   for (PetscInt i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 /*
-   How the kernels touch memory: packs of as many scalars as the widest access holds, or of twice as many; one scalar at a time where an array does not
-   begin at a multiple of that width. No PETSc call.
+   How the kernels touch memory: packs of as many scalars as the widest access holds, or of twice as many; one scalar at a time
+   where an array does not begin at a multiple of that width. No PETSc call.
 */
 #pragma once
 
@@ -120,6 +120,7 @@ static __device__ __forceinline__ PetscReal IDRSSquare(const IDRSPack<W> &x)
   PetscReal sum = 0.0;
 
 #pragma unroll
-  for (int l = 0; l < W; l++) sum += PetscRealPart(x.v[l]) * PetscRealPart(x.v[l]) + PetscImaginaryPart(x.v[l]) * PetscImaginaryPart(x.v[l]);
+  for (int l = 0; l < W; l++)
+    sum += PetscRealPart(x.v[l]) * PetscRealPart(x.v[l]) + PetscImaginaryPart(x.v[l]) * PetscImaginaryPart(x.v[l]);
   return sum;
 }

@@ -7,32 +7,43 @@
 #include "groups.cuh"
 
 template <int S, int W, int N, bool START>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUpdateKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns, const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSUpdateKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns,
+                   const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s)) IDRSBlockSum(IDRSUpdateRows<S, W, START>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end, mine.x[IDRS_R], IDRSTellNobody()), shared, mine.rr);
+  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s))
+    IDRSBlockSum(IDRSUpdateRows<S, W, START>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end, mine.x[IDRS_R],
+                                             IDRSTellNobody()),
+                 shared, mine.rr);
 }
 
 PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
   const bool       wantv = step->wantv, wantu = step->wantu;
   const int        k = (int)step->k, end = (int)(wantv && !step->start ? group->work[0]->s : k + 1);
-  const IDRSAccess access[IDRS_OPERANDS] = {IDRS_CHANGE, IDRS_NOTHING, wantv && !wantu ? IDRS_WRITE : IDRS_NOTHING, IDRS_NOTHING, wantv ? IDRS_READ : IDRS_NOTHING};
+  const IDRSAccess access[IDRS_OPERANDS] = {IDRS_CHANGE, IDRS_NOTHING, wantv && !wantu ? IDRS_WRITE : IDRS_NOTHING, IDRS_NOTHING,
+                                            wantv ? IDRS_READ : IDRS_NOTHING};
   IDRSColumn       columns[IDRS_MAX_WIDTH];
   unsigned int     blocks = 0;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
-  PetscCall(IDRSLaunchColumns(group, k, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-    auto launch = [&](auto START) { blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N, START>, IDRSUpdateKernel<S, W, 1, START>>((const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu, k, end); };
+  PetscCall(IDRSLaunchColumns(group, k, columns,
+                              [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+                                auto launch = [&](auto START) {
+                                  blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N, START>, IDRSUpdateKernel<S, W, 1, START>>(
+                                    (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv,
+                                    wantu, k, end);
+                                };
 
-    if (step->start) launch(std::true_type());
-    else launch(std::false_type());
-  }));
+                                if (step->start) launch(std::true_type());
+                                else launch(std::false_type());
+                              }));
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   for (PetscInt i = 0; i < group->count; i++) {
     const IDRSWork work = group->work[i];

@@ -1,7 +1,8 @@
 /*
-   Many steps in one kernel, from a direction that is there until the host is to continue: for systems so small that launches would take longer than the work. Here are the host's part, and
-   the kernel whose blocks have their rows in global memory: a thread has the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What
-   goes from block to block, and why in order, is in whole.cuh.
+   Many steps in one kernel, from a direction that is there until the host is to continue: for systems so small that launches would
+   take longer than the work. Here are the host's part, and the kernel whose blocks have their rows in global memory: a thread has
+   the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What goes from block to
+   block, and why in order, is in whole.cuh.
 */
 #include "onchip.h"
 #include "../../sys/device/cooperative.cuh"
@@ -24,10 +25,16 @@ struct IDRSEntries {
   uint32_t             number;
   IDRSBoundedPatience *patience;
 
-  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const { IDRSPostScalar(entries + i * IDRS_PARTS, u.v[0], number); }
+  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
+  {
+    IDRSPostScalar(entries + i * IDRS_PARTS, u.v[0], number);
+  }
 };
 
-/* The lanes of a warp go on together: one that waits by itself leaves a warp whose shuffles each take hundreds of cycles, until the next barrier */
+/*
+   The lanes of a warp go on together: one that waits by itself leaves a warp whose shuffles each take hundreds of cycles, until the
+   next barrier
+*/
 static __device__ __forceinline__ bool IDRSGoesOn(const IDRSEntries &, bool left)
 {
   return !IDRSWarpAll(!left);
@@ -42,7 +49,8 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
 
   do {
 #pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = IDRSLoadRelaxed(u.entries + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++)
+      message[l] = IDRSLoadRelaxed(u.entries + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
     all = true;
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
@@ -80,7 +88,8 @@ struct IDRSGridBlocks {
   }
 
   template <int S, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums, const Meanwhile &meanwhile)
+  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
+                                          const Meanwhile &meanwhile)
   {
     if (threadIdx.x < IDRS_WARP) meanwhile();
     if (y) IDRSDotsTotal<S, true, HASHED, true>(Partials(), P, false, sums, *u.patience);
@@ -94,7 +103,8 @@ struct IDRSGridBlocks {
 };
 
 template <int S, bool HASHED>
-static __global__ void __launch_bounds__(IDRS_THREADS, 1) IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
+static __global__ void __launch_bounds__(IDRS_THREADS, 1)
+  IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
 {
   IDRSBoundedPatience patience = {IDRS_WHOLE_POLLS};
   IDRSGridBlocks      blocks   = {
@@ -118,7 +128,10 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How often the lanes of a warp ask for entries of u, at most, where a lane takes so many of its row, and all of them share the rest, as in IDRSRowSumShared() */
+/*
+   How often the lanes of a warp ask for entries of u, at most, where a lane takes so many of its row, and all of them share the
+   rest, as in IDRSRowSumShared()
+*/
 static PetscInt IDRSWholeTurns(PetscInt n, const PetscInt *i, PetscInt own)
 {
   PetscInt most = 0;
@@ -137,7 +150,10 @@ static PetscInt IDRSWholeTurns(PetscInt n, const PetscInt *i, PetscInt own)
   return most;
 }
 
-/* The messages and the result, and what is known of the rows of A. A lane takes twice as many entries of a row as there are in the mean */
+/*
+   The messages and the result, and what is known of the rows of A. A lane takes twice as many entries of a row as there are in the
+   mean
+*/
 static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
@@ -171,18 +187,25 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     ierr                  = IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip);
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCall(ierr);
-    if (onchip->clusters) PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n", onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
+    if (onchip->clusters)
+      PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
+                          onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
     else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
     cuda->whole->id       = id;
     cuda->whole->pattern  = pattern;
     cuda->whole->diagonal = work->diagonal != NULL;
   }
   if (!cuda->whole->onchip.clusters) work->whole = "vectors and matrix are in global memory";
-  else work->whole = cuda->whole->onchip.matrix ? "vectors and matrix are in shared memory" : "vectors are in shared memory, the matrix is in global memory";
+  else
+    work->whole = cuda->whole->onchip.matrix ? "vectors and matrix are in shared memory"
+                                             : "vectors are in shared memory, the matrix is in global memory";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With more nonzeros than this the work of a step takes longer than its launches, if not in shared memory; and with more turns others wait too long for a long row. For the automatic choice */
+/*
+   With more nonzeros than this the work of a step takes longer than its launches, if not in shared memory; and with more turns
+   others wait too long for a long row. For the automatic choice
+*/
 #define IDRS_WHOLE_NONZEROS 1048576
 #define IDRS_WHOLE_TURNS    8
 
@@ -204,7 +227,8 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool 
   PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
   PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!(*whole)->onchip.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS) *why = "the system does not fit into shared memory, and it would not be faster";
+  if (!(*whole)->onchip.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
+    *why = "the system does not fit into shared memory, and it would not be faster";
   else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -217,7 +241,9 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
 
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) { return IDRSLaunchCooperative(IDRSWholeKernel<S, hashed>, blocks, IDRS_THREADS, stream, *steps, shadow); }));
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) {
+    return IDRSLaunchCooperative(IDRSWholeKernel<S, hashed>, blocks, IDRS_THREADS, stream, *steps, shadow);
+  }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,12 +252,16 @@ static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWhol
 {
   for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
   for (PetscInt i = 0; i < result->updates; i++) result->updated[i].rnorm = PetscSqrtReal(result->updated[i].rnorm);
-  *report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares, result->updated};
-  *step   = {result->k, result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step->matvec};
+  *report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares,
+             result->updated};
+  *step   = {
+    result->k,   result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE,
+    step->matvec};
 }
 
 /*
-   IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums of *step. The scalars go to the device and come back
+   IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums
+   of *step. The scalars go to the device and come back
 */
 PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step, IDRSWholeReport *report)
 {
@@ -251,8 +281,11 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscArraycpy(whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
-  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) { /* numbers begin again, and nothing in memory is to bear one of them */
-    PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage), stream));
+  /* numbers begin again, and nothing in memory is to bear one of them */
+  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) {
+    PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0,
+                                  2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage),
+                                  stream));
     PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
     cuda->partials.launch = 0;
   }
@@ -283,7 +316,9 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   }
   cuda->partials.launch += IDRS_WHOLE_STEPS;
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
-  PetscCheck(!whole->result->lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Blocks of a kernel of KSPIDRS have not met: are they held up, by a debugger perhaps? -ksp_idrs_run steps does without");
+  PetscCheck(
+    !whole->result->lost, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    "Blocks of a kernel of KSPIDRS have not met: are they held up, by a debugger perhaps? -ksp_idrs_run steps does without");
   PetscCall(PetscArraycpy(work->storage, whole->result->storage, IDRS_STORAGE(work->s)));
   IDRSWholeSetReport(whole->result, step, report);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,22 +1,25 @@
 /*
-   Many steps in one kernel, as blocks make them that have their rows in global memory, whole.cu, or in their own shared memory, onchip.cu: what both have in common.
+   Many steps in one kernel, as blocks make them that have their rows in global memory, whole.cu, or in their own shared memory,
+   onchip.cu: what both have in common.
 
    Two things go from block to block in a step:
 
      the direction u    each entry, for the rows of A u that need it
      the sums           of each block, which all blocks add up, in the same order
 
-   Then every block does the algebra of the step for itself, with the same outcome. No barrier between blocks and no fence is needed: what goes from block to block is in messages, as in
-   finish.cuh, each word of which carries the number of its step. Whoever reads the number has the value.
+   Then every block does the algebra of the step for itself, with the same outcome. No barrier between blocks and no fence is
+   needed: what goes from block to block is in messages, as in finish.cuh, each word of which carries the number of its step.
+   Whoever reads the number has the value.
 
-     entries of u       A block writes those of step j+1 once it has the sums of all blocks of step j. The sums of a block depend on all that it has read of u in step j.
-                        So nobody reads u of step j any more.
-     sums               Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it has the sums of all blocks of step j+1, and a block
-                        leaves these after it has read all sums of step j.
+     entries of u       A block writes those of step j+1 once it has the sums of all blocks of step j. The sums of a block depend on
+                        all that it has read of u in step j. So nobody reads u of step j any more.
+     sums               Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it
+                        has the sums of all blocks of step j+1, and a block leaves these after it has read all sums of step j.
 
    Reliable updates are made between steps, see wholeupdate.cuh.
 
-   A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an error.
+   A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an
+   error.
 */
 #pragma once
 
@@ -27,21 +30,30 @@
    The blocks and their rows, a class each:
 
      Rows            those of a thread, as in rows.cuh
-     A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of the step, u.patience how long is waited
-     halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones, where the product ends. r^H r is that of own rows only
+     A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of
+                     the step, u.patience how long is waited
+     halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones,
+                     where the product ends. r^H r is that of own rows only
      Tell()          tells others of an entry of a vector that an own row has made of the product, if they have that row, too
      Leave()         leaves the sums of this block for all blocks; true if a message has not come, before that
-     Collect()       adds up those of all blocks, with a y or without, for the first warp at least; true there if a message has not come. Meanwhile that warp does what is asked for, and the
-                     entries of others come into the vector that they have been told of
-     Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the block fetches for all of them
+     Collect()       adds up those of all blocks, with a y or without, for the first warp at least; true there if a message has not
+                     come. Meanwhile that warp does what is asked for, and the entries of others come into the vector that they have
+                     been told of
+     Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the
+                     block fetches for all of them
 */
 
-/* Product and projection of a step, whose sums are left for all blocks; rr: part of r^H r of this thread, or square: it is to be made here of r as it is, first: state of the hash for its first row */
+/*
+   Product and projection of a step, whose sums are left for all blocks; rr: part of r^H r of this thread, or square: it is to be
+   made here of r as it is, first: state of the hash for its first row
+*/
 template <int S, bool Y, bool HASHED, typename Blocks>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr, bool square)
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
+                                                        const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr,
+                                                        bool square)
 {
-  const IDRSIndex      n = (IDRSIndex)blocks.A.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
-  IDRSShadowRow        state = first;
+  const IDRSIndex n = (IDRSIndex)blocks.A.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
+  IDRSShadowRow   state = first;
   IDRSDots<S, Y, true> dots;
 
   IDRSDotsClear(dots);
@@ -49,7 +61,8 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
   for (IDRSIndex row = (IDRSIndex)Blocks::Rows::template First<1>() - lane; row < n; row += stride) {
     const IDRSIndex   i     = row + lane;
     const bool        there = i < n;
-    const PetscScalar r = (Y || Blocks::halo) && there ? steps.r[i] : (PetscScalar)0.0, xi = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, row, steps.own);
+    const PetscScalar r     = (Y || Blocks::halo) && there ? steps.r[i] : (PetscScalar)0.0,
+                      xi    = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, row, steps.own);
 
     if (there) {
       x[i] = xi;
@@ -68,9 +81,14 @@ static __device__ __forceinline__ bool IDRSWholeIsLast(const IDRSLimits &limits,
   return limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
 }
 
-/* By a warp, before the sums of a step after the start have come: all that can be done without them. limits.peak is the largest r^H r so far */
+/*
+   By a warp, before the sums of a step after the start have come: all that can be done without them. limits.peak is the largest r^H
+   r so far
+*/
 template <int S>
-static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSStep &step, IDRSLimits &limits, bool last, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *c)
+static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSStep &step,
+                                                        IDRSLimits &limits, bool last, IDRSLane<S> *lane,
+                                                        IDRSLanesCoefficients<S> *c)
 {
   if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
   IDRSLanesPrepare<S>(scalars, inverses, (int)step.k, lane, c);
@@ -80,7 +98,8 @@ static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, ID
 
 /* By a warp: what follows from the sums of step k after the start, with its coefficients unless that is left to the host */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *c)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane,
+                                                                      IDRSLanesCoefficients<S> *c)
 {
   const bool pivot = IDRSLanesStep<S>(scalars, k, lane, c);
 
@@ -91,11 +110,13 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalar
 }
 
 /*
-   By a warp: the same for a step of the start or an omega step. *square is r^H r at its begin, and *next after it where an update follows; limits.peak, of squares as they all are, the largest one
-   so far
+   By a warp: the same for a step of the start or an omega step. *square is r^H r at its begin, and *next after it where an update
+   follows; limits.peak, of squares as they all are, the largest one so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits, bool last, PetscInt updates, IDRSLane<S> *lane, IDRSLanesCoefficients<S> *c, PetscReal *square, PetscReal *next)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits,
+                                                                  bool last, PetscInt updates, IDRSLane<S> *lane,
+                                                                  IDRSLanesCoefficients<S> *c, PetscReal *square, PetscReal *next)
 {
   const PetscInt  s     = scalars->s;
   const bool      omega = step.k == s;
@@ -115,7 +136,8 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   if (!step.start && !due) {
     PetscScalar minimal, enlarged;
 
-    if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0)) return IDRS_WHOLE_ENDS;
+    if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0))
+      return IDRS_WHOLE_ENDS;
     IDRSLanesOmega<S>(scalars, enlarged, lane, c);
     lane->rr   = rr;
     lane->last = (int)s;
@@ -130,7 +152,8 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
 
 /* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
 template <int S, typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step, const IDRSLanesCoefficients<S> &c, const Tell &next)
+static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
+                                                            const IDRSLanesCoefficients<S> &c, const Tell &next)
 {
   const int            s = steps.panels.s, k = (int)step.k;
   const bool           inner     = k + 1 < s;
@@ -145,7 +168,8 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
 
 /* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
 template <int S, typename Rows, typename Tell>
-static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c, const Tell &next)
+static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
+                                                         const Tell &next)
 {
   const IDRSDirection direction = {true, false, NULL, steps.r};
 
@@ -168,7 +192,10 @@ static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r
   return sum;
 }
 
-/* Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r of this thread, of so many rows */
+/*
+   Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r
+   of this thread, of so many rows
+*/
 template <typename Rows, typename Tell>
 static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Tell &tell)
 {
@@ -202,7 +229,10 @@ struct IDRSWholeShared {
   bool                     goeson; /* after an update */
 };
 
-/* The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the step in which the host continues; the first block tells the host the rest */
+/*
+   The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the
+   step in which the host continues; the first block tells the host the rest
+*/
 template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
@@ -217,20 +247,24 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   IDRSLane<S>                   lane;
   bool                          lost;
   const auto                    prepare = [&]() {
-    if (!step.start) IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), &lane, &shared.c);
+    if (!step.start)
+      IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates),
+                                             &lane, &shared.c);
   };
 
   lane.last = IDRS_LANES_BEGIN;
   IDRSScalarsSetPointers(&scalars, s, shared.storage);
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
-  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
+  for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x)
+    shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
   rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.A.n, blocks.u);
   for (;;) {
     for (;; completed++) {
       PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 
-      const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s); /* the end of the start changes r after its norm has been taken */
+      /* the end of the start changes r after its norm has been taken */
+      const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s);
 
       if (square) rr = 0.0;
       blocks.Meet();
@@ -241,7 +275,9 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
 
-        if (y) follows = IDRSWholeContinue<S>(&scalars, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), updates, &lane, &shared.c, &square, &after);
+        if (y)
+          follows = IDRSWholeContinue<S>(&scalars, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), updates,
+                                         &lane, &shared.c, &square, &after);
         else {
           follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
           square  = lane.rr;
@@ -300,7 +336,10 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   return step;
 }
 
-/* Calls launch with S and HASHED of a kernel as types, and the shadow vectors that it takes. The error of the launch becomes one of PETSc */
+/*
+   Calls launch with S and HASHED of a kernel as types, and the shadow vectors that it takes. The error of the launch becomes one of
+   PETSc
+*/
 template <typename L>
 static PetscErrorCode IDRSDispatchWhole(IDRSWork work, L &&launch)
 {

@@ -1,6 +1,7 @@
 /*
-   The passes of steps after the start, in a kernel of many steps: what update and advance of passes.cuh do with a row, in an order in which little is waited for. All columns of a row are asked
-   for before the first is used, others are told of the direction before anything else is written, and what no other row waits for comes last. No PETSc call.
+   The passes of steps after the start, in a kernel of many steps: what update and advance of passes.cuh do with a row, in an order
+   in which little is waited for. All columns of a row are asked for before the first is used, others are told of the direction
+   before anything else is written, and what no other row waits for comes last. No PETSc call.
 */
 #pragma once
 
@@ -15,7 +16,9 @@ static __device__ __forceinline__ PetscReal IDRSAbsSquare(PetscScalar x)
 
 /* The inner products of row i, as in dots.cuh; state: of the hash for it, which is there before x is */
 template <int S, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadow<S> &P, const IDRSShadowRow &state, size_t i, size_t n, PetscScalar x, PetscScalar y)
+static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadow<S> &P,
+                                                        const IDRSShadowRow &state, size_t i, size_t n, PetscScalar x,
+                                                        PetscScalar y)
 {
   if constexpr (HASHED) {
 #pragma unroll
@@ -39,15 +42,20 @@ static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &su
 
 /* Entry i of the first s columns of a panel */
 template <int S>
-static __device__ __forceinline__ void IDRSLoadColumns(const PetscScalar *panel, IDRSIndex ld, IDRSIndex i, int s, PetscScalar entry[S])
+static __device__ __forceinline__ void IDRSLoadColumns(const PetscScalar *panel, IDRSIndex ld, IDRSIndex i, int s,
+                                                       PetscScalar entry[S])
 {
 #pragma unroll
   for (int j = 0; j < S; j++) entry[j] = j < s ? panel[j * ld + i] : (PetscScalar)0.0;
 }
 
-/* Step k: with G_k and U_k as the step leaves them r = r - beta g_k, and the direction of step k+1, or r or B^{-1}r after the last one. Returns the part of r^H r of this thread */
+/*
+   Step k: with G_k and U_k as the step leaves them r = r - beta g_k, and the direction of step k+1, or r or B^{-1}r after the last
+   one. Returns the part of r^H r of this thread
+*/
 template <int S, typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c, int k, const Tell &tell)
+static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c,
+                                                                int k, const Tell &tell)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s   = steps.panels.s;
@@ -55,7 +63,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
 
   for (IDRSIndex i = (IDRSIndex)Rows::template First<1>(); i < n; i += (IDRSIndex)Rows::template Stride<1>()) {
     const int   zero = IDRSOpaqueZero(i);
-    PetscScalar G[S], U[S], g = steps.panels.G[k * ld + i], u = steps.panels.U[k * ld + i], r = steps.r[i], Ga = 0.0, Ua = 0.0, Gc = 0.0, Uc = 0.0;
+    PetscScalar G[S], U[S], g = steps.panels.G[k * ld + i], u = steps.panels.U[k * ld + i], r = steps.r[i], Ga = 0.0, Ua = 0.0,
+                            Gc = 0.0, Uc = 0.0;
     IDRSPack<1> d;
 
     IDRSLoadColumns<S>(steps.panels.G, ld, i, s, G);
@@ -86,9 +95,13 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
   return sum;
 }
 
-/* The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is r or B^{-1}r as they were. Returns the part of r^H r of this thread */
+/*
+   The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is r or B^{-1}r as they were.
+   Returns the part of r^H r of this thread
+*/
 template <int S, typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c, const Tell &tell)
+static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
+                                                                 const Tell &tell)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s   = steps.panels.s;

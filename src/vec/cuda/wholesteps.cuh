@@ -17,9 +17,10 @@
 
 /* What has become of the steps, on the host */
 typedef struct {
-  PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)]; /* of IDRSScalars, with the sums of the last step; also on its way to the device */
-  PetscReal        squares[IDRS_WHOLE_STEPS];                   /* r^H r, see IDRSWholeReport, which the host makes of it */
-  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS];                   /* with r^H r, too */
+  /* of IDRSScalars, with the sums of the last step; also on its way to the device */
+  PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)];
+  PetscReal        squares[IDRS_WHOLE_STEPS]; /* r^H r, see IDRSWholeReport, which the host makes of it */
+  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS]; /* with r^H r, too */
   PetscInt         completed, count, updates;
   int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
   int              lost;                 /* a message has not come */
@@ -55,7 +56,10 @@ struct IDRSBoundedPatience {
   }
 };
 
-/* x in a register from here on: what the compiler knows to be an argument of the kernel, or to follow from some, it fetches and computes again where it is used, while one warp works and all others wait */
+/*
+   x in a register from here on: what the compiler knows to be an argument of the kernel, or to follow from some, it fetches and
+   computes again where it is used, while one warp works and all others wait
+*/
 static __device__ __forceinline__ unsigned int IDRSKeep(unsigned int x)
 {
   asm volatile("" : "+r"(x));

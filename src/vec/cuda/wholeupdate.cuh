@@ -1,5 +1,6 @@
 /*
-   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrstrust.h: what the host does between two kernels, but for rounding errors.
+   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrstrust.h: what the host does between two kernels,
+   but for rounding errors.
 
      z = z + omega p + U beta       the rest of an omega step after which an update is due
      r = anchor - A z,  anchor = r
@@ -7,14 +8,16 @@
      f = P^H r,  r^H r              one reduction
      v = r - G c,  U_0 = omega B^{-1}v + U c,  where M c = f
 
-   To what goes from block to block an update is a step of its own, with a number of its own: entries of z take the place of those of u, and P^H r and r^H r that of the sums. A block writes
-   entries of z once it has the sums of all blocks of the omega step, and entries of the next u once it has those of the update; so what whole.cuh and onchip.cu say of steps j, j+1 and j+2
-   holds for updates among them. x, z, r and the anchor of a row are read and written by the thread of that row only.
+   To what goes from block to block an update is a step of its own, with a number of its own: entries of z take the place of those
+   of u, and P^H r and r^H r that of the sums. A block writes entries of z once it has the sums of all blocks of the omega step, and
+   entries of the next u once it has those of the update; so what whole.cuh and onchip.cu say of steps j, j+1 and j+2 holds for
+   updates among them. x, z, r and the anchor of a row are read and written by the thread of that row only.
 
-   Where blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads that take it meet those of the passes.
+   Where blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads
+   that take it meet those of the passes.
 
-   The host decides where it might do something else: before the omega step where its norm may end the solve, or is not known well enough; and after an update whose r does not confirm the norm
-   that the recurrence had.
+   The host decides where it might do something else: before the omega step where its norm may end the solve, or is not known well
+   enough; and after an update whose r does not confirm the norm that the recurrence had.
 */
 #pragma once
 
@@ -38,7 +41,8 @@ static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &
 {
   IDRSLimits squares = limits;
 
-  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + IDRS_WHOLE_LITTLE) : (PetscReal)-1.0;
+  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + IDRS_WHOLE_LITTLE)
+                                                 : (PetscReal)-1.0;
   squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
   squares.fall        = limits.fall * limits.fall;
   squares.anchornorm  = limits.anchornorm * limits.anchornorm;
@@ -56,7 +60,10 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
   squares.bounds.high = min(squares.tested, IDRSGrowthLimit(square, squares.growth));
 }
 
-/* By a warp, in an omega step after which an update may be due: whether the host would go on, too, with the norm that comes of the step */
+/*
+   By a warp, in an omega step after which an update may be due: whether the host would go on, too, with the norm that comes of the
+   step
+*/
 static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
 {
   PetscScalar minimal, omega;
@@ -67,9 +74,13 @@ static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *sca
   return IDRSNormIsSharp(scalars, next) && next > squares.bounds.low && next < squares.bounds.high;
 }
 
-/* By a warp: takes P^H r and r^H r of an update, where r^H r was *promised*. Whether the kernel goes on, with the coefficients of the next direction */
+/*
+   By a warp: takes P^H r and r^H r of an update, where r^H r was *promised*. Whether the kernel goes on, with the coefficients of
+   the next direction
+*/
 template <int S>
-static __device__ __forceinline__ bool IDRSWholeTakeUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised, IDRSCoefficients<S> *c)
+static __device__ __forceinline__ bool IDRSWholeTakeUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
+                                                           IDRSCoefficients<S> *c)
 {
   const PetscReal square = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]);
 
@@ -92,9 +103,13 @@ struct IDRSTellOther {
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &) const { tell(i, IDRSLoad<1>(other, i, n)); }
 };
 
-/* r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread, which has r^H r in *rr, too. A z comes as that of u in IDRSWholeProject() */
+/*
+   r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread, which has r^H r in *rr, too. A z comes as that
+   of u in IDRSWholeProject()
+*/
 template <int S, bool HASHED, typename Blocks>
-static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, IDRSDots<S, false, true> &dots, PetscReal *rr)
+static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
+                                                      IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
   const size_t n = blocks.A.n, lane = threadIdx.x % IDRS_WARP;
 
@@ -118,18 +133,22 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
 }
 
 /*
-   The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for the direction. scalars, limits, c and goeson are in shared memory.
-   Returns the part of r^H r of this thread; goeson tells whether the kernel goes on, and *lost, to the first warp, whether a message has not come
+   The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for
+   the direction. scalars, limits, c and goeson are in shared memory. Returns the part of r^H r of this thread; goeson tells whether
+   the kernel goes on, and *lost, to the first warp, whether a message has not come
 */
 template <int S, bool HASHED, typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks, IDRSScalars *scalars, IDRSLimits &limits, PetscReal promised, IDRSCoefficients<S> &c, bool &goeson, bool *lost)
+static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
+                                                                IDRSScalars *scalars, IDRSLimits &limits, PetscReal promised,
+                                                                IDRSCoefficients<S> &c, bool &goeson, bool *lost)
 {
-  const IDRSDirection                     none = {false, false, steps.diagonal, steps.v}, direction = {true, true, steps.diagonal, steps.v};
+  const IDRSDirection none = {false, false, steps.diagonal, steps.v}, direction = {true, true, steps.diagonal, steps.v};
   const IDRSTellOther<decltype(blocks.u)> tellz = {blocks.u, steps.z, steps.panels.n};
   IDRSDots<S, false, true>                dots;
   PetscReal                               rr;
 
-  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r, tellz);
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r,
+                                                     tellz);
   blocks.Meet();
   IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
   *lost = blocks.template Leave<S, false>(dots);

@@ -1,6 +1,7 @@
 /*
-   Back end "host": the operations of block IDR(s) on arrays in the memory of the host. Rows are taken in tiles that stay in the second-level cache while all columns of Y are
-   computed from those of X, or all products with them are, so that each column is read from memory once
+   Back end "host": the operations of block IDR(s) on arrays in the memory of the host. Rows are taken in tiles that stay in the
+   second-level cache while all columns of Y are computed from those of X, or all products with them are, so that each column is
+   read from memory once
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -33,9 +34,11 @@ static PetscErrorCode IDRSBlockRestoreArrays_Host(PetscInt count, const IDRSBloc
 }
 
 /* y0 += X c0, y1 += X c1 on m rows, for 4 columns of X, which are read once for both */
-IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscScalar *c0, const PetscScalar *c1, PetscScalar *PETSC_RESTRICT y0, PetscScalar *PETSC_RESTRICT y1)
+IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscScalar *c0, const PetscScalar *c1,
+                                  PetscScalar *PETSC_RESTRICT y0, PetscScalar *PETSC_RESTRICT y1)
 {
-  const PetscScalar *PETSC_RESTRICT x0 = X, *PETSC_RESTRICT x1 = X + IDRS_TILE_ROWS, *PETSC_RESTRICT x2 = X + 2 * IDRS_TILE_ROWS, *PETSC_RESTRICT x3 = X + 3 * IDRS_TILE_ROWS;
+  const PetscScalar *PETSC_RESTRICT x0 = X, *PETSC_RESTRICT x1 = X + IDRS_TILE_ROWS, *PETSC_RESTRICT x2 = X + 2 * IDRS_TILE_ROWS,
+                                    *PETSC_RESTRICT x3 = X + 3 * IDRS_TILE_ROWS;
 
   for (PetscInt i = 0; i < m; i++) {
     y0[i] += c0[0] * x0[i] + c0[1] * x1[i] + (c0[2] * x2[i] + c0[3] * x3[i]);
@@ -44,7 +47,8 @@ IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscS
 }
 
 /* Y += X C on a tile, for the columns of X from first to end - 1 */
-IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *const *x, size_t b, PetscInt m, PetscInt first, PetscInt end, PetscScalar *y)
+IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *const *x, size_t b, PetscInt m, PetscInt first,
+                                  PetscInt end, PetscScalar *y)
 {
   PetscScalar tile[IDRS_TILE_ROWS * IDRS_TILE_COLUMNS];
 
@@ -58,14 +62,19 @@ IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *c
       const PetscScalar *c = sum->C + first + j * sum->ld;
       PetscInt           i = 0;
 
-      for (; j + 1 < sum->ny && i + 4 <= columns; i += 4) IDRSBlockAddPair(m, tile + i * IDRS_TILE_ROWS, c + i, c + i + sum->ld, y + j * IDRS_TILE_ROWS, y + (j + 1) * IDRS_TILE_ROWS);
-      for (PetscInt l = 0; l < PetscMin(sum->ny - j, 2); l++) IDRSLoopAdd(m, y + (j + l) * IDRS_TILE_ROWS, 1.0, columns - i, c + i + l * sum->ld, tile + i * IDRS_TILE_ROWS, IDRS_TILE_ROWS);
+      for (; j + 1 < sum->ny && i + 4 <= columns; i += 4)
+        IDRSBlockAddPair(m, tile + i * IDRS_TILE_ROWS, c + i, c + i + sum->ld, y + j * IDRS_TILE_ROWS,
+                         y + (j + 1) * IDRS_TILE_ROWS);
+      for (PetscInt l = 0; l < PetscMin(sum->ny - j, 2); l++)
+        IDRSLoopAdd(m, y + (j + l) * IDRS_TILE_ROWS, 1.0, columns - i, c + i + l * sum->ld, tile + i * IDRS_TILE_ROWS,
+                    IDRS_TILE_ROWS);
     }
   }
 }
 
 /* One sum, on m rows from row b on */
-IDRS_INLINE void IDRSBlockCombineTile(const IDRSBlockAxpy *sum, size_t b, PetscInt m, const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
+IDRS_INLINE void IDRSBlockCombineTile(const IDRSBlockAxpy *sum, size_t b, PetscInt m, const PetscScalar *diagonal,
+                                      const PetscScalar *const *x, PetscScalar *const *to)
 {
   PetscScalar y[IDRS_TILE_ROWS * IDRS_MAX_WIDTH];
 
@@ -84,7 +93,8 @@ IDRS_INLINE void IDRSBlockCombineTile(const IDRSBlockAxpy *sum, size_t b, PetscI
 }
 
 /* The arrays of the columns of X of all sums, and those of Y, come one sum after another */
-IDRS_VECTORISED static void IDRSBlockCombineRows(PetscInt count, const IDRSBlockAxpy sums[], PetscInt n, const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
+IDRS_VECTORISED static void IDRSBlockCombineRows(PetscInt count, const IDRSBlockAxpy sums[], PetscInt n,
+                                                 const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
 {
   for (size_t b = 0; b < (size_t)n; b += IDRS_TILE_ROWS) {
     const PetscInt            m  = (PetscInt)PetscMin(IDRS_TILE_ROWS, (size_t)n - b);
@@ -134,7 +144,8 @@ PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, PetscInt count, const IDRSBl
 }
 
 /* Columns first and first + 1 of the shadow space in these rows, in units of 2^-16 */
-IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint32_t *z1, PetscInt first, PetscReal *even, PetscReal *odd)
+IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint32_t *z1, PetscInt first, PetscReal *even,
+                                     PetscReal *odd)
 {
   const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(first / 2));
 
@@ -147,7 +158,8 @@ IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint3
 }
 
 /* sums[0] += p^H x, sums[1] += q^H x, where p and q are real */
-IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, PetscScalar *psum, PetscScalar *qsum)
+IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, PetscScalar *psum,
+                                PetscScalar *qsum)
 {
   const PetscReal *parts = (const PetscReal *)x;
   PetscReal        pre = 0.0, pim = 0.0, qre = 0.0, qim = 0.0;
@@ -166,7 +178,8 @@ IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal 
 }
 
 /* The same for two columns of X, whose sums are ld apart: four products of each two numbers that are read */
-IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, const PetscScalar *y, PetscScalar *sums, PetscInt ld)
+IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, const PetscScalar *y,
+                                PetscScalar *sums, PetscInt ld)
 {
   const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
   PetscReal        px = 0.0, qx = 0.0, py = 0.0, qy = 0.0, pxi = 0.0, qxi = 0.0, pyi = 0.0, qyi = 0.0;
@@ -190,7 +203,8 @@ IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal 
   sums[ld + 1] += IDRS_SCALAR(qy, qyi);
 }
 
-IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart, const PetscScalar *const *w, const PetscScalar *const *x, PetscScalar sums[])
+IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart,
+                                                 const PetscScalar *const *w, const PetscScalar *const *x, PetscScalar sums[])
 {
   PetscScalar    *products  = sums + dots->rows * dots->nx;
   const PetscBool hermitian = IDRSBlockDotsHermitian(dots);
@@ -204,14 +218,17 @@ IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, Pets
     for (PetscInt first = 0; first < dots->rows; first += IDRS_TILE_COLUMNS) {
       const PetscInt columns = PetscMin(dots->rows - first, IDRS_TILE_COLUMNS);
 
-      for (PetscInt i = 0; i < columns; i += 2) IDRSBlockShadowPair(m, z0, z1, first + i, P + i * IDRS_TILE_ROWS, P + (i + 1) * IDRS_TILE_ROWS);
+      for (PetscInt i = 0; i < columns; i += 2)
+        IDRSBlockShadowPair(m, z0, z1, first + i, P + i * IDRS_TILE_ROWS, P + (i + 1) * IDRS_TILE_ROWS);
       for (PetscInt i = 0; i < columns; i += 2) {
         const PetscReal *p = P + i * IDRS_TILE_ROWS, *q = p + IDRS_TILE_ROWS;
         PetscScalar     *to = sums + first + i, unused = 0.0;
         PetscInt         j = 0;
 
-        for (; i + 1 < columns && j + 2 <= dots->nx; j += 2) IDRSBlockDots4(m, p, q, x[j] + b, x[j + 1] + b, to + j * dots->rows, dots->rows);
-        for (; j < dots->nx; j++) IDRSBlockDots2(m, p, q, x[j] + b, to + j * dots->rows, i + 1 < columns ? to + j * dots->rows + 1 : &unused);
+        for (; i + 1 < columns && j + 2 <= dots->nx; j += 2)
+          IDRSBlockDots4(m, p, q, x[j] + b, x[j + 1] + b, to + j * dots->rows, dots->rows);
+        for (; j < dots->nx; j++)
+          IDRSBlockDots2(m, p, q, x[j] + b, to + j * dots->rows, i + 1 < columns ? to + j * dots->rows + 1 : &unused);
       }
     }
     for (PetscInt j = 0; j < dots->nx; j++) {

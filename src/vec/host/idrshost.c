@@ -139,7 +139,8 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
    the hashed space of this key, whose first row here is rstart. r^H r is left alone.
    Whether there is a y does not show in its array, which is NULL where a process has no rows.
 */
-IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart, const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
+IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart,
+                                            const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
 {
   PetscScalar *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
   uint32_t     z0[IDRS_BLOCK], z1[IDRS_BLOCK];
@@ -355,7 +356,8 @@ static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecGetArrayRead(work->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(work->n, work->s, P, IDRSShadowKey(work->seed), (uint64_t)work->rstart, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
+  IDRSProjectPass(work->n, work->s, P, IDRSShadowKey(work->seed), (uint64_t)work->rstart, xarray, yarray,
+                  y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecRestoreArrayRead(work->P[j], &P[j]));
@@ -395,7 +397,10 @@ static PetscErrorCode IDRSUpdate_Host(const IDRSGroup *group, const IDRSStep *st
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v, unless the diagonal of B^{-1} is there */
+/*
+   With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v, unless the diagonal of B^{-1} is
+   there
+*/
 static PetscErrorCode IDRSAdvanceWork_Host(IDRSWork work, const IDRSStep *step)
 {
   const PetscBool given = (PetscBool)(work->preconditioned && !work->diagonal);

@@ -1,5 +1,6 @@
 /*
-   The operations of block IDR(s) as the solver calls them: logging, the back end, and the one reduction. What they compute is stated in idrsops.h
+   The operations of block IDR(s) as the solver calls them: logging, the back end, and the one reduction. What they compute is
+   stated in idrsops.h
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -19,7 +20,9 @@ PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBl
   PetscInt vectors = 0, flops = 0;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) PetscCheck(sums[i].ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A block of %" PetscInt_FMT " columns, at most %d", sums[i].ny, IDRS_MAX_WIDTH);
+  for (PetscInt i = 0; i < count; i++)
+    PetscCheck(sums[i].ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "A block of %" PetscInt_FMT " columns, at most %d", sums[i].ny, IDRS_MAX_WIDTH);
   PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
   for (PetscInt i = 0; i < count; i++) {
     const IDRSBlockAxpy *sum      = &sums[i];
@@ -33,8 +36,9 @@ PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBl
 }
 
 /*
-   IDRSBlockCombine - Block DAXPY, for one sum after another: a sum finds what those before it have written. Back ends make all of them on some rows before they go on to the next rows, so that a
-   vector that several sums have is in a cache. It is counted once for each of these
+   IDRSBlockCombine - Block DAXPY, for one sum after another: a sum finds what those before it have written. Back ends make all of
+   them on some rows before they go on to the next rows, so that a vector that several sums have is in a cache. It is counted once
+   for each of these
 */
 PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
@@ -46,7 +50,8 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
 }
 
 /* IDRSBlockEachTask - The sums of one task after another, for back ends that have nothing to gain from many */
-PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscErrorCode (*project)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar sums[])
+PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[],
+                                 PetscErrorCode (*project)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar sums[])
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
@@ -56,7 +61,10 @@ PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockD
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockProjectBegin - Checks tasks, and begins the pass that takes them with what they move and take. Returns the number of sums, too */
+/*
+   IDRSBlockProjectBegin - Checks tasks, and begins the pass that takes them with what they move and take. Returns the number of
+   sums, too
+*/
 PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
 {
   PetscInt vectors = 0;
@@ -65,7 +73,9 @@ PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBl
   *nsums = 0;
   PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
   for (PetscInt i = 0; i < count; i++)
-    PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
+    PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx,
+               2 * IDRS_MAX_WIDTH);
   PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
   for (PetscInt i = 0; i < count; i++) {
     *nsums += IDRSBlockDotsCount(&tasks[i]);

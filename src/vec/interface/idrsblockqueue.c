@@ -1,5 +1,6 @@
 /*
-   The queue of block IDR(s) as the solver calls it: from the launch of a projection to what follows from its sums on a device. What it computes is stated in idrsops.h and idrsblockscalars.h
+   The queue of block IDR(s) as the solver calls it: from the launch of a projection to what follows from its sums on a device. What
+   it computes is stated in idrsops.h and idrsblockscalars.h
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -49,7 +50,10 @@ PetscErrorCode IDRSBlockQueueCollect(IDRSWork work, PetscInt inflight, IDRSBlock
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueEnd - After the device has stopped: the numbers, and so many sums of the step in which it has done so, come to the host */
+/*
+   IDRSBlockQueueEnd - After the device has stopped: the numbers, and so many sums of the step in which it has done so, come to the
+   host
+*/
 PetscErrorCode IDRSBlockQueueEnd(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
 {
   PetscFunctionBegin;

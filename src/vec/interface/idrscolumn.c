@@ -1,12 +1,16 @@
 /*
-   Columns of the panels as vectors and their memory, and the shadow space in vectors: the only file that sets private fields of a Vec
+   Columns of the panels as vectors and their memory, and the shadow space in vectors: the only file that sets private fields of a
+   Vec
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 #include "../../sys/device/memory.h"
 
-/* Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do not all know that they are */
+/*
+   Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do
+   not all know that they are
+*/
 PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
 {
   const PetscScalar *array;
@@ -36,8 +40,8 @@ PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
 }
 
 /*
-   Gives a column, which was made around its array, what VecDuplicate() would have given it: the layout with its local to global mapping, what is
-   composed with the vector (operators may ask for the DM), and how values are set in it
+   Gives a column, which was made around its array, what VecDuplicate() would have given it: the layout with its local to global
+   mapping, what is composed with the vector (operators may ask for the DM), and how values are set in it
 */
 PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 {
@@ -51,8 +55,8 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 }
 
 /*
-   Columns are written through the panel, on a device: PETSc is told that their new values are there. VecGetArrayWriteAndMemType() and its end do the same, but take so long that
-   those of many right-hand sides would take longer than the device
+   Columns are written through the panel, on a device: PETSc is told that their new values are there. VecGetArrayWriteAndMemType()
+   and its end do the same, but take so long that those of many right-hand sides would take longer than the device
 */
 PetscErrorCode IDRSColumnWritten(Vec column)
 {
@@ -63,7 +67,8 @@ PetscErrorCode IDRSColumnWritten(Vec column)
 }
 
 /*
-   IDRSVecOnArray - A vector on the array of another one, which may go away, like these vectors; NULL, on all processes or none, where it would not be like them
+   IDRSVecOnArray - A vector on the array of another one, which may go away, like these vectors; NULL, on all processes or none,
+   where it would not be like them
 */
 PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
 {
@@ -99,9 +104,9 @@ PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
 }
 
 /*
-   Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they may go on with fewer
-   columns. Called by all back ends that may run beside one on a device, between the panels and their columns. Memory lacks here where lacking[0] is not
-   zero: bytes of a panel, and how many are free.
+   Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they
+   may go on with fewer columns. Called by all back ends that may run beside one on a device, between the panels and their columns.
+   Memory lacks here where lacking[0] is not zero: bytes of a panel, and how many are free.
 */
 PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
 {
@@ -110,12 +115,17 @@ PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[]
   PetscFunctionBegin;
   if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
   IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
-  PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM, "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0], -memory[1]);
+  PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM,
+             "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0],
+             -memory[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Vectors that so many right-hand sides at the same time take beside the first one, and with a block by rows, whose width is a power of 2 */
+/*
+   Vectors that so many right-hand sides at the same time take beside the first one, and with a block by rows, whose width is a
+   power of 2
+*/
 static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool byrows)
 {
   PetscInt columns = width > 1 && byrows ? 1 : 0;
@@ -126,8 +136,9 @@ static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool by
 #endif
 
 /*
-   IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many right-hand sides at the same time, each of which takes so many vectors beside those of the
-   first one, which are there; byrows: products go through a block by rows. On the host only an allocation tells
+   IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many right-hand sides
+   at the same time, each of which takes so many vectors beside those of the first one, which are there; byrows: products go through
+   a block by rows. On the host only an allocation tells
 */
 PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBool byrows)
 {
@@ -142,8 +153,9 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
   PetscCall(VecGetLocalSize(like, &n));
   lacking[1] = lacking[2] = -PETSC_MAX_REAL;
   if (device) {
-    const PetscLogDouble vector = (PetscLogDouble)n * (PetscLogDouble)sizeof(PetscScalar), needed = IDRSRoomFor(width, vectors, byrows) * vector;
-    PetscLogDouble       available;
+    const PetscLogDouble vector = (PetscLogDouble)n * (PetscLogDouble)sizeof(PetscScalar),
+                         needed = IDRSRoomFor(width, vectors, byrows) * vector;
+    PetscLogDouble available;
 
     PetscCall(IDRSGetFreeMemory_CUDA(&available));
     if (needed > available) {
@@ -156,7 +168,10 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
     }
   }
   IDRSCallAllreduce(MPI_IN_PLACE, lacking, 3, MPI_DOUBLE, MPI_MAX, comm);
-  PetscCheck(!(lacking[0] > 0), comm, PETSC_ERR_MEM, "%" PetscInt_FMT " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f", width, lacking[0], -lacking[1], -lacking[2]);
+  PetscCheck(!(lacking[0] > 0), comm, PETSC_ERR_MEM,
+             "%" PetscInt_FMT
+             " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f",
+             width, lacking[0], -lacking[1], -lacking[2]);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
   return PETSC_SUCCESS;
@@ -188,7 +203,9 @@ static PetscErrorCode IDRSVecSetRandom_Private(Vec v, uint64_t seed, PetscInt co
   PetscCall(PetscRandomCreate(comm, &random));
   PetscCall(PetscRandomSetType(random, PETSCRANDER48));
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
-  PetscCall(PetscRandomSetSeed(random, (unsigned long)(IDRSShadowKey(seed * (uint64_t)size + (uint64_t)rank) + IDRSShadowMultiplier((uint32_t)column)))); /* of which the low bits count */
+  /* of which the low bits count */
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)(IDRSShadowKey(seed * (uint64_t)size + (uint64_t)rank) +
+                                                       IDRSShadowMultiplier((uint32_t)column))));
   PetscCall(PetscRandomSeed(random));
   PetscCall(VecSetRandom(v, random));
   PetscCall(PetscRandomDestroy(&random));
@@ -218,7 +235,9 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
 #endif
   PetscCall(VecGetOwnershipRange(v, &begin, &end));
   PetscCall(VecGetArrayWrite(v, &p));
-  for (PetscInt i = begin; i < end; i++) p[i - begin] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, (uint64_t)i), multiplier, column % 2) * (PetscReal)IDRS_SHADOW_UNIT;
+  for (PetscInt i = begin; i < end; i++)
+    p[i - begin] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, (uint64_t)i), multiplier, column % 2) *
+                   (PetscReal)IDRS_SHADOW_UNIT;
   PetscCall(VecRestoreArrayWrite(v, &p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,8 +6,8 @@
 #include <petscidrs/private/idrsworkimpl.h>
 
 /*
-   IDRSVecsCreate - Vectors like this one, whose values are not set. On a GPU they are in one piece of memory: each piece takes 0.2 ms, to have and to give back.
-   memory belongs to them
+   IDRSVecsCreate - Vectors like this one, whose values are not set. On a GPU they are in one piece of memory: each piece takes 0.2
+   ms, to have and to give back. memory belongs to them
 */
 PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memory)
 {

@@ -1,6 +1,6 @@
 /*
-   The passes of IDR(s) as the solver calls them: checks, logging, and the back end. What a pass reads and writes is stated here once, for the log and
-   for the tests.
+   The passes of IDR(s) as the solver calls them: checks, logging, and the back end. What a pass reads and writes is stated here
+   once, for the log and for the tests.
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -32,10 +32,12 @@ PetscLogDouble IDRSGpuSeconds(void)
 }
 
 /*
-   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been taken, and have their scalars in the same place; for
-   projections also the same shadow space, which is another one after a restart. taken has a bit for each work. False, where all have been taken
+   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been
+   taken, and have their scalars in the same place; for projections also the same shadow space, which is another one after a
+   restart. taken has a bit for each work. False, where all have been taken
 */
-PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same, const IDRSStep **step)
+PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
+                        const IDRSStep **step)
 {
   IDRSWork first = NULL;
 
@@ -48,7 +50,10 @@ PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBoo
     if (!first) {
       first = work;
       *step = s;
-    } else if (work->ondevice != first->ondevice || s->k != (*step)->k || s->start != (*step)->start || s->wantv != (*step)->wantv || s->wantu != (*step)->wantu || s->matvec != (*step)->matvec || (projects && work->seed != first->seed)) continue;
+    } else if (work->ondevice != first->ondevice || s->k != (*step)->k || s->start != (*step)->start ||
+               s->wantv != (*step)->wantv || s->wantu != (*step)->wantu || s->matvec != (*step)->matvec ||
+               (projects && work->seed != first->seed))
+      continue;
     *taken |= UINT32_C(1) << i;
     same->work[same->count++] = work;
   }
@@ -73,8 +78,8 @@ PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 }
 
 /*
-   IDRSPassCount - Counts what a fused pass moves and does for one work: vectors read and written, flops a row, the way PETSc counts them (a complex
-   operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
+   IDRSPassCount - Counts what a fused pass moves and does for one work: vectors read and written, flops a row, the way PETSc counts
+   them (a complex operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
 */
 PetscErrorCode IDRSPassCount(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
 {
@@ -95,10 +100,13 @@ PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or advance before it */
+/*
+   What a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or advance before it
+*/
 static PetscInt IDRSCombineVectors_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
 {
-  return step->wantv || step->wantu ? (step->wantv && step->wantu ? 2 : 1) * columns + 1 + (step->wantv && work->diagonal ? 1 : 0) : 0;
+  return step->wantv || step->wantu ? (step->wantv && step->wantu ? 2 : 1) * columns + 1 + (step->wantv && work->diagonal ? 1 : 0)
+                                    : 0;
 }
 
 static PetscInt IDRSCombineFlops_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
@@ -127,7 +135,8 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
 
     PetscCall((*rules->check)(first, step));
     PetscCall(IDRSPassBegin(first, rules->pass));
-    PetscCall((*(rules->pass == IDRS_COMBINE ? passes->combine : (rules->pass == IDRS_UPDATE ? passes->update : passes->advance)))(&same, step));
+    PetscCall((*(rules->pass == IDRS_COMBINE ? passes->combine
+                                             : (rules->pass == IDRS_UPDATE ? passes->update : passes->advance)))(&same, step));
     for (PetscInt i = 0; i < same.count; i++) {
       PetscInt vectors, flops;
 
@@ -142,15 +151,18 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
 static PetscErrorCode IDRSCheckCombine_Private(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBegin;
-  PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, step->k, work->s);
-  PetscCheck((step->wantv || step->wantu) && !(step->k == work->s && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Combine of nothing, or of U in the omega step");
+  PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT,
+             step->k, work->s);
+  PetscCheck((step->wantv || step->wantu) && !(step->k == work->s && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "Combine of nothing, or of U in the omega step");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static void IDRSCountCombine_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
 {
-  const PetscBool omega   = (PetscBool)(step->k == work->s);
-  const PetscInt  columns = omega ? work->s : work->s - step->k, diagonal = omega && work->diagonal ? 1 : 0; /* r is not preconditioned */
+  const PetscBool omega = (PetscBool)(step->k == work->s);
+  /* r is not preconditioned */
+  const PetscInt columns = omega ? work->s : work->s - step->k, diagonal = omega && work->diagonal ? 1 : 0;
 
   *vectors = 1 + IDRSCombineVectors_Private(work, step, columns) - diagonal;
   *flops   = IDRSCombineFlops_Private(work, step, columns) - diagonal;
@@ -166,14 +178,19 @@ PetscErrorCode IDRSCombine(const IDRSGroup *group, const IDRSStep steps[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After update and advance a preconditioner may stand between v and U; v for the omega step is p, where the passes apply the preconditioner */
+/*
+   After update and advance a preconditioner may stand between v and U; v for the omega step is p, where the passes apply the
+   preconditioner
+*/
 static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step)
 {
   const PetscInt next = step->k < work->s ? step->k + 1 : 0;
 
   PetscFunctionBegin;
-  PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "A preconditioner stands between this pass and the U of the next step");
-  PetscCheck(!step->wantv || (0 <= next && next < work->s) || (next == work->s && work->diagonal && !step->wantu && !step->start), work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
+  PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "A preconditioner stands between this pass and the U of the next step");
+  PetscCheck(!step->wantv || (0 <= next && next < work->s) || (next == work->s && work->diagonal && !step->wantu && !step->start),
+             work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,7 +199,9 @@ static void IDRSCountUpdate_Private(IDRSWork work, const IDRSStep *step, PetscIn
   const PetscInt k = step->k, columns = step->start ? 0 : work->s - (k + 1);
 
   *vectors = (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(work, step, columns);
-  *flops   = 4 * k + 4 + (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0) : IDRSCombineFlops_Private(work, step, columns));
+  *flops   = 4 * k + 4 +
+           (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0)
+                        : IDRSCombineFlops_Private(work, step, columns));
 }
 
 /* IDRSUpdate - update of step k, and combine of step k+1; in the start r moves before G_k is made orthogonal */
@@ -200,8 +219,9 @@ static void IDRSCountAdvance_Private(IDRSWork work, const IDRSStep *step, PetscI
 {
   const PetscInt s = work->s;
 
-  *vectors = s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) - (step->wantv && work->diagonal ? 1 : 0);
-  *flops   = 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s);
+  *vectors = s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) -
+             (step->wantv && work->diagonal ? 1 : 0);
+  *flops = 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s);
 }
 
 /* IDRSAdvance - advance of the omega step, k = s, and combine of step 0 */
@@ -215,8 +235,8 @@ PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
 }
 
 /*
-   IDRSStreamJoin - Lets matvecs and preconditioners, which come between the passes and may run on another stream of the device, wait for the passes, and
-   the other way round: called before and after each of them
+   IDRSStreamJoin - Lets matvecs and preconditioners, which come between the passes and may run on another stream of the device,
+   wait for the passes, and the other way round: called before and after each of them
 */
 PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {

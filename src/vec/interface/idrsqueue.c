@@ -1,6 +1,6 @@
 /*
-   The queue: from the launch of a projection to what follows from its sums. Devices have queues of their own. The queue of the host is here: the one
-   reduction over processes, and the algebra of idrsscalars.h.
+   The queue: from the launch of a projection to what follows from its sums. Devices have queues of their own. The queue of the host
+   is here: the one reduction over processes, and the algebra of idrsscalars.h.
 
    With bounds:     launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
    Without bounds:  launch -> sums -> reduction;   collect;   continue -> algebra, on the host
@@ -104,9 +104,11 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
     place[i + 1] = place[i] + IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, &steps[i]));
   }
   PetscCall(PetscMalloc1(place[group->count], &all));
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(all + place[i], group->work[i]->scalars.sums, place[i + 1] - place[i]));
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(PetscArraycpy(all + place[i], group->work[i]->scalars.sums, place[i + 1] - place[i]));
   PetscCall(IDRSSum(first->comm, place[group->count], all));
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscArraycpy(group->work[i]->scalars.sums, all + place[i], place[i + 1] - place[i]));
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(PetscArraycpy(group->work[i]->scalars.sums, all + place[i], place[i + 1] - place[i]));
   PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -141,7 +143,8 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
     IDRSWork work = group->work[i];
 
     PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
-    PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER, "A projection needs bounds while the scalars are on the device");
+    PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER,
+               "A projection needs bounds while the scalars are on the device");
     PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
     if (queue != &IDRSQueue_Host && !work->ondevice) begin.work[begin.count++] = work;
   }
@@ -150,7 +153,10 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueLaunch - Launches the projections of a group, one for each work. With bounds, one for each, a device also does the algebra */
+/*
+   IDRSQueueLaunch - Launches the projections of a group, one for each work. With bounds, one for each, a device also does the
+   algebra
+*/
 PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
   IDRSWork            first = group->work[0];
@@ -178,13 +184,15 @@ static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
 {
   const IDRSScalars *scalars = &work->scalars;
 
-  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported) ? IDRS_CONTINUE : IDRS_NOT_FINITE;
+  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported)
+                     ? IDRS_CONTINUE
+                     : IDRS_NOT_FINITE;
   outcome->rnorm   = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, &outcome->step)]));
 }
 
 /*
-   IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the host has the queue, the scalars and the sums
-   are on the host now, and nothing is in flight any more
+   IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the host has the queue, the
+   scalars and the sums are on the host now, and nothing is in flight any more
 */
 PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 {
@@ -208,7 +216,10 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot make many steps at once, or had better not if the choice is automatic */
+/*
+   IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot make many steps at once, or had better not
+   if the choice is automatic
+*/
 PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
@@ -220,7 +231,8 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 }
 
 /*
-   IDRSQueueWhole - Makes steps on the device, from this one, whose direction is there, until the host is to continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0
+   IDRSQueueWhole - Makes steps on the device, from this one, whose direction is there, until the host is to continue, and reliable
+   updates x += z, r = anchor - A z, anchor = r, z = 0
 
    Input Parameters:
 +  work   - the work, whose scalars are on the host
@@ -233,12 +245,14 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 +  report  - what the device has done, until the next call
 -  outcome - the step in which the host continues, or the projection of an r that is not near to what the update was to confirm
 */
-PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor, IDRSWholeReport *report, IDRSOutcome *outcome)
+PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor,
+                              IDRSWholeReport *report, IDRSOutcome *outcome)
 {
   PetscBool device = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER, "The device cannot make many steps at once here");
+  PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER,
+             "The device cannot make many steps at once here");
   outcome->step    = *step;
   outcome->stopped = PETSC_TRUE;
   PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
@@ -256,14 +270,18 @@ PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLim
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueContinue - Does the algebra of a step on the host, or f = P^H r for IDRS_RESIDUAL; *rr is ||r||^2 after an omega step, or a step of the start */
+/*
+   IDRSQueueContinue - Does the algebra of a step on the host, or f = P^H r for IDRS_RESIDUAL; *rr is ||r||^2 after an omega step,
+   or a step of the start
+*/
 PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal cosine, PetscReal *rr, IDRSVerdict *verdict)
 {
   PetscFunctionBegin;
   *rr      = 0.0;
   *verdict = IDRS_GOES_ON;
   if (step->k == IDRS_RESIDUAL) IDRSScalarsTakeResidual(&work->scalars);
-  else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr)) *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
+  else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr))
+    *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -327,7 +345,8 @@ PetscErrorCode IDRSNorm(const IDRSGroup *group, PetscReal norms[])
     if (first->passes->device) PetscCall(IDRSLocalSquares(group, r, norms));
     for (PetscInt i = 0; i < group->count; i++) {
       rr[i] = first->passes->device ? norms[i] : group->work[i]->rr;
-      PetscCheck(group->count == 1 || !group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Inner products are deferred by one right-hand side alone");
+      PetscCheck(group->count == 1 || !group->work[i]->deferred, first->comm, PETSC_ERR_PLIB,
+                 "Inner products are deferred by one right-hand side alone");
     }
     if (first->size > 1) PetscCall(IDRSReduce_Private(first, group->count, rr));
     for (PetscInt i = 0; i < group->count; i++) norms[i] = PetscSqrtReal(PetscRealPart(rr[i]));

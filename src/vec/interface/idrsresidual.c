@@ -1,6 +1,7 @@
 /*
-   What a solve begins and ends with, and what it is put right with in between: the iterate, residuals that are computed afresh, and norms, for the right-hand sides of a group together. On a device
-   each is one kernel for all of them. With Vec calls each right-hand side has its own, and norms have one reduction over processes
+   What a solve begins and ends with, and what it is put right with in between: the iterate, residuals that are computed afresh, and
+   norms, for the right-hand sides of a group together. On a device each is one kernel for all of them. With Vec calls each
+   right-hand side has its own, and norms have one reduction over processes
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
@@ -83,7 +84,8 @@ PetscErrorCode IDRSResidual(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], V
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSResidual_Private(group->work[i], b[i], t ? t[i] : NULL, y[i], copy ? copy[i] : NULL));
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(IDRSResidual_Private(group->work[i], b[i], t ? t[i] : NULL, y[i], copy ? copy[i] : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -127,8 +129,9 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
 }
 
 /*
-   IDRSNorms - ||v_i|| for vectors like those of the works, in one reduction if the vectors allow it; collective. A norm that PETSc keeps with a vector is not used: it may be the norm of a vector that this one
-   was copied from, before a failed preconditioner flagged it
+   IDRSNorms - ||v_i|| for vectors like those of the works, in one reduction if the vectors allow it; collective. A norm that PETSc
+   keeps with a vector is not used: it may be the norm of a vector that this one was copied from, before a failed preconditioner
+   flagged it
 */
 PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
@@ -138,7 +141,8 @@ PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
-  if (first->alldevice) PetscCall(IDRSTakesVecs_Private(group, v, &takes)); /* the same on all processes: these are vectors of the solver */
+  /* the same on all processes: these are vectors of the solver */
+  if (first->alldevice) PetscCall(IDRSTakesVecs_Private(group, v, &takes));
   if (takes) {
     PetscCall(IDRSNormsOnDevices_Private(group, v, norms));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,7 +4,8 @@
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_", NULL};
+const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_",
+                                              NULL};
 const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
 
 /* Back ends, the fastest first */
@@ -15,12 +16,13 @@ static const IDRSPassOps *const IDRSPassList[] = {
   &IDRSPasses_Host, &IDRSPasses_Vec};
 
 /*
-   IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot run; with auto, the
-   first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between processes, some of
-   whose vectors may be bound to the host; one that is made of Vec calls runs on all or none. alldevice tells
+   IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot
+   run; with auto, the first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between
+   processes, some of whose vectors may be bound to the host; one that is made of Vec calls runs on all or none. alldevice tells
    whether the back ends of all processes run on a device.
 */
-static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes, PetscBool *alldevice, const char *slower[])
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes,
+                                             PetscBool *alldevice, const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
@@ -42,13 +44,16 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
     if (why) *slower = why;
     else *passes = IDRSPassList[i];
   }
-  PetscCheck(built, comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA", KSPIDRSImplementations[implementation]);
+  PetscCheck(built, comm, PETSC_ERR_SUP,
+             "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA",
+             KSPIDRSImplementations[implementation]);
   trouble[0] = *passes ? 0 : 1;
   trouble[1] = *passes && (*passes)->composed ? 1 : 0;
   trouble[2] = *passes && (*passes)->device ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, trouble, 3, MPI_INT, MPI_MAX, comm);
   *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
-  PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)", KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
+  PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)",
+             KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
   if (trouble[1] && !(*passes)->composed) {
     *passes = &IDRSPasses_Vec;
     *slower = "another process can run nothing else";
@@ -233,8 +238,12 @@ typedef struct {
 
 static const char *const scattered = "matvecs take what they need of other processes by scatters, which pass through the hosts";
 
-/* Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it needs of other processes */
-static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo, IDRSConnection *connection)
+/*
+   Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it
+   needs of other processes
+*/
+static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo,
+                                               IDRSConnection *connection)
 {
   const IDRSWork      first = group->work[0];
   const IDRSQueueOps *queue = first->passes->queue[where];
@@ -248,25 +257,31 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several processes, on devices of their own: mapped memory where all that travels goes that way, which products with several columns do not; NCCL where the scatters do */
+/*
+   Several processes, on devices of their own: mapped memory where all that travels goes that way, which products with several
+   columns do not; NCCL where the scatters do
+*/
 static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
 {
   PetscFunctionBegin;
   if (group->count > 1) connection->throughhost = scattered;
   else PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
-  if (connection->throughhost && scatters) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
+  if (connection->throughhost && scatters)
+    PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSWorkConnect - Chooses the queue: on the device where the passes run on one, and, with several processes, where reductions go from device to device
+   IDRSWorkConnect - Chooses the queue: on the device where the passes run on one, and, with several processes, where reductions go
+   from device to device
 
    Collective
 
    Input Parameters:
 +  group         - the works, for which passes are to be made together, and which have their product
 .  communication - how reductions are to travel between devices
--  scatters      - whether the scatters of the operator go from device to device: automatically no reductions do that leave the hosts scatters to wait for
+-  scatters      - whether the scatters of the operator go from device to device: automatically no reductions do that leave the
+  hosts scatters to wait for
 */
 PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
@@ -277,20 +292,27 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
   PetscFunctionBegin;
   if (first->size == 1) {
     if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
-  } else if (communication == KSP_IDRS_COMMUNICATION_MPI) connection.throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+  } else if (communication == KSP_IDRS_COMMUNICATION_MPI)
+    connection.throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
   else if (!first->alldevice) connection.throughhost = "not all processes have their vectors on a GPU";
-  else if (asked) PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL, PETSC_FALSE, PETSC_FALSE, &connection));
+  else if (asked)
+    PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL,
+                                       PETSC_FALSE, PETSC_FALSE, &connection));
   else PetscCall(IDRSWorkConnectAutomatically_Private(group, scatters, &connection));
   for (PetscInt i = 0; i < group->count; i++) {
     group->work[i]->queue       = connection.queue;
     group->work[i]->throughhost = connection.throughhost;
     group->work[i]->halo        = connection.halo;
   }
-  PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], connection.throughhost);
+  PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP,
+             "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], connection.throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Begins a solve: nothing has been counted, nothing is deferred; with a preconditioner p is v, else r itself. The passes apply it where its diagonal is given, else NULL */
+/*
+   Begins a solve: nothing has been counted, nothing is deferred; with a preconditioner p is v, else r itself. The passes apply it
+   where its diagonal is given, else NULL
+*/
 PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
 {
   PetscFunctionBegin;

@@ -1,5 +1,6 @@
 /*
-   Back end "vec": the operations of block IDR(s) as plain Vec calls. Columns of the shadow space are made where they are used, each for all columns of the block
+   Back end "vec": the operations of block IDR(s) as plain Vec calls. Columns of the shadow space are made where they are used, each
+   for all columns of the block
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -61,7 +62,8 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlo
 }
 
 /* Sums of Vec calls are over all processes: the first one alone hands them on to the reduction. p and row are overwritten */
-static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p, PetscScalar row[], PetscScalar sums[])
+static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
+                                        PetscScalar row[], PetscScalar sums[])
 {
   PetscScalar *products = sums + dots->rows * dots->nx;
   PetscMPIInt  rank;

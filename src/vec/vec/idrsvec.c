@@ -114,7 +114,10 @@ static PetscErrorCode IDRSCombine_Vec(const IDRSGroup *group, const IDRSStep *st
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Begins the split reduction of all sums. Not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for good: it keeps the norm with the vector */
+/*
+   Begins the split reduction of all sums. Not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for
+   good: it keeps the norm with the vector
+*/
 static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
 {
   const PetscInt s    = work->s;

@@ -10,7 +10,10 @@
 /* Solves of this type that are under way in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 static _Thread_local PetscInt KSPIDRSNesting = 0;
 
-/* Frees everything that KSPSetUp_IDRS() has made. After an error it also ends what PETSc has begun with the preconditioner, which allows two such solves at a time */
+/*
+   Frees everything that KSPSetUp_IDRS() has made. After an error it also ends what PETSc has begun with the preconditioner, which
+   allows two such solves at a time
+*/
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -72,8 +75,10 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
     for (PetscInt i = 0; i < s; i++) {
       PetscCall(VecGetLayout(idrs->set.P[i], &theirs));
       PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
-      PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ, "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT, i,
-                 theirs->n, theirs->N, ours->n, ours->N);
+      PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ,
+                 "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT
+                 ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT,
+                 i, theirs->n, theirs->N, ours->n, ours->N);
     }
   }
   PetscCall(IDRSProductCreate(&idrs->product));
@@ -137,13 +142,17 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
-  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() leaves one whose type or matrix has changed to PCApply(), where a failure is not seen */
+  /* before 3.26 KSPSetUp() leaves one whose type or matrix has changed to PCApply(), where a failure is not seen */
+  PetscCall(PCSetUp(ksp->pc));
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
   PetscCall(KSPIDRSStartSlots_Private(ksp));
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
-  /* PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of the user */
+  /*
+     PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of
+     the user
+  */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
   PetscCall(KSPIDRSSetRun_Private(ksp));
@@ -163,8 +172,10 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
-  PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
-  PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators()");
+  PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
+  PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators()");
   PetscCall(PetscInfo(ksp, "The last KSPSolve() has ended with an error: set up again\n"));
   PetscCall(KSPIDRSSetUpAgain_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,7 +192,8 @@ static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat 
   IDRSCheckDiagonalScale(ksp);
   PetscCall(KSPIDRSRecover_Private(ksp));
   ierr = KSPIDRSPrepareSolve_Private(ksp, active);
-  if (ierr) (void)PCPostSolve(ksp->pc, ksp); /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
+  /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
+  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
   PetscCall(ierr);
   idrs->state    = KSPIDRS_SOLVING;
   KSPIDRSNesting = nesting + 1;
@@ -201,8 +213,8 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 }
 
 /*
-   Right-hand sides at the same time. Until the first one is taken, the solution of the KSP is the first column of X, which tells where the solutions are. PETSc's KSPMatSolve() does not call
-   PCPreSolve(), which KSPSolve() does
+   Right-hand sides at the same time. Until the first one is taken, the solution of the KSP is the first column of X, which tells
+   where the solutions are. PETSc's KSPMatSolve() does not call PCPreSolve(), which KSPSolve() does
 */
 static PetscErrorCode KSPIDRSSolveTogether_Private(KSP ksp, Mat B, Mat X)
 {
@@ -254,27 +266,38 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
   PetscCall(PetscOptionsInt("-ksp_idrs_s", "Number of shadow vectors", "KSPIDRSSetShadowSize", idrs->set.s, &s, &set));
   if (set) PetscCall(KSPIDRSSetShadowSize(ksp, s));
-  PetscCall(PetscOptionsInt("-ksp_idrs_seed", "Seed of the hashed shadow space", "KSPIDRSSetShadowSeed", idrs->set.seed, &seed, &set));
+  PetscCall(
+    PetscOptionsInt("-ksp_idrs_seed", "Seed of the hashed shadow space", "KSPIDRSSetShadowSeed", idrs->set.seed, &seed, &set));
   if (set) PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-  PetscCall(PetscOptionsReal("-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", "KSPIDRSSetMinimumCosine", idrs->set.cosine, &cosine, &set));
+  PetscCall(PetscOptionsReal("-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", "KSPIDRSSetMinimumCosine", idrs->set.cosine,
+                             &cosine, &set));
   if (set) PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
-  PetscCall(PetscOptionsReal("-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)", "KSPIDRSSetUpdateTolerance", idrs->set.updatetol, &tolerance, &set));
+  PetscCall(PetscOptionsReal("-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
+                             "KSPIDRSSetUpdateTolerance", idrs->set.updatetol, &tolerance, &set));
   if (set) PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
-  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", "KSPIDRSSetMaxRestarts", idrs->set.maxrestarts, &restarts, &set));
+  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", "KSPIDRSSetMaxRestarts",
+                            idrs->set.maxrestarts, &restarts, &set));
   if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
-  PetscCall(PetscOptionsBool("-ksp_idrs_smoothing", "Smooth the residual", "KSPIDRSSetSmoothing", idrs->set.smoothing, &smoothing, &set));
+  PetscCall(
+    PetscOptionsBool("-ksp_idrs_smoothing", "Smooth the residual", "KSPIDRSSetSmoothing", idrs->set.smoothing, &smoothing, &set));
   if (set) PetscCall(KSPIDRSSetSmoothing(ksp, smoothing));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation", KSPIDRSImplementations, (PetscEnum)idrs->set.implementation, &implementation, &set));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation",
+                             KSPIDRSImplementations, (PetscEnum)idrs->set.implementation, &implementation, &set));
   if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication", KSPIDRSCommunications, (PetscEnum)idrs->set.communication, &communication, &set));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication",
+                             KSPIDRSCommunications, (PetscEnum)idrs->set.communication, &communication, &set));
   if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_product", "What computes the matvecs of the iterations", "KSPIDRSSetProduct", KSPIDRSProducts, (PetscEnum)idrs->set.product, &product, &set));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_product", "What computes the matvecs of the iterations", "KSPIDRSSetProduct",
+                             KSPIDRSProducts, (PetscEnum)idrs->set.product, &product, &set));
   if (set) PetscCall(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)product));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_run", "What runs the iterations", "KSPIDRSSetRun", KSPIDRSRuns, (PetscEnum)idrs->set.run, &run, &set));
+  PetscCall(PetscOptionsEnum("-ksp_idrs_run", "What runs the iterations", "KSPIDRSSetRun", KSPIDRSRuns, (PetscEnum)idrs->set.run,
+                             &run, &set));
   if (set) PetscCall(KSPIDRSSetRun(ksp, (KSPIDRSRun)run));
-  PetscCall(PetscOptionsInt("-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", "KSPIDRSSetWidth", idrs->set.width, &width, &set));
+  PetscCall(PetscOptionsInt("-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", "KSPIDRSSetWidth",
+                            idrs->set.width, &width, &set));
   if (set) PetscCall(KSPIDRSSetWidth(ksp, width));
-  PetscCall(PetscOptionsBool("-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", "KSPIDRSSetBlock", idrs->set.block, &block, &set));
+  PetscCall(PetscOptionsBool("-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", "KSPIDRSSetBlock",
+                             idrs->set.block, &block, &set));
   if (set) PetscCall(KSPIDRSSetBlock(ksp, block));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -287,52 +310,63 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   Options Database Keys:
 + -ksp_idrs_s s                                   - number of shadow vectors (default 4), see `KSPIDRSSetShadowSize()`
 . -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0), see `KSPIDRSSetShadowSeed()`
-. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see `KSPIDRSSetMinimumCosine()`
-. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see `KSPIDRSSetUpdateTolerance()`
-. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see `KSPIDRSSetMaxRestarts()`
+. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see
+    `KSPIDRSSetMinimumCosine()`
+. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see
+    `KSPIDRSSetUpdateTolerance()`
+. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see
+    `KSPIDRSSetMaxRestarts()`
 . -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
-. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see `KSPIDRSSetImplementation()`
-. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see `KSPIDRSSetCommunication()`
-. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see `KSPIDRSSetProduct()`
+. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see
+    `KSPIDRSSetImplementation()`
+. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see
+    `KSPIDRSSetCommunication()`
+. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see
+    `KSPIDRSSetProduct()`
 . -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
-. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see `KSPIDRSSetWidth()`
+. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see
+    `KSPIDRSSetWidth()`
 - -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false), see `KSPIDRSSetBlock()`
 
   Level: beginner
 
   Notes:
-  The type comes from the plugin libpetscidrs. A program gets it without being compiled again with `-dll_append path/libpetscidrs.so`,
-  or by calling `KSPIDRSRegister()`.
+  The type comes from the plugin libpetscidrs. A program gets it without being compiled again with `-dll_append
+  path/libpetscidrs.so`, or by calling `KSPIDRSRegister()`.
 
-  An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and the right-hand side
-  (s more with the implementation vec, one more with `PCJACOBI`), however long it runs. A larger `s` needs fewer matvecs, and more vector work for each. The default suits many problems.
-  Try 8 where matvecs are costly or the system is indefinite, and 16 where nothing else converges.
+  An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and
+  the right-hand side (s more with the implementation vec, one more with `PCJACOBI`), however long it runs. A larger `s` needs fewer
+  matvecs, and more vector work for each. The default suits many problems. Try 8 where matvecs are costly or the system is
+  indefinite, and 16 where nothing else converges.
 
-  On a GPU a matvec and its inner products are computed by one kernel where the operator allows it, see `KSPIDRSSetProduct()`. The preconditioner `PCJACOBI` from the right is
-  applied by the vector operations.
+  On a GPU a matvec and its inner products are computed by one kernel where the operator allows it, see `KSPIDRSSetProduct()`. The
+  preconditioner `PCJACOBI` from the right is applied by the vector operations.
 
   On one GPU many iterations on a small system are made by one kernel, see `KSPIDRSSetRun()`.
 
-  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve many right-hand sides at the same time, which costs much less than one after another, see `KSPIDRSSetWidth()`. Each has a recurrence of its own,
-  and its own iterations, tolerance, verification and restarts, as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best. With `KSPIDRSSetBlock()` they search in the
-  space of all of them, which takes far fewer matvecs on problems that converge slowly.
+  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve many right-hand sides at the same time, which costs much less than one after
+  another, see `KSPIDRSSetWidth()`. Each has a recurrence of its own, and its own iterations, tolerance, verification and restarts,
+  as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best. With `KSPIDRSSetBlock()` they search in the space of
+  all of them, which takes far fewer matvecs on problems that converge slowly.
 
-  A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take an `s` that is not smaller
-  than the number of iterations.
+  A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take
+  an `s` that is not smaller than the number of iterations.
 
   Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change from one
   application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned
   residual. `KSP_NORM_NONE` is supported with both: no reduction is made for norms, and s iterations make s reductions then.
 
-  With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed afresh, meets it as well.
-  Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an iteration. When b - A x stops falling above the tolerance, the solve ends with
-  `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and once more before a solve
-  ends with a breakdown. The norm that it is given is the one that counts: b - A x is not verified. Neither verification nor reliable updating is done for operators whose matvecs are
-  inexact: operators of type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
+  With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed
+  afresh, meets it as well. Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an
+  iteration. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and
+  `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and once more
+  before a solve ends with a breakdown. The norm that it is given is the one that counts: b - A x is not verified. Neither
+  verification nor reliable updating is done for operators whose matvecs are inexact: operators of type `MATMFFD`, and of type
+  `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
-  The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the residual norm has grown by the power 3/4 of
-  1 / (machine precision), 5e11 in double precision. A restart takes the shadow space of the next seed, and begins from the present solution or, if its residual is smaller, from the one of the last
-  reliable update.
+  The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the
+  residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in double precision. A restart takes the shadow space of
+  the next seed, and begins from the present solution or, if its residual is smaller, from the one of the last reliable update.
 
   Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
   it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
@@ -340,24 +374,27 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next matvec. An iteration is
   reported to monitors and the convergence test that much later, with the solution of that iteration still available.
 
-  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two matvecs more before it reads a norm. The device compares the
-  norms with the tolerances itself, and changes nothing after one that meets them, so the solution is exactly the one of
-  the iteration reported. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may ask for the solution,
-  the host waits in every matvec instead. A stop makes up to three matvecs in vain, which are counted, and as many applications of the preconditioner.
-  Operators and preconditioners cannot ask for the solution, with `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
+  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two matvecs more before it reads a
+  norm. The device compares the norms with the tolerances itself, and changes nothing after one that meets them, so the solution is
+  exactly the one of the iteration reported. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or
+  a monitor that may ask for the solution, the host waits in every matvec instead. A stop makes up to three matvecs in vain, which
+  are counted, and as many applications of the preconditioner. Operators and preconditioners cannot ask for the solution, with
+  `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
 
-  After an error in `KSPSolve()` the next one sets the solver up again, if it has one process. On several processes call `KSPReset()`, on all of them, and `KSPSetOperators()`.
-  A setting that makes the next solve set up again, such as another `s`, does the same.
+  After an error in `KSPSolve()` the next one sets the solver up again, if it has one process. On several processes call
+  `KSPReset()`, on all of them, and `KSPSetOperators()`. A setting that makes the next solve set up again, such as another `s`, does
+  the same.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear
   equations, SIAM J. Sci. Comput. 31 (2008); M.B. van Gijzen and P. Sonneveld, Algorithm 913: an elegant IDR(s) variant that
   efficiently exploits biorthogonality properties, ACM Trans. Math. Softw. 38 (2011)
 
-.seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`, `KSPIDRSRegister()`,
-          `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`, `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`,
-          `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`,
-          `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSSetWidth()`, `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
+.seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`,
+          `KSPIDRSRegister()`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`,
+          `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`,
+          `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSSetWidth()`,
+          `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

@@ -1,8 +1,10 @@
 /*
-   Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time, which search in the space of all of them. Vectors of the recurrence of one right-hand side
-   are blocks of m columns, and coefficients m x m matrices; the columns of the blocks are the vectors of the slots.
+   Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time, which search in the space of
+   all of them. Vectors of the recurrence of one right-hand side are blocks of m columns, and coefficients m x m matrices; the
+   columns of the blocks are the vectors of the slots.
 
-     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, and r_j = R S_j belongs to right-hand side j; R = Q
+     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, and r_j = R S_j belongs to right-hand
+                                  side j; R = Q
      step k of a cycle, k < s                                          omega step
        M(k:s,k:s) c = f(k:s),  T from f(k:s)                             P = B^{-1}R
        U_k = omega B^{-1}(R T - G(:,k:s) c T) + U(:,k:s) c T             T = A P
@@ -13,10 +15,12 @@
        G_k -= G(:,0:k) alpha                                             U_k -= U(:,0:k) alpha of step k, k = 1 ... s - 1
        R -= G_k beta_k                                                   Z += omega P + U beta,  R -= omega T
 
-   T makes the columns of R T as good as orthogonal. On paper it changes nothing; without it the recurrence loses its digits where columns of R come near to each other, as they do when some converge first.
+   T makes the columns of R T as good as orthogonal. On paper it changes nothing; without it the recurrence loses its digits where
+   columns of R come near to each other, as they do when some converge first.
 
-   The solution of right-hand side j is x_j + (Z + U beta) S_j. Norms ||r_j|| follow from R^H R. Where those of all that are not done meet their tolerances, or at the begin of a cycle those of
-   some, their b_j - A x_j decides, as for one right-hand side. So do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
+   The solution of right-hand side j is x_j + (Z + U beta) S_j. Norms ||r_j|| follow from R^H R. Where those of all that are not
+   done meet their tolerances, or at the begin of a cycle those of some, their b_j - A x_j decides, as for one right-hand side. So
+   do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
    IDRS_BLOCK_PATIENCE steps, each right-hand side that is not done goes on by itself from where it is.
 */
 #include "idrsblock.h"
@@ -24,16 +28,21 @@
 #define IDRS_BLOCK_PATIENCE 100
 #define IDRS_BLOCK_MISSES   3 /* verifications that may fail */
 
-/* Works of blocks have a shadow space of their own, as a recurrence that goes on from their residuals with a part of it would not move */
+/*
+   Works of blocks have a shadow space of their own, as a recurrence that goes on from their residuals with a part of it would not
+   move
+*/
 #define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
 
 /*
-   Columns of a basis from the Gram matrix W of all columns, by Cholesky with pivoting: each time the column of which most is left. Those of which less is left than this part of their norms wait for
-   the Gram matrix of the next round, as rounding errors of this one are as large. Rows of S, and C, with which R C has the new columns of Q, and the others without their parts in these
+   Columns of a basis from the Gram matrix W of all columns, by Cholesky with pivoting: each time the column of which most is left.
+   Those of which less is left than this part of their norms wait for the Gram matrix of the next round, as rounding errors of this
+   one are as large. Rows of S, and C, with which R C has the new columns of Q, and the others without their parts in these
 */
 #define IDRS_BLOCK_LEFT 1e-2
 
-static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[], PetscScalar W[], PetscScalar C[])
+static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[],
+                               PetscScalar W[], PetscScalar C[])
 {
   const PetscInt count = block->count;
   PetscReal      begin[IDRS_MAX_WIDTH];
@@ -89,7 +98,9 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionBegin;
   block->owners.count = 0;
   for (PetscInt j = 0; j < count; j++) {
-    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE ? KSPIDRSBlockTolerance(ksp, block->column[j]) : 0.0;
+    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE
+                           ? KSPIDRSBlockTolerance(ksp, block->column[j])
+                           : 0.0;
 
     PetscCall(IDRSBlockVecSet(idrs->slot[0].work, block->column[j]->r, &r[j]));
     small[j] = 0.1 * ttol;
@@ -178,7 +189,15 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
     ny++;
   }
   if (!ny) PetscFunctionReturn(PETSC_SUCCESS);
-  sum = (IDRSBlockAxpy){.nx = block->owners.count, .ny = ny, .x = block->Z, .y = x, .C = S, .ld = IDRS_MAX_WIDTH, .add = PETSC_TRUE};
+  sum = (IDRSBlockAxpy){
+    .nx  = block->owners.count,
+    .ny  = ny,
+    .x   = block->Z,
+    .y   = x,
+    .C   = S,
+    .ld  = IDRS_MAX_WIDTH,
+    .add = PETSC_TRUE,
+  };
   PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -204,7 +223,10 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norms that the sums of a step tell. The recurrence cannot go on where a sum is not finite: then the norms stay those of the last iterate that there is */
+/*
+   The norms that the sums of a step tell. The recurrence cannot go on where a sum is not finite: then the norms stay those of the
+   last iterate that there is
+*/
 static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
 {
   PetscBool known = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
@@ -240,7 +262,8 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /* Reports the iteration of all that are not done: counts them, and those that have a reason to end */
-static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[], PetscInt *left, PetscInt *ending)
+static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[],
+                                                    PetscInt *left, PetscInt *ending)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
@@ -264,7 +287,10 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = b - A x of the right-hand side that the KSP is at, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it is */
+/*
+   v = b - A x of the right-hand side that the KSP is at, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it
+   is
+*/
 static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
@@ -291,7 +317,9 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
 
   PetscFunctionBegin;
   *met = PETSC_TRUE;
-  if (!idrs->exact || ksp->converged != KSPConvergedDefault || (ksp->reason != KSP_CONVERGED_RTOL && ksp->reason != KSP_CONVERGED_ATOL)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!idrs->exact || ksp->converged != KSPConvergedDefault ||
+      (ksp->reason != KSP_CONVERGED_RTOL && ksp->reason != KSP_CONVERGED_ATOL))
+    PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.verifications++;
   PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, &rnorm));
   ksp->rnorm  = rnorm;
@@ -302,7 +330,10 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v and t have gone */
+/*
+   Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v
+   and t have gone
+*/
 static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
 {
   PetscBool others[IDRS_MAX_WIDTH];
@@ -318,7 +349,10 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
       PetscCall(KSPIDRSSelect_Private(ksp, block->column[j]));
       PetscCall(KSPIDRSBlockVerify_Private(ksp, &block->done[j]));
       if (!block->done[j]) {
-        PetscCall(PetscInfo(ksp, "Right-hand side %" PetscInt_FMT ": the block recurrence meets the tolerance, and b - A x, whose norm is %g, does not\n", block->column[j]->index, (double)ksp->rnorm));
+        PetscCall(PetscInfo(ksp,
+                            "Right-hand side %" PetscInt_FMT
+                            ": the block recurrence meets the tolerance, and b - A x, whose norm is %g, does not\n",
+                            block->column[j]->index, (double)ksp->rnorm));
         missed++;
       }
     }
@@ -345,10 +379,12 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
   const PetscInt  its    = block->at.its;
-  const PetscBool tested = (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
+  const PetscBool tested = (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault &&
+                                       its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
   IDRSBlockBounds bounds = {.count = block->count, .cosine = idrs->set.cosine, .anchornorm = block->anchornorm};
 
-  for (PetscInt j = 0; j < block->count; j++) bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? KSPIDRSBlockTolerance(ksp, block->column[j]) : -1.0);
+  for (PetscInt j = 0; j < block->count; j++)
+    bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? KSPIDRSBlockTolerance(ksp, block->column[j]) : -1.0);
   bounds.high = KSPIDRSGrowthLimit(idrs, block->anchornorm);
   bounds.fall = block->owners.column[0]->anchor ? idrs->set.updatetol : 0.0;
   bounds.stop = (PetscBool)(block->halt || its >= ksp->max_it);
@@ -362,15 +398,20 @@ typedef struct {
 } KSPIDRSBlockReport;
 
 /* Takes the norms of a step, and reports them as those of this iteration, unless that has been reported */
-static PetscErrorCode KSPIDRSBlockTell_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its, KSPIDRSBlockReport *report)
+static PetscErrorCode KSPIDRSBlockTell_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
+                                               KSPIDRSBlockReport *report)
 {
   PetscFunctionBegin;
   KSPIDRSBlockTakeNorms(block, norms);
-  if (its > block->reported && !block->lost && !(block->why && block->at.columns < block->at.k)) PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, its, report->ended, &report->left, &report->ending));
+  if (its > block->reported && !block->lost && !(block->why && block->at.columns < block->at.k))
+    PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, its, report->ended, &report->left, &report->ending));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The projection of this step on a device, and the norms of those before; *stopped, for the host has the sums, and decides. What the host finds to decide in a step that the device has not stopped in waits for the next one */
+/*
+   The projection of this step on a device, and the norms of those before; *stopped, for the host has the sums, and decides. What
+   the host finds to decide in a step that the device has not stopped in waits for the next one
+*/
 static PetscErrorCode KSPIDRSBlockAhead_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report, PetscBool *stopped)
 {
   const IDRSBlockBounds bounds = KSPIDRSBlockGetBounds(ksp, block);
@@ -425,7 +466,10 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Right-hand sides that are not done begin a recurrence of their own: from the present iterate, or from that of the last reliable update where its residual is smaller */
+/*
+   Right-hand sides that are not done begin a recurrence of their own: from the present iterate, or from that of the last reliable
+   update where its residual is smaller
+*/
 static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
@@ -435,7 +479,8 @@ static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
 
   PetscFunctionBegin;
   if (!block->lost) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
-  for (PetscInt j = 0; j < block->count; j++) marked[j] = (PetscBool)(!block->done[j] && !block->lost && block->norms[j] <= block->anchors[j]);
+  for (PetscInt j = 0; j < block->count; j++)
+    marked[j] = (PetscBool)(!block->done[j] && !block->lost && block->norms[j] <= block->anchors[j]);
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
   for (PetscInt j = 0; j < block->count; j++) {
     KSPIDRSColumn *col = block->column[j];
@@ -459,14 +504,18 @@ static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for right-hand sides whose basis has not been made yet: operands and coefficients of the largest combine, which ends a cycle, and the sums of the omega step */
+/*
+   Memory for right-hand sides whose basis has not been made yet: operands and coefficients of the largest combine, which ends a
+   cycle, and the sums of the omega step
+*/
 static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   const PetscInt s = ((KSP_IDRS *)ksp->data)->set.s, most = block->count;
 
   PetscFunctionBegin;
   block->ld = (s * (s - 1) / 2 + 4 * s + 4) * most;
-  PetscCall(PetscMalloc6(s + 3, &block->chain[IDRS_BLOCK_FINISH], block->ld, &block->x, block->ld, &block->rows, block->ld * most, &block->C, IDRSBlockSumCount(s, most, s), &block->sums, most * IDRS_MAX_WIDTH, &block->S));
+  PetscCall(PetscMalloc6(s + 3, &block->chain[IDRS_BLOCK_FINISH], block->ld, &block->x, block->ld, &block->rows, block->ld * most,
+                         &block->C, IDRSBlockSumCount(s, most, s), &block->sums, most * IDRS_MAX_WIDTH, &block->S));
   block->chain[IDRS_BLOCK_PRECONDITIONED] = block->chain[IDRS_BLOCK_FINISH] + s + 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -481,14 +530,16 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockBasis_Private(ksp, block));
   if (!block->owners.count) { /* without a norm zero has not been seen to be solved for */
-    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow. Right-hand sides that are left go on without one\n"));
+    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow. Right-hand sides that are "
+                             "left go on without one\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSBlockVectors_Private(ksp, block));
   PetscCall(PetscMalloc1(IDRS_BLOCK_STORAGE(idrs->set.s, block->owners.count), &block->storage));
   IDRSBlockScalarsSetPointers(&block->algebra, idrs->set.s, block->owners.count, block->storage);
   IDRSBlockScalarsReset(&block->algebra);
-  for (PetscInt j = 0; j < block->count; j++) PetscCall(PetscArraycpy(block->algebra.S + j * block->owners.count, block->S + j * IDRS_MAX_WIDTH, block->owners.count));
+  for (PetscInt j = 0; j < block->count; j++)
+    PetscCall(PetscArraycpy(block->algebra.S + j * block->owners.count, block->S + j * IDRS_MAX_WIDTH, block->owners.count));
   block->ahead = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
   for (PetscInt i = 0; i < block->owners.count; i++) {
@@ -501,13 +552,14 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   idrs->blocks.ahead = block->ahead;
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, block, &ends));
   PetscCall(KSPIDRSBlockPart_Private(ksp, block));
-  if (block->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));
+  if (block->why)
+    PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSBlockSolve_Private - Solves for the right-hand sides of a front, whose first residuals have been reported, by one block recurrence. Afterwards each has a reason, or is at the begin
-   of a recurrence of its own
+   KSPIDRSBlockSolve_Private - Solves for the right-hand sides of a front, whose first residuals have been reported, by one block
+   recurrence. Afterwards each has a reason, or is at the begin of a recurrence of its own
 */
 PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
 {

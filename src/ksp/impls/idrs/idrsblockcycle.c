@@ -1,33 +1,46 @@
 /*
-   The steps of block IDR(s), see idrsblock.c. What a step consists of is stated once: the sums of its combines, with the places of their coefficients in the algebra, which the host or a device fills.
+   The steps of block IDR(s), see idrsblock.c. What a step consists of is stated once: the sums of its combines, with the places of
+   their coefficients in the algebra, which the host or a device fills.
 
      host      matvec, projection -> sums; norms;  algebra, coefficients -> combine
      device    matvec, projection -> algebra, coefficients -> combine, next matvec and projection;  the norms of the step before
 
    Where the device has stopped, its combines did nothing, and a matvec has been made in vain, after a preconditioner perhaps:
 
-     of step k     G_k = A U_k with the U_k of the cycle before, to which all has been added that was deferred, or of this one, k = 0: on paper the G_k that was there, and zero where both have not
-                   been made yet. The preconditioner has written to G_k before, as in all steps: to no vector that the step in which the device has stopped needs
+     of step k     G_k = A U_k with the U_k of the cycle before, to which all has been added that was deferred, or of this one, k =
+                   0: on paper the G_k that was there, and zero where both have not been made yet. The preconditioner has written to
+                   G_k before, as in all steps: to no vector that the step in which the device has stopped needs
      omega step    T, and V with a preconditioner, which are scratch by then
 */
 #include "idrsblock.h"
 
 /* A sum that is built term by term, with its operands and coefficients behind those of the sum before it, if there is one */
-static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, const IDRSBlockVec *y, PetscBool add)
+static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, const IDRSBlockVec *y,
+                                      PetscBool add)
 {
   const PetscInt first = before ? (PetscInt)(before->x - block->x) + before->nx : 0;
 
-  return (IDRSBlockAxpy){.ny = block->algebra.m, .x = block->x + first, .y = y, .C = block->C + first, .ld = block->ld, .rows = block->rows + first, .add = add};
+  return (IDRSBlockAxpy){.ny   = block->algebra.m,
+                         .x    = block->x + first,
+                         .y    = y,
+                         .C    = block->C + first,
+                         .ld   = block->ld,
+                         .rows = block->rows + first,
+                         .add  = add};
 }
 
 /* Adds X C to a sum, or X C times -1 or omega, for so many columns of X */
-static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscInt columns, const IDRSBlockVec *X, PetscInt sign, PetscBool omega, const PetscScalar *C, PetscInt ldc)
+static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscInt columns, const IDRSBlockVec *X, PetscInt sign,
+                             PetscBool omega, const PetscScalar *C, PetscInt ldc)
 {
   const PetscInt first = (PetscInt)(sum->x - block->x) + sum->nx;
 
   for (PetscInt i = 0; i < columns; i++) {
     block->x[first + i]    = X[i];
-    block->rows[first + i] = (IDRSBlockRow){.at = (int32_t)(C - block->storage + i), .ld = (int32_t)ldc, .sign = (int32_t)sign, .omega = omega ? 1 : 0};
+    block->rows[first + i] = (IDRSBlockRow){.at    = (int32_t)(C - block->storage + i),
+                                            .ld    = (int32_t)ldc,
+                                            .sign  = (int32_t)sign,
+                                            .omega = omega ? 1 : 0};
   }
   sum->nx += columns;
 }
@@ -70,7 +83,10 @@ static IDRSBlockAxpy KSPIDRSBlockAlphaSum(KSPIDRSBlockRun *block, const IDRSBloc
   return sum;
 }
 
-/* The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read once for all of them. Returns how many there are */
+/*
+   The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read
+   once for all of them. Returns how many there are
+*/
 static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
 {
   for (PetscInt k = 1; k < columns; k++) sums[k - 1] = KSPIDRSBlockAlphaSum(block, k > 1 ? &sums[k - 2] : NULL, block->U, k);
@@ -86,7 +102,8 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionBegin;
   if (!block->at.columns) PetscFunctionReturn(PETSC_SUCCESS);
   chain[count] = KSPIDRSBlockAxpy(block, count ? &chain[count - 1] : NULL, block->Z, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, &chain[count], block->at.columns * block->algebra.m, block->U, 1, PETSC_FALSE, block->algebra.beta, block->algebra.q);
+  KSPIDRSBlockTerm(block, &chain[count], block->at.columns * block->algebra.m, block->U, 1, PETSC_FALSE, block->algebra.beta,
+                   block->algebra.q);
   PetscCall(KSPIDRSBlockCombine_Private(ksp, block, count + 1, chain));
   block->at.columns = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -99,14 +116,16 @@ static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *block, const KSPIDRSB
 }
 
 /* The sum that makes the direction of the step at this place, or, with a preconditioner, what that is applied to */
-static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at, const IDRSBlockAxpy *before)
+static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at,
+                                              const IDRSBlockAxpy *before)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
   const PetscInt          k = at->k, m = algebra->m, q = algebra->q, columns = KSPIDRSBlockColumns(block, at);
   const PetscBool         plain = (PetscBool)!idrs->preconditioned, scaled = (PetscBool)(plain && idrs->diagonal);
   IDRSBlockAxpy           sum = KSPIDRSBlockAxpy(block, before, plain ? block->U + k * m : block->V, PETSC_FALSE);
 
-  if (plain && !scaled) KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, q); /* first, as it is in the cache at the end of a cycle */
+  /* first, as it is in the cache at the end of a cycle */
+  if (plain && !scaled) KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, q);
   KSPIDRSBlockTerm(block, &sum, m, block->R, 1, plain, algebra->T, m);
   KSPIDRSBlockTerm(block, &sum, columns, block->G + k * m, -1, plain, algebra->c + k * m, q);
   if (scaled) {
@@ -184,7 +203,8 @@ static PetscInt KSPIDRSBlockOmegaSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *blo
 static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *next)
 {
   IDRSBlockAxpy *chain = block->chain[IDRS_BLOCK_FINISH];
-  PetscInt       count = block->at.k < block->algebra.s ? KSPIDRSBlockUpdateSums(idrs, block, chain) : KSPIDRSBlockOmegaSums(idrs, block, chain);
+  PetscInt       count = block->at.k < block->algebra.s ? KSPIDRSBlockUpdateSums(idrs, block, chain)
+                                                        : KSPIDRSBlockOmegaSums(idrs, block, chain);
 
   if (next->directed) {
     chain[count] = KSPIDRSBlockDirectionSum(idrs, block, next, &chain[count - 1]);
@@ -246,7 +266,10 @@ PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The tasks of the projection of this step: P^H G_k and R^H R, or P^H (T,R) and the Gram matrix of T and R. Returns how many there are */
+/*
+   The tasks of the projection of this step: P^H G_k and R^H R, or P^H (T,R) and the Gram matrix of T and R. Returns how many there
+   are
+*/
 static PetscInt KSPIDRSBlockTasks(const KSPIDRSBlockRun *block, IDRSBlockDots tasks[])
 {
   const PetscInt k = block->at.k, m = block->algebra.m, q = block->algebra.q;
@@ -271,7 +294,10 @@ PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBlockLaunch_Private - The sums of the step, and all that follows from them, on the device, to which the numbers go first where they are not there */
+/*
+   KSPIDRSBlockLaunch_Private - The sums of the step, and all that follows from them, on the device, to which the numbers go first
+   where they are not there
+*/
 PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockBounds *bounds)
 {
   KSP_IDRS               *idrs  = (KSP_IDRS *)ksp->data;
@@ -296,7 +322,10 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBlockCollect_Private - The norms of the oldest step in flight, and the iteration that they belong to. Where the device has stopped there, the recurrence is in that step again, with its sums on the host */
+/*
+   KSPIDRSBlockCollect_Private - The norms of the oldest step in flight, and the iteration that they belong to. Where the device has
+   stopped there, the recurrence is in that step again, with its sums on the host
+*/
 PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRSBlockNorms *norms, PetscInt *its)
 {
   KSP_IDRS               *idrs   = (KSP_IDRS *)ksp->data;
@@ -308,7 +337,8 @@ PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRS
   block->launched[0] = block->launched[1];
   block->inflight--;
   if (!norms->stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSBlockQueueEnd(idrs->slot[0].work, &block->algebra, IDRSBlockSumCount(block->algebra.s, block->algebra.m, oldest.k), block->sums));
+  PetscCall(IDRSBlockQueueEnd(idrs->slot[0].work, &block->algebra, IDRSBlockSumCount(block->algebra.s, block->algebra.m, oldest.k),
+                              block->sums));
   block->at       = oldest;
   block->inflight = 0;
   block->ondevice = PETSC_FALSE;
@@ -318,10 +348,14 @@ PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRS
 /* Whether R is to be computed afresh, where a cycle ends */
 static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
 {
-  return (PetscBool)(block->owners.column[0]->anchor && IDRSUpdateIsDue(block->rnorm, idrs->set.updatetol, block->peak, block->anchornorm));
+  return (PetscBool)(block->owners.column[0]->anchor &&
+                     IDRSUpdateIsDue(block->rnorm, idrs->set.updatetol, block->peak, block->anchornorm));
 }
 
-/* KSPIDRSBlockFinish_Private - What follows from the sums of the step. *due, for R is to be computed afresh now, or it breaks down: on all processes, which have the same sums. The iterate before this step remains then */
+/*
+   KSPIDRSBlockFinish_Private - What follows from the sums of the step. *due, for R is to be computed afresh now, or it breaks down:
+   on all processes, which have the same sums. The iterate before this step remains then
+*/
 PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *due)
 {
   KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
@@ -347,7 +381,8 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, Petsc
 }
 
 /*
-   KSPIDRSBlockFinishColumn_Private - Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again for the next cycle. Columns of U before it have no sums to wait for
+   KSPIDRSBlockFinishColumn_Private - Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again
+   for the next cycle. Columns of U before it have no sums to wait for
 */
 PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
 {

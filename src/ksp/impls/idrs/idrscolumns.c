@@ -1,6 +1,7 @@
 /*
-   KSPMatSolve(): many right-hand sides. As many as the width says are solved at the same time, each with a recurrence of its own, in lockstep: they make the same step k together, with one
-   product that reads A once, and one reduction. They begin cycles together:
+   KSPMatSolve(): many right-hand sides. As many as the width says are solved at the same time, each with a recurrence of its own,
+   in lockstep: they make the same step k together, with one product that reads A once, and one reduction. They begin cycles
+   together:
 
      until all right-hand sides are done
        those that are done leave their slots, and the next ones enter
@@ -38,11 +39,13 @@ static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const cha
   else if (idrs->set.width == 1) *why = "-ksp_idrs_width 1";
   else if (idrs->set.run == KSP_IDRS_RUN_WHOLE) *why = "-ksp_idrs_run whole";
   else if (idrs->set.smoothing) *why = "residual smoothing";
-  else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) *why = "a convergence test of the user may ask for the solution";
+  else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip)
+    *why = "a convergence test of the user may ask for the solution";
   else if (!KSPIDRSMonitorsNorms(ksp)) *why = "a monitor may ask for the solution";
   else if (ksp->guess || ksp->guess_knoll) *why = "an initial guess is computed for each";
   else if (differences) *why = "the operator is of type " MATMFFD;
-  else if (ksp->presolve || ksp->postsolve || ksp->pc->ops->presolve || ksp->pc->ops->postsolve) *why = "something is to be done before and after each solve";
+  else if (ksp->presolve || ksp->postsolve || ksp->pc->ops->presolve || ksp->pc->ops->postsolve)
+    *why = "something is to be done before and after each solve";
   else if (IDRSHasDiagonalScale(ksp)) *why = "the system is scaled for each solve";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -55,12 +58,16 @@ static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char n
   Mat         A;
 
   PetscFunctionBegin;
-  PetscCheck(block->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "KSPMatSolve(): %s is not set up: Matrix not preallocated, call MatSetUp()", name);
+  PetscCheck(block->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "KSPMatSolve(): %s is not set up: Matrix not preallocated, call MatSetUp()", name);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetLayouts(A, &ours, NULL));
   PetscCall(MatGetLayouts(block, &theirs, NULL));
   PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
-  PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ, "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT " of %" PetscInt_FMT, name, theirs->n, theirs->N, ours->n, ours->N);
+  PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ,
+             "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT
+             " of %" PetscInt_FMT,
+             name, theirs->n, theirs->N, ours->n, ours->N);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,7 +123,9 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   idrs->results.latest = PETSC_TRUE;
   PetscCall(IDRSGetNestLevel(ksp, &level));
   /* as KSPSolve() does; KSPMatSolve() looks at the last batch only, and not at all before 3.26 */
-  PetscCheck(!ksp->errorifnotconverged || ksp->reason >= 0 || (ksp->reason == KSP_DIVERGED_ITS && level > 0), PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "KSPMatSolve() has not converged: right-hand side %" PetscInt_FMT ", reason %s", worst,
+  PetscCheck(!ksp->errorifnotconverged || ksp->reason >= 0 || (ksp->reason == KSP_DIVERGED_ITS && level > 0),
+             PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
+             "KSPMatSolve() has not converged: right-hand side %" PetscInt_FMT ", reason %s", worst,
              KSPConvergedReasons[ksp->reason]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -166,7 +175,8 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
 */
 PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
-  PetscBool *const views[] = {&ksp->view, &ksp->viewRate, &ksp->viewMat, &ksp->viewPMat, &ksp->viewRhs, &ksp->viewSol, &ksp->viewFinalRes};
+  PetscBool *const views[] = {&ksp->view,    &ksp->viewRate, &ksp->viewMat,     &ksp->viewPMat,
+                              &ksp->viewRhs, &ksp->viewSol,  &ksp->viewFinalRes};
   PetscBool        kept[PETSC_STATIC_ARRAY_LENGTH(views)];
   const PetscInt   reasonviews = ksp->numberreasonviews;
   IDRSReasonViewer reason;
@@ -188,8 +198,8 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
 }
 
 /*
-   A vector of a slot for a column of B or X: on the array of the column, if it is like the work vectors, else a copy like them, for a block on the host beside a matrix on the
-   device, or the reverse
+   A vector of a slot for a column of B or X: on the array of the column, if it is like the work vectors, else a copy like them, for
+   a block on the host beside a matrix on the device, or the reverse
 */
 static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, PetscBool *copied)
 {
@@ -298,11 +308,22 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 
   PetscFunctionBegin;
   if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT " they are not", prefix, prefix, width);
-  PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
-  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block takes hashed shadow vectors only, s for each linearly independent right-hand side: not with the %" PetscInt_FMT " of KSPIDRSSetShadowVecs()", prefix, s);
-  PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
-  PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT, prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
+  PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT
+             " they are not",
+             prefix, prefix, width);
+  PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
+  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_block takes hashed shadow vectors only, s for each linearly independent right-hand side: not with the "
+             "%" PetscInt_FMT " of KSPIDRSSetShadowVecs()",
+             prefix, s);
+  PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
+  PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
+             " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,
+             prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -329,7 +350,10 @@ static PetscErrorCode KSPIDRSKeepUndone_Private(KSP ksp, KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the front: all that are in slots then, some of which may be done with that */
+/*
+   Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the
+   front: all that are in slots then, some of which may be done with that
+*/
 static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next, KSPIDRSFront *front)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
@@ -386,7 +410,10 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The histories of all right-hand sides, one after another, as KSPSolve() for each would leave them: where it is to be reset, that of the last one */
+/*
+   The histories of all right-hand sides, one after another, as KSPSolve() for each would leave them: where it is to be reset, that
+   of the last one
+*/
 static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *block)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
@@ -444,7 +471,10 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSOpenBlock_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be taken one by one */
+/*
+   KSPIDRSOpenBlock_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be
+   taken one by one
+*/
 PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -458,6 +488,8 @@ PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
   PetscCall(KSPIDRSCreateResults_Private(ksp, count));
   PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
   PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
-  if (idrs->apart) PetscCall(PetscInfo(ksp, "The right-hand sides are solved one by one%s: %s\n", idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
+  if (idrs->apart)
+    PetscCall(PetscInfo(ksp, "The right-hand sides are solved one by one%s: %s\n",
+                        idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,6 @@
 /*
-   The parts of a step of IDR(s). KSPIDRSStep_Private() in idrsrun.c puts them together; a cycle is s steps that fill the panels, and an omega step.
+   The parts of a step of IDR(s). KSPIDRSStep_Private() in idrsrun.c puts them together; a cycle is s steps that fill the panels,
+   and an omega step.
 
    With B the preconditioner on the right (identity otherwise; on the left A stands for B^{-1}A and b for B^{-1}b):
 
@@ -21,8 +22,8 @@
        z            z + omega B^{-1}r + U beta(0:s)
        r            r - omega t
 
-   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, so a solve
-   that ends before its first omega step has reduced the residual.
+   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, so a
+   solve that ends before its first omega step has reduced the residual.
 
      start step k = 0 ... s-1
        U_k, G_k     B^{-1}v, A U_k,  v = r at first
@@ -40,9 +41,10 @@
    The norm of the r that a step leaves comes with the reduction of the next step, so an iteration is reported one matvec late; at
    once on one process and in the memory of the host, where the norm is known. Either way x and r belong to that iteration then.
 
-   Where the scalars are on a device, the host launches idrs->depth steps more before it collects the outcome of one, and the solution of the iteration
-   that it reports then is no longer available. The device stops where the host is to decide. What has been launched after that does nothing, except for
-   matvecs and preconditioners, whose results are not used: columns of G become A U once more, and t is lost. The host finishes that step.
+   Where the scalars are on a device, the host launches idrs->depth steps more before it collects the outcome of one, and the
+   solution of the iteration that it reports then is no longer available. The device stops where the host is to decide. What has
+   been launched after that does nothing, except for matvecs and preconditioners, whose results are not used: columns of G become A
+   U once more, and t is lost. The host finishes that step.
 */
 #include "idrsimpl.h"
 
@@ -64,7 +66,10 @@ static void KSPIDRSPassAdd(KSPIDRSPass *pass, const KSPIDRSColumn *col, const ID
   pass->group.work[pass->group.count++] = col->work;
 }
 
-/* What of the direction is a combination of vectors, before a preconditioner. Where the host has the scalars, it may have to solve for c first */
+/*
+   What of the direction is a combination of vectors, before a preconditioner. Where the host has the scalars, it may have to solve
+   for c first
+*/
 static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
@@ -90,7 +95,10 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the preconditioner makes of it: p in the omega step, U_k in the start, else t, from which U_k = omega t + U(:,k:s) c is combined */
+/*
+   What the preconditioner makes of it: p in the omega step, U_k in the start, else t, from which U_k = omega t + U(:,k:s) c is
+   combined
+*/
 static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
@@ -117,7 +125,10 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the scalars */
+/*
+   The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the
+   scalars
+*/
 static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp)
 {
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
@@ -138,7 +149,10 @@ static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a recurrence begins */
+/*
+   The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a
+   recurrence begins
+*/
 static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
@@ -154,7 +168,10 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the matvec, too */
+/*
+   KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the
+   matvec, too
+*/
 PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -170,7 +187,10 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come with it */
+/*
+   KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come
+   with it
+*/
 PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -196,7 +216,8 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp)
 {
   const PetscInt its = ((KSP_IDRS *)ksp->data)->col->rec.its;
 
-  return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
+  return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm &&
+                     its >= IDRSMinimumIterations(ksp));
 }
 
 /* The host decides about norms at which the convergence test may end the solve. The bounds are for norms of the scaled r */
@@ -206,7 +227,9 @@ static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp)
   const PetscReal scale  = idrs->col->scale;
   const PetscBool tested = KSPIDRSTestsNorm(ksp);
 
-  return (IDRSBounds){.low = tested ? scale * ksp->ttol : -1.0, .high = tested ? ksp->divtol * (scale * ksp->rnorm0) : PETSC_MAX_REAL, .cosine = idrs->set.cosine};
+  return (IDRSBounds){.low    = tested ? scale * ksp->ttol : -1.0,
+                      .high   = tested ? ksp->divtol * (scale * ksp->rnorm0) : PETSC_MAX_REAL,
+                      .cosine = idrs->set.cosine};
 }
 
 /* The same, and no more growth than this recurrence is to have */
@@ -220,7 +243,8 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp)
 }
 
 /*
-   KSPIDRSLaunch_Private - Launches the projections of the step, those that a device continues with, and the others. Those of an r that has been replaced are left to the host
+   KSPIDRSLaunch_Private - Launches the projections of the step, those that a device continues with, and the others. Those of an r
+   that has been replaced are left to the host
 */
 PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
 {
@@ -246,8 +270,8 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
 }
 
 /*
-   KSPIDRSCollect_Private - Takes the outcome of the oldest projection in flight. Where the device has stopped there, the recurrence is in that step again.
-   An omega step is done again then, as t is lost
+   KSPIDRSCollect_Private - Takes the outcome of the oldest projection in flight. Where the device has stopped there, the recurrence
+   is in that step again. An omega step is done again then, as t is lost
 */
 PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
 {
@@ -272,20 +296,23 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
 }
 
 /*
-   KSPIDRSCanBeWhole - Whether the next steps may be made by one kernel: r is that of the recurrence, in whose omega step after the start nothing has been done, and the convergence
-   test, which does not look at the first norms, does so from now on
+   KSPIDRSCanBeWhole - Whether the next steps may be made by one kernel: r is that of the recurrence, in whose omega step after the
+   start nothing has been done, and the convergence test, which does not look at the first norms, does so from now on
 */
 PetscBool KSPIDRSCanBeWhole(KSP ksp)
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
   const KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
-  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED && !rec->again && !(rec->start && rec->k == idrs->set.s) && (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED && !rec->again &&
+                     !(rec->start && rec->k == idrs->set.s) &&
+                     (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
 /*
-   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there, or from the first one, whose direction is r or B^{-1}r. Tells what it has done, and the outcome of the step after that, which the host
-   is to finish, or of the projection of an r that an update has made
+   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there, or from the first
+   one, whose direction is r or B^{-1}r. Tells what it has done, and the outcome of the step after that, which the host is to
+   finish, or of the projection of an r that an update has made
 */
 PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
@@ -306,7 +333,8 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcom
   PetscFunctionBegin;
   step.wantu = KSPIDRSBeginsWhole(rec);
   PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
-  PetscCall(IDRSQueueWhole(idrs->col->work, &step, &limits, scale == 1.0 ? ksp->vec_sol : NULL, idrs->col->anchor, report, outcome));
+  PetscCall(
+    IDRSQueueWhole(idrs->col->work, &step, &limits, scale == 1.0 ? ksp->vec_sol : NULL, idrs->col->anchor, report, outcome));
   outcome->rnorm /= scale;
   updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
   idrs->counts.wholes++;
@@ -335,7 +363,10 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the start */
+/*
+   alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the
+   start
+*/
 static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
 {
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
@@ -346,10 +377,15 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
   IDRSVerdict        verdict;
 
   PetscFunctionBegin;
-  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->col->U, idrs->col->G)); /* r = r - G c, before beta becomes beta + c */
+  /* r = r - G c, before beta becomes beta + c */
+  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->col->U, idrs->col->G));
   PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, rr, &verdict));
-  if (verdict == IDRS_PIVOT) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n", ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
-  if (verdict == IDRS_NO_OMEGA) PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its, (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
+  if (verdict == IDRS_PIVOT)
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
+                        ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
+  if (verdict == IDRS_NO_OMEGA)
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its,
+                        (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
   if (verdict != IDRS_GOES_ON) rec->halt = KSPIDRS_BREAKDOWN;
   else if (rec->residual != KSPIDRS_RECURRED) idrs->col->scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -374,7 +410,10 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
   return step;
 }
 
-/* Before the pass: the smoothed iterate takes a step of the start with G_k as it was, and an omega step with p and t. Whether r will be due to be computed afresh */
+/*
+   Before the pass: the smoothed iterate takes a step of the start with G_k as it was, and an omega step with p and t. Whether r
+   will be due to be computed afresh
+*/
 static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, PetscReal rr, PetscBool *due)
 {
   KSP_IDRS                *idrs     = (KSP_IDRS *)ksp->data;
@@ -385,9 +424,11 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, PetscReal rr, PetscBo
   PetscFunctionBegin;
   *due = PETSC_FALSE;
   if (k == idrs->set.s) {
-    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(idrs->col->scalars, rr)) || KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) / idrs->col->scale : idrs->col->trust.rnorm));
+    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(idrs->col->scalars, rr)) ||
+                       KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) / idrs->col->scale : idrs->col->trust.rnorm));
     PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->omega, &idrs->col->p, &idrs->col->t));
-  } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
+  } else if (rec->start)
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -411,7 +452,9 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, const IDRSStep *step, P
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
-  if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep)) *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(idrs->col->scalars, rr) ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+  if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep))
+    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(idrs->col->scalars, rr) ? KSPIDRS_NORM_KNOWN
+                                                                                                          : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -420,7 +463,8 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, const IDRSStep *step, P
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work), sharp = (PetscBool)(lockstep && IDRSNormIsSharp(idrs->col->scalars, rr));
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work),
+                  sharp       = (PetscBool)(lockstep && IDRSNormIsSharp(idrs->col->scalars, rr));
 
   PetscFunctionBegin;
   rec->k          = 0;
@@ -428,7 +472,8 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, const IDRSStep *step, P
   rec->start      = PETSC_FALSE;
   rec->projectedr = PETSC_FALSE;
   rec->again      = PETSC_FALSE;
-  if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d))) *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+  if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d)))
+    *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,7 +484,8 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *
   KSPIDRSRecurrence *rec  = &idrs->col->rec;
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "There is no step to finish");
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
+              "There is no step to finish");
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
@@ -456,8 +502,8 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *
 +  norm  - for each column, how the norm of the new r comes
 -  rnorm - the norm, if it is known
 
-   It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other steps have overwritten U_k
-   and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
+   It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other
+   steps have overwritten U_k and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
 */
 PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRSNorm norm[], PetscReal rnorm[])
 {

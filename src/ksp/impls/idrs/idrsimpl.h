@@ -1,7 +1,8 @@
 /*
    The data of KSPIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     idrs.c   idrscolumns.c   idrsblock.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c   idrsslots.c   { idrsops.h, idrsproduct.h }
+     idrs.c   idrscolumns.c   idrsblock.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c
+     idrsslots.c   { idrsops.h, idrsproduct.h }
 
    idrs.c also calls idrsplacement.c, idrsview.c and idrsset.c; idrsview.c calls idrsset.c
 */
@@ -18,8 +19,8 @@
 #define IDRS_MAX_S 1024
 
 /*
-   Weights of an r that was replaced without b - A x being half of what it was: at this sum in a row, that is the attainable accuracy. A verification counts
-   for five reliable updates, as the recurrence has gone all the way to the tolerance
+   Weights of an r that was replaced without b - A x being half of what it was: at this sum in a row, that is the attainable
+   accuracy. A verification counts for five reliable updates, as the recurrence has gone all the way to the tolerance
 */
 #define IDRS_MAX_STAGNATIONS   15
 #define IDRS_STAGNATION_UPDATE 1
@@ -126,7 +127,10 @@ typedef struct {
   PetscInt64         historymax, historylen;
 } KSPIDRSOfKSP;
 
-/* A right-hand side with the vectors of its recurrence. KSPSolve() has one; those of KSPMatSolve() that are solved at the same time are in slots, which the next ones take over */
+/*
+   A right-hand side with the vectors of its recurrence. KSPSolve() has one; those of KSPMatSolve() that are solved at the same time
+   are in slots, which the next ones take over
+*/
 typedef struct {
   IDRSWork          work;    /* the panels G and U with their back end */
   IDRSScalars      *scalars; /* of work, on the host */
@@ -138,10 +142,14 @@ typedef struct {
   Vec              *G, *U;   /* columns of the panels */
   KSPIDRSRecurrence rec;
   KSPIDRSTrust      trust;
-  PetscReal         scale; /* a power of 2; r, z and the anchor belong to the system times scale, see KSPIDRSSetScale_Private(). Norms in trust and in the KSP are not scaled */
-  KSPIDRSOfKSP      ofksp;
-  PetscInt          index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
-  PetscBool         copied; /* the solution is a copy of the column of X */
+  /*
+     a power of 2; r, z and the anchor belong to the system times scale, see KSPIDRSSetScale_Private(). Norms in trust and in the
+     KSP are not scaled
+  */
+  PetscReal    scale;
+  KSPIDRSOfKSP ofksp;
+  PetscInt     index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
+  PetscBool    copied; /* the solution is a copy of the column of X */
 } KSPIDRSColumn;
 
 /* Columns that make a step together: all are in the same k */
@@ -189,38 +197,43 @@ typedef struct {
   Vec           *slotvecs; /* of the other slots, as many for each as `slotlength` says */
   void          *slotmemory;
   PetscInt       slotlength;
-  IDRSProduct    product;     /* y = A x */
-  PetscBool      exact;       /* the operator is not known to be inexact, so b - A x can be trusted */
-  PetscBool      fused;       /* the projection of a step computes its matvec */
-  PetscBool      readable;    /* it does, or a kernel with many steps may */
-  Vec           *inverse;     /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
-  Vec            diagonal;    /* that vector, where the passes apply the preconditioner of this solve, else NULL */
-  Vec            d, e, q;     /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
-  Mat            pcin, pcout; /* blocks of vectors for PCMatApply(); NULL until a solve needed them */
-  Vec            solution;    /* for KSPBuildSolution() without a vector, created then */
-  KSPIDRSWhere   where;
+  IDRSProduct    product;  /* y = A x */
+  PetscBool      exact;    /* the operator is not known to be inexact, so b - A x can be trusted */
+  PetscBool      fused;    /* the projection of a step computes its matvec */
+  PetscBool      readable; /* it does, or a kernel with many steps may */
+  Vec           *inverse;  /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
+  Vec            diagonal; /* that vector, where the passes apply the preconditioner of this solve, else NULL */
+  /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
+  Vec          d, e, q;
+  Mat          pcin, pcout; /* blocks of vectors for PCMatApply(); NULL until a solve needed them */
+  Vec          solution;    /* for KSPBuildSolution() without a vector, created then */
+  KSPIDRSWhere where;
 
   /* Of this solve */
-  KSPIDRSState         state;
-  PetscInt             nesting;        /* solves of this type that this one is inside of */
-  PetscInt             depth;          /* projections in flight that the host does not wait for: 0 in lockstep */
-  PetscBool            preconditioned; /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
-  const char          *between;        /* why the passes do not apply the preconditioner, or why it is on the left; NULL where there is none, or they do */
-  PetscBool            joint;          /* the preconditioner and the matvec after it are one operation */
-  PetscBool            lagged;         /* the norm of an inner step comes with the next reduction */
-  PetscBool            scatters;       /* the scatter of the operator goes from GPU to GPU */
-  const char          *lockstep;       /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
-  const KSPIDRSRunOps *run;            /* what runs the recurrence */
-  const char          *slowerrun;      /* why nothing faster does, or NULL */
-  PetscScalar          sigma;          /* of the smoothed iterate */
-  PetscScalar          addedsigma;     /* the sigma with which d was last added to vec_sol */
-  PetscInt             active;         /* slots that take part in this solve */
-  PetscBool            matapply;       /* preconditioners of several columns by PCMatApply(), */
-  PetscBool            mayfail;        /* which may fail for one of them */
+  KSPIDRSState state;
+  PetscInt     nesting; /* solves of this type that this one is inside of */
+  PetscInt     depth;   /* projections in flight that the host does not wait for: 0 in lockstep */
+  /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
+  PetscBool preconditioned;
+  /* why the passes do not apply the preconditioner, or why it is on the left; NULL where there is none, or they do */
+  const char *between;
+  PetscBool   joint;    /* the preconditioner and the matvec after it are one operation */
+  PetscBool   lagged;   /* the norm of an inner step comes with the next reduction */
+  PetscBool   scatters; /* the scatter of the operator goes from GPU to GPU */
+  /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
+  const char          *lockstep;
+  const KSPIDRSRunOps *run;        /* what runs the recurrence */
+  const char          *slowerrun;  /* why nothing faster does, or NULL */
+  PetscScalar          sigma;      /* of the smoothed iterate */
+  PetscScalar          addedsigma; /* the sigma with which d was last added to vec_sol */
+  PetscInt             active;     /* slots that take part in this solve */
+  PetscBool            matapply;   /* preconditioners of several columns by PCMatApply(), */
+  PetscBool            mayfail;    /* which may fail for one of them */
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
   KSPIDRSBlockCounts   blocks;
-  const char          *apart; /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */
+  /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */
+  const char *apart;
 } KSP_IDRS;
 
 /* What runs the recurrence until something has to be decided, or ksp->reason is set: step by step, or a whole solve at once */
@@ -268,12 +281,13 @@ static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
 /* Whether r has fallen so far, to this norm, that it is to be computed from z again */
 static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
 {
-  return (PetscBool)(idrs->col->anchor && IDRSUpdateIsDue(rnorm, idrs->set.updatetol, idrs->col->trust.peak, idrs->col->trust.anchornorm));
+  return (PetscBool)(idrs->col->anchor &&
+                     IDRSUpdateIsDue(rnorm, idrs->set.updatetol, idrs->col->trust.peak, idrs->col->trust.anchornorm));
 }
 
 /*
-   How much larger than the residual it began with r may become, as few digits of the x it began with would be left in any other. There is no limit where a restart would go the same way
-   again, with explicit shadow vectors
+   How much larger than the residual it began with r may become, as few digits of the x it began with would be left in any other.
+   There is no limit where a restart would go the same way again, with explicit shadow vectors
 */
 static inline PetscReal KSPIDRSGrowth(const KSP_IDRS *idrs)
 {

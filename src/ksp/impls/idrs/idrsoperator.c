@@ -3,10 +3,16 @@
 */
 #include "idrsimpl.h"
 
-/* Entries of an operator whose rows are so long that MatMult() is faster: with more than these that counts for more than the launches that a kernel with many steps saves */
+/*
+   Entries of an operator whose rows are so long that MatMult() is faster: with more than these that counts for more than the
+   launches that a kernel with many steps saves
+*/
 #define IDRS_WHOLE_ENTRIES 524288
 
-/* KSPIDRSSetProduct_Private - Takes the operator of this solve, what computes its matvecs, and whether a kernel with many steps may read it */
+/*
+   KSPIDRSSetProduct_Private - Takes the operator of this solve, what computes its matvecs, and whether a kernel with many steps may
+   read it
+*/
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
@@ -22,7 +28,8 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
   idrs->fused    = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
   idrs->readable = idrs->fused;
-  if (!idrs->fused && !alone && idrs->active == 1 && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO) idrs->readable = (PetscBool)(idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES);
+  if (!idrs->fused && !alone && idrs->active == 1 && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO)
+    idrs->readable = (PetscBool)(idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -44,7 +51,9 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
     PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPPREONLY, &direct));
   }
   idrs->exact = (PetscBool)(!inexact && direct);
-  if (!idrs->exact) PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
+  if (!idrs->exact)
+    PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n",
+                        ((PetscObject)A)->type_name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,8 +74,9 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 }
 
 /*
-   KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from the left is between. One that is left alone is multiplied twice, the
-   second time into the t of a slot that is not in this step: a product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
+   KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from
+   the left is between. One that is left alone is multiplied twice, the second time into the t of a slot that is not in this step: a
+   product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
 */
 PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front, Vec x[], Vec y[], Vec w[])
 {
@@ -90,7 +100,10 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* t = A x for the solution of a column, by MatMult(). Vectors of another type than the work vectors, as the columns of a MATDENSE on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only */
+/*
+   t = A x for the solution of a column, by MatMult(). Vectors of another type than the work vectors, as the columns of a MATDENSE
+   on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only
+*/
 static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -111,8 +124,9 @@ static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColum
 }
 
 /*
-   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns, copy = y, unless that is NULL, and z = 0; t is overwritten. A x is computed by
-   MatMult() for one column after another, so that what verifies a solution does not depend on the kernels that it came from
+   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns, copy = y,
+   unless that is NULL, and z = 0; t is overwritten. A x is computed by MatMult() for one column after another, so that what
+   verifies a solution does not depend on the kernels that it came from
 */
 PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSFront *front, PetscBool zero, Vec y[], Vec copy[])
 {

@@ -58,8 +58,9 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
 }
 
 /*
-   Y = B^{-1}X by PCMatApply(), and whether that has failed for some column, on some process: an inner solver that fails for one makes the whole block infinite, from 3.26 on. What has failed before is
-   none of this application's, and is kept for those who ask why a norm is infinite
+   Y = B^{-1}X by PCMatApply(), and whether that has failed for some column, on some process: an inner solver that fails for one
+   makes the whole block infinite, from 3.26 on. What has failed before is none of this application's, and is kept for those who ask
+   why a norm is infinite
 */
 static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *failed)
 {
@@ -81,7 +82,10 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y_j = B^{-1}x_j, with a block for the x_j. Blocks are given back after an error, too: KSPReset() could not destroy what they are part of otherwise */
+/*
+   y_j = B^{-1}x_j, with a block for the x_j. Blocks are given back after an error, too: KSPReset() could not destroy what they are
+   part of otherwise
+*/
 static PetscErrorCode KSPIDRSMatApplyFrom_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -114,8 +118,9 @@ static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x
 }
 
 /*
-   KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of one that is left alone, too. Where it fails, by PCApply() for one
-   after another, so that only those columns end for which that fails
+   KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of
+   one that is left alone, too. Where it fails, by PCApply() for one after another, so that only those columns end for which that
+   fails
 */
 PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
 {
@@ -130,7 +135,10 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
     PetscCall(KSPIDRSMatApplyVecs_Private(ksp, count, x, y, &failed));
     PetscCall(IDRSStreamJoin(idrs->col->work));
     idrs->counts.pcseconds += IDRSGpuSeconds();
-    if (failed) PetscCall(PetscInfo(ksp, "The preconditioner has failed for one of %" PetscInt_FMT " vectors: it is applied to one after another\n", count));
+    if (failed)
+      PetscCall(
+        PetscInfo(ksp, "The preconditioner has failed for one of %" PetscInt_FMT " vectors: it is applied to one after another\n",
+                  count));
   }
   for (PetscInt i = 0; failed && i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,9 +177,10 @@ static PetscErrorCode KSPIDRSCreateBlock_Private(KSP ksp, MatType type, Mat *blo
 }
 
 /*
-   How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which pays where it reads its data once for all of them. That of PCASM and
-   PCGASM makes blocks in the memory of the host, and those of types that have none apply the preconditioner to one vector after another. So does one whose set-up has failed on some process: PCApply()
-   makes infinite vectors then, where PCMatApply() may be an error, as that of PCBJACOBI with PETSc 3.18
+   How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which
+   pays where it reads its data once for all of them. That of PCASM and PCGASM makes blocks in the memory of the host, and those of
+   types that have none apply the preconditioner to one vector after another. So does one whose set-up has failed on some process:
+   PCApply() makes infinite vectors then, where PCMatApply() may be an error, as that of PCBJACOBI with PETSc 3.18
 */
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
@@ -184,10 +193,12 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 
   PetscFunctionBegin;
   idrs->matapply = PETSC_FALSE;
-  if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve)
+    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 nobody is told of one that fails */
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
+  PetscCall(
+    PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
@@ -212,15 +223,17 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 
   PetscFunctionBegin;
   idrs->joint = PETSC_FALSE;
-  if (!idrs->preconditioned || idrs->active > 1 || idrs->fused || ksp->transpose_solve || nullspace) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!idrs->preconditioned || idrs->active > 1 || idrs->fused || ksp->transpose_solve || nullspace)
+    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
   if (runs) PetscCall((*runs)(ksp->pc, idrs->col->r, &idrs->joint));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the right: its diagonal is what it
-   makes of a vector of ones. Where a null space is removed after each application, it is applied by itself
+   KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the
+   right: its diagonal is what it makes of a vector of ones. Where a null space is removed after each application, it is applied by
+   itself
 */
 PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
 {
@@ -240,7 +253,8 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
   idrs->between        = NULL;
   if (removed) idrs->between = "a null space is removed after each application of the preconditioner";
-  else if (idrs->preconditioned || ksp->pc_side == PC_LEFT) idrs->between = "the preconditioner is not PCNONE or PCJACOBI from the right";
+  else if (idrs->preconditioned || ksp->pc_side == PC_LEFT)
+    idrs->between = "the preconditioner is not PCNONE or PCJACOBI from the right";
   idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */

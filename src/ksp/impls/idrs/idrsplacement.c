@@ -1,12 +1,16 @@
 /*
-   Where the data are: the type of the work vectors, whether the solution has moved between host and device, and how the operator communicates
+   Where the data are: the type of the work vectors, whether the solution has moved between host and device, and how the operator
+   communicates
 */
 #include "idrsimpl.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 
-/* Whether the solution is in the memory of the host and the matrix on a device, on one process at least: its MatMult() takes vectors of the device only */
+/*
+   Whether the solution is in the memory of the host and the matrix on a device, on one process at least: its MatMult() takes
+   vectors of the device only
+*/
 static PetscErrorCode KSPIDRSHostBesideDevice_Private(KSP ksp, Mat *A, PetscBool *beside)
 {
   PetscBool   host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
@@ -33,7 +37,10 @@ static PetscErrorCode KSPIDRSHostBesideDevice_Private(KSP ksp, Mat *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSCreateVecs_Private - Creates work vectors: like the solution, or on the device with the matrix, as all processes have vectors of one type */
+/*
+   KSPIDRSCreateVecs_Private - Creates work vectors: like the solution, or on the device with the matrix, as all processes have
+   vectors of one type
+*/
 PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 {
   Vec       like, *created;
@@ -43,7 +50,8 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
   PetscFunctionBegin;
   PetscCall(KSPIDRSHostBesideDevice_Private(ksp, &A, &beside));
   if (beside) {
-    PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
+    PetscCall(
+      PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
     PetscCall(MatCreateVecs(A, &like, NULL));
     PetscCall(VecDuplicateVecs(like, count, &created));
     PetscCall(VecDestroy(&like));
@@ -53,8 +61,8 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 }
 
 /*
-   Whether a solution on CUDA is bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not. MatMult() then leaves
-   its result on the device, where nothing looks for it in such a vector
+   Whether a solution on CUDA is bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not.
+   MatMult() then leaves its result on the device, where nothing looks for it in such a vector
 */
 static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscBool *half)
 {
@@ -71,8 +79,8 @@ static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscB
 }
 
 /*
-   KSPIDRSPlace_Private - Notes where the solution is, and tells, the same on all processes, whether it has moved since the last solve: once the solution has
-   been bound to the host, or is not bound any more, the work vectors are to be made again
+   KSPIDRSPlace_Private - Notes where the solution is, and tells, the same on all processes, whether it has moved since the last
+   solve: once the solution has been bound to the host, or is not bound any more, the work vectors are to be made again
 */
 PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
 {
@@ -91,7 +99,9 @@ PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
   states[0] = half ? 1 : 0;
   states[1] = idrs->where != KSPIDRS_UNKNOWN && idrs->where != where ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
-  PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and MatBindToCPU(), or none");
+  PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
+             "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and "
+             "MatBindToCPU(), or none");
   if (states[1]) PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
   idrs->where = where;
   *moved      = states[1] ? PETSC_TRUE : PETSC_FALSE;

@@ -1,6 +1,6 @@
 /*
-   The loop of KSPIDRS, and what it tells the rest of PETSc. Policy is here: history, monitors, convergence test, restarts and reliable updates; what a step
-   consists of is in idrscycle.c, and what the norms of b - A x decide in idrstrust.c.
+   The loop of KSPIDRS, and what it tells the rest of PETSc. Policy is here: history, monitors, convergence test, restarts and
+   reliable updates; what a step consists of is in idrscycle.c, and what the norms of b - A x decide in idrstrust.c.
 
      KSPIDRSIterate_Private()     residual of the guess; until there is a reason:
        r meets the tolerance        b - A x
@@ -11,7 +11,10 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one whose norm has grown too much */
+/*
+   KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one
+   whose norm has grown too much
+*/
 PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
@@ -29,7 +32,8 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
   trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
   PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
   ksp->reason = reason;
-  if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) && trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? ksp->rnorm : trust->anchornorm)) {
+  if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) &&
+      trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? ksp->rnorm : trust->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
     idrs->col->rec.halt = KSPIDRS_GROWTH;
   }
@@ -37,8 +41,8 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance is to be verified first: the recurrence halts, and the
-   report is concluded then
+   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets
+   the tolerance is to be verified first: the recurrence halts, and the report is concluded then
 */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
 {
@@ -56,7 +60,8 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rno
   trust->logged = PETSC_FALSE;
   KSPCheckNorm(ksp, rnorm);
   PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  if (its && idrs->exact && ksp->converged == KSPConvergedDefault && (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) {
+  if (its && idrs->exact && ksp->converged == KSPConvergedDefault &&
+      (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) {
     ksp->reason         = KSP_CONVERGED_ITERATING;
     idrs->col->rec.halt = KSPIDRS_UNVERIFIED;
   } else PetscCall(KSPIDRSConcludeReport_Private(ksp));
@@ -83,7 +88,10 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, const IDRSOutcome *o
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collects and reports until no more projections than these are in flight, unless the solve ends; *stopped, which may be NULL, tells whether the device has stopped in one of them */
+/*
+   Collects and reports until no more projections than these are in flight, unless the solve ends; *stopped, which may be NULL,
+   tells whether the device has stopped in one of them
+*/
 static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, PetscBool *stopped)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
@@ -99,8 +107,9 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, Pet
 }
 
 /*
-   Reports the present iteration at once for those columns of the front whose norm is not to come later. It first collects the projections in flight, and leaves out where the device has stopped in one
-   of them. With KSP_NORM_NONE no reduction is made for norms that nothing but the next step would need.
+   Reports the present iteration at once for those columns of the front whose norm is not to come later. It first collects the
+   projections in flight, and leaves out where the device has stopped in one of them. With KSP_NORM_NONE no reduction is made for
+   norms that nothing but the next step would need.
 */
 static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *front, const KSPIDRSNorm norm[], PetscReal rnorm[])
 {
@@ -141,8 +150,8 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *fron
 }
 
 /*
-   KSPIDRSStepTogether_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has stopped. The columns of the front make it
-   together; those that have come to an end, or are to be decided about, leave the front
+   KSPIDRSStepTogether_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has
+   stopped. The columns of the front make it together; those that have come to an end, or are to be decided about, leave the front
 
      step k                                                     omega step, k = s
      U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c            p = B^{-1}r
@@ -171,7 +180,8 @@ static PetscErrorCode KSPIDRSStepTogether_Private(KSP ksp, KSPIDRSFront *front)
     PetscCall(KSPIDRSSelect_Private(ksp, col));
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
     /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
-    if (KSPIDRSGoesOn(ksp) && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k)) front->column[left++] = col;
+    if (KSPIDRSGoesOn(ksp) && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k))
+      front->column[left++] = col;
   }
   front->count = left;
   if (!left) PetscFunctionReturn(PETSC_SUCCESS);
@@ -195,7 +205,8 @@ static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs)
 {
   const KSPIDRSRecurrence *rec = &idrs->col->rec;
 
-  return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED && KSPIDRSUpdateDue(idrs, idrs->col->trust.rnorm));
+  return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED &&
+                     KSPIDRSUpdateDue(idrs, idrs->col->trust.rnorm));
 }
 
 /* Runs: "steps", one after another */
@@ -216,7 +227,10 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the iteration whose norm it is */
+/*
+   An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the
+   iteration whose norm it is
+*/
 static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, IDRSOutcome *outcome, PetscBool updated)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -236,11 +250,15 @@ static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, IDRSOutcome *outcome,
     rec->unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, rec->its, outcome->rnorm));
   }
-  if (KSPIDRSGoesOn(ksp) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised) PetscCall(KSPIDRSProgress_Private(ksp, outcome->rnorm, IDRS_STAGNATION_UPDATE));
+  if (KSPIDRSGoesOn(ksp) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
+    PetscCall(KSPIDRSProgress_Private(ksp, outcome->rnorm, IDRS_STAGNATION_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a kernel has done, as if the host had done it: norms, and reliable updates between them. The kernel ends where something else is to be decided */
+/*
+   What a kernel has done, as if the host had done it: norms, and reliable updates between them. The kernel ends where something
+   else is to be decided
+*/
 static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, const IDRSStep *first, const IDRSWholeReport *report)
 {
   KSP_IDRS   *idrs   = (KSP_IDRS *)ksp->data;
@@ -251,7 +269,8 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, const IDRSStep *first,
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i <= report->count && KSPIDRSGoesOn(ksp); i++) {
-    if (update < report->updates && report->update[update].after == i) KSPIDRSSetReplacedNorm(&idrs->col->trust, report->update[update++].rnorm / idrs->col->scale);
+    if (update < report->updates && report->update[update].after == i)
+      KSPIDRSSetReplacedNorm(&idrs->col->trust, report->update[update++].rnorm / idrs->col->scale);
     if (i == report->count) break;
     passed.rnorm = report->norms[i] / idrs->col->scale;
     PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
@@ -277,7 +296,10 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Steps and reliable updates in one kernel, the norms of their iterations, and the step in which the host continues; those that no kernel can begin with, one by one */
+/*
+   Steps and reliable updates in one kernel, the norms of their iterations, and the step in which the host continues; those that no
+   kernel can begin with, one by one
+*/
 static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
 {
   const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
@@ -326,7 +348,10 @@ static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, Pe
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
 
-  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)IDRSMonitorShort || monitor == (Monitor)KSPMonitorResidualDrawLG ? PETSC_TRUE : PETSC_FALSE;
+  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)IDRSMonitorShort ||
+             monitor == (Monitor)KSPMonitorResidualDrawLG
+         ? PETSC_TRUE
+         : PETSC_FALSE;
 }
 
 /* KSPIDRSMonitorsNorms - Whether no monitor may ask for the solution */
@@ -339,8 +364,8 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 }
 
 /*
-   KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for a device: none where
-   something may ask for the solution of every iteration, or a matvec takes much longer than the host waits
+   KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for
+   a device: none where something may ask for the solution of every iteration, or a matvec takes much longer than the host waits
 */
 PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 {
@@ -360,7 +385,8 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
     if (!KSPIDRSMonitorsNorms(ksp)) idrs->lockstep = "a monitor may ask for the solution";
     if (idrs->d) idrs->lockstep = "residual smoothing";
     if (streams) idrs->lockstep = "a matvec in vain would take a pass over the operator, which is streamed";
-    if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) idrs->lockstep = "a convergence test of the user may ask for the solution";
+    if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip)
+      idrs->lockstep = "a convergence test of the user may ask for the solution";
     if (info.throughhost) idrs->lockstep = info.throughhost;
     if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
     else idrs->depth = info.depth;
@@ -372,7 +398,8 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 
     if (idrs->set.run != KSP_IDRS_RUN_AUTO && idrs->set.run != KSPIDRSRunList[i]->kind) continue;
     PetscCall((*KSPIDRSRunList[i]->runs)(ksp, &why));
-    PetscCheck(!why || idrs->set.run == KSP_IDRS_RUN_AUTO, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_idrs_run %s cannot be used here: %s", KSPIDRSRuns[idrs->set.run], why);
+    PetscCheck(!why || idrs->set.run == KSP_IDRS_RUN_AUTO, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP,
+               "-ksp_idrs_run %s cannot be used here: %s", KSPIDRSRuns[idrs->set.run], why);
     if (!why) idrs->run = KSPIDRSRunList[i];
     else idrs->slowerrun = why;
   }
@@ -389,11 +416,15 @@ static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
 
   PetscFunctionBegin;
   PetscAssert(rec->k >= 0 && rec->k <= idrs->set.s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
-  PetscAssert(rec->columns == (recurred ? rec->k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
-  PetscAssert(!rec->projectedr || (rec->start && omega), PETSC_COMM_SELF, PETSC_ERR_PLIB, "r has been projected outside of the omega step that ends the start");
+  PetscAssert(rec->columns == (recurred ? rec->k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
+  PetscAssert(!rec->projectedr || (rec->start && omega), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "r has been projected outside of the omega step that ends the start");
   PetscAssert(!rec->again || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
-  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->halt || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A failure of an r that has been replaced");
-  PetscAssert(!IDRSQueueOnDevice(idrs->col->work) || (recurred && !rec->halt), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The scalars are on the device while the host decides");
+  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->halt || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "A failure of an r that has been replaced");
+  PetscAssert(!IDRSQueueOnDevice(idrs->col->work) || (recurred && !rec->halt), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -432,7 +463,10 @@ static void KSPIDRSFrontAdd(KSPIDRSFront *front, KSPIDRSColumn *col)
   front->column[front->count++] = col;
 }
 
-/* What is to be decided first between two runs: the verification of columns whose r meets the tolerance, restarts after failures, reliable updates that are due */
+/*
+   What is to be decided first between two runs: the verification of columns whose r meets the tolerance, restarts after failures,
+   reliable updates that are due
+*/
 static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS    *idrs       = (KSP_IDRS *)ksp->data;
@@ -457,7 +491,10 @@ static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSFront
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is to be decided between two runs, for all columns of the front, which have no reason yet: after it each has one, or its recurrence goes on, or something else is to be decided */
+/*
+   What is to be decided between two runs, for all columns of the front, which have no reason yet: after it each has one, or its
+   recurrence goes on, or something else is to be decided
+*/
 static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSPIDRSFront begin = {.count = 0}, replaced = {.count = 0};
@@ -497,7 +534,8 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSFront *front)
   PetscCall(IDRSQueueEnd(&group));
   for (PetscInt i = 0; i < front->count; i++) {
     PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm; /* after a breakdown it is the norm of b - A x */
+    /* after a breakdown it is the norm of b - A x */
+    if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm;
     /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
     if (ksp->reason == KSP_DIVERGED_NANORINF) continue;
     KSPIDRSFrontAdd(&known, idrs->col);
@@ -528,8 +566,8 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSReachCycle_Private - Brings all columns of the front to the begin of a cycle, but for those whose ksp->reason is set. Where a device has stopped in the midst of a cycle, it is
-   ended by this right-hand side alone
+   KSPIDRSReachCycle_Private - Brings all columns of the front to the begin of a cycle, but for those whose ksp->reason is set.
+   Where a device has stopped in the midst of a cycle, it is ended by this right-hand side alone
 */
 PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
 {
@@ -556,7 +594,10 @@ PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSCycle_Private - One cycle of several right-hand sides; one about which something is to be decided leaves the front, and the others go on */
+/*
+   KSPIDRSCycle_Private - One cycle of several right-hand sides; one about which something is to be decided leaves the front, and
+   the others go on
+*/
 PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSFront *front)
 {
   PetscFunctionBegin;
@@ -569,7 +610,8 @@ PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSFront *front)
       const KSPIDRSRecurrence *rec = &col->rec;
 
       PetscCall(KSPIDRSSelect_Private(ksp, col));
-      if (KSPIDRSGoesOn(ksp) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED) front->column[left++] = col;
+      if (KSPIDRSGoesOn(ksp) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED)
+        front->column[left++] = col;
     }
     front->count = left;
   } while (front->count);

@@ -14,8 +14,12 @@ static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", KSPIDRSPrefix_Private(ksp), s, IDRS_MAX_S);
-  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE, "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", KSPIDRSPrefix_Private(ksp), s, idrs->set.s);
+  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", KSPIDRSPrefix_Private(ksp), s,
+             IDRS_MAX_S);
+  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors",
+             KSPIDRSPrefix_Private(ksp), s, idrs->set.s);
   if (s != idrs->set.s) ksp->setupstage = KSP_SETUP_NEW;
   idrs->set.s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -34,8 +38,10 @@ static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
   Vec      *columns;
 
   PetscFunctionBegin;
-  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
-  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL, "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
+  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
+  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL,
+             "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
   PetscCall(PetscMalloc1(s, &columns)); /* NULL for none */
   for (PetscInt i = 0; i < s; i++) {
     PetscCall(PetscObjectReference((PetscObject)P[i]));
@@ -51,7 +57,8 @@ static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
 static PetscErrorCode KSPIDRSSetShadowSeed_IDRS(KSP ksp, PetscInt seed)
 {
   PetscFunctionBegin;
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", KSPIDRSPrefix_Private(ksp), seed);
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", KSPIDRSPrefix_Private(ksp), seed);
   ((KSP_IDRS *)ksp->data)->set.seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -66,7 +73,8 @@ static PetscErrorCode KSPIDRSGetShadowSeed_IDRS(KSP ksp, PetscInt *seed)
 static PetscErrorCode KSPIDRSSetMinimumCosine_IDRS(KSP ksp, PetscReal cosine)
 {
   PetscFunctionBegin;
-  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_cosine %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)cosine);
+  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_cosine %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)cosine);
   ((KSP_IDRS *)ksp->data)->set.cosine = cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -83,7 +91,8 @@ static PetscErrorCode KSPIDRSSetUpdateTolerance_IDRS(KSP ksp, PetscReal toleranc
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_update_tol %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)tolerance);
+  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_update_tol %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)tolerance);
   if ((tolerance > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
   idrs->set.updatetol = tolerance;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -99,7 +108,8 @@ static PetscErrorCode KSPIDRSGetUpdateTolerance_IDRS(KSP ksp, PetscReal *toleran
 static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
 {
   PetscFunctionBegin;
-  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", KSPIDRSPrefix_Private(ksp), restarts);
+  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", KSPIDRSPrefix_Private(ksp), restarts);
   ((KSP_IDRS *)ksp->data)->set.maxrestarts = restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -108,7 +118,8 @@ static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
 static PetscErrorCode KSPIDRSSetWidth_IDRS(KSP ksp, PetscInt width)
 {
   PetscFunctionBegin;
-  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", KSPIDRSPrefix_Private(ksp), width, IDRS_MAX_WIDTH);
+  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", KSPIDRSPrefix_Private(ksp), width, IDRS_MAX_WIDTH);
   ((KSP_IDRS *)ksp->data)->set.width = width;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -135,7 +146,8 @@ static PetscErrorCode KSPIDRSGetBlock_IDRS(KSP ksp, PetscBool *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPIDRSGetColumnResults_IDRS(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+static PetscErrorCode KSPIDRSGetColumnResults_IDRS(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
+                                                   const PetscReal *norms[])
 {
   const KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
 
@@ -176,7 +188,9 @@ static PetscErrorCode KSPIDRSSetImplementation_IDRS(KSP ksp, KSPIDRSImplementati
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d", (int)implementation, (int)KSP_IDRS_CUDA);
+  PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp),
+             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d",
+             (int)implementation, (int)KSP_IDRS_CUDA);
   if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
   idrs->set.implementation = implementation;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -192,7 +206,10 @@ static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementati
 static PetscErrorCode KSPIDRSSetCommunication_IDRS(KSP ksp, KSPIDRSCommunication communication)
 {
   PetscFunctionBegin;
-  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_PEER, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication, (int)KSP_IDRS_COMMUNICATION_PEER);
+  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_PEER,
+             PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication,
+             (int)KSP_IDRS_COMMUNICATION_PEER);
   ((KSP_IDRS *)ksp->data)->set.communication = communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -207,7 +224,9 @@ static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication
 static PetscErrorCode KSPIDRSSetProduct_IDRS(KSP ksp, KSPIDRSProduct product)
 {
   PetscFunctionBegin;
-  PetscCheck(product >= KSP_IDRS_PRODUCT_AUTO && product <= KSP_IDRS_PRODUCT_SLICED, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetProduct(): %d is not a KSPIDRSProduct, 0 to %d", (int)product, (int)KSP_IDRS_PRODUCT_SLICED);
+  PetscCheck(product >= KSP_IDRS_PRODUCT_AUTO && product <= KSP_IDRS_PRODUCT_SLICED, PetscObjectComm((PetscObject)ksp),
+             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetProduct(): %d is not a KSPIDRSProduct, 0 to %d", (int)product,
+             (int)KSP_IDRS_PRODUCT_SLICED);
   ((KSP_IDRS *)ksp->data)->set.product = product;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -222,7 +241,8 @@ static PetscErrorCode KSPIDRSGetProduct_IDRS(KSP ksp, KSPIDRSProduct *product)
 static PetscErrorCode KSPIDRSSetRun_IDRS(KSP ksp, KSPIDRSRun run)
 {
   PetscFunctionBegin;
-  PetscCheck(run >= KSP_IDRS_RUN_AUTO && run <= KSP_IDRS_RUN_WHOLE, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetRun(): %d is not a KSPIDRSRun, 0 to %d", (int)run, (int)KSP_IDRS_RUN_WHOLE);
+  PetscCheck(run >= KSP_IDRS_RUN_AUTO && run <= KSP_IDRS_RUN_WHOLE, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetRun(): %d is not a KSPIDRSRun, 0 to %d", (int)run, (int)KSP_IDRS_RUN_WHOLE);
   ((KSP_IDRS *)ksp->data)->set.run = run;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -310,8 +330,9 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   Level: intermediate
 
   Note:
-  The method keeps 2s+5 work vectors, s more with the implementation vec, and one more with `PCJACOBI`. If `s` changes after `KSPSetUp()`, the next solve sets the solver up again.
-  With explicit shadow vectors `s` is their number, and another value is an error.
+  The method keeps 2s+5 work vectors, s more with the implementation vec, and one more with `PCJACOBI`. If `s` changes after
+  `KSPSetUp()`, the next solve sets the solver up again. With explicit shadow vectors `s` is their number, and another value is an
+  error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSize()`, `KSPIDRSSetShadowVecs()`
 @*/
@@ -360,10 +381,12 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
   Level: intermediate
 
   Notes:
-  The vectors are referenced, not copied. They must not change during a solve, and must be in the same memory, host or GPU, as the vectors of the system.
-  They need not be orthonormal, but should have similar norms. Their sizes are checked when the solver is set up.
+  The vectors are referenced, not copied. They must not change during a solve, and must be in the same memory, host or GPU, as the
+  vectors of the system. They need not be orthonormal, but should have similar norms. Their sizes are checked when the solver is set
+  up.
 
-  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need neither memory nor memory traffic. `KSPMatSolve()` with `KSPIDRSSetBlock()` refuses explicit ones.
+  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need neither memory nor memory traffic.
+  `KSPMatSolve()` with `KSPIDRSSetBlock()` refuses explicit ones.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowSeed()`
 @*/
@@ -395,10 +418,10 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
   Level: intermediate
 
   Note:
-  An entry of the shadow space is a function of the seed, the global row and the column. It is the same on any number of processes and with every
-  implementation. Every solve begins with this seed; a restart after a breakdown uses the next one. A solve inside another solve of this type, for
-  example in its preconditioner, gets other entries from the same seed. With the shadow space of the outer solve it would return vectors on which the
-  outer recurrence breaks down.
+  An entry of the shadow space is a function of the seed, the global row and the column. It is the same on any number of processes
+  and with every implementation. Every solve begins with this seed; a restart after a breakdown uses the next one. A solve inside
+  another solve of this type, for example in its preconditioner, gets other entries from the same seed. With the shadow space of the
+  outer solve it would return vectors on which the outer recurrence breaks down.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSeed()`, `KSPIDRSSetMaxRestarts()`
 @*/
@@ -449,9 +472,9 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
   Level: intermediate
 
   Note:
-  omega minimizes the norm of r - omega t with t = A r. If the cosine of the angle between t and r is below `cosine`, omega is enlarged to its value at
-  the angle with this cosine, which keeps the recurrence accurate {cite}`sleijpen:1995`. Values above 0.5 may diverge on strong convection. Try 0.3 for
-  central differences that make the operator nearly skew-symmetric.
+  omega minimizes the norm of r - omega t with t = A r. If the cosine of the angle between t and r is below `cosine`, omega is
+  enlarged to its value at the angle with this cosine, which keeps the recurrence accurate {cite}`sleijpen:1995`. Values above 0.5
+  may diverge on strong convection. Try 0.3 for central differences that make the operator nearly skew-symmetric.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMinimumCosine()`
 @*/
@@ -502,8 +525,9 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
   Level: intermediate
 
   Note:
-  If the residual norm at the end of a cycle is below `tol` times its largest value since the last update, the residual is recomputed from the iterate
-  with one more matvec. This keeps residual and iterate consistent. Without reliable updating the method keeps one vector less.
+  If the residual norm at the end of a cycle is below `tol` times its largest value since the last update, the residual is
+  recomputed from the iterate with one more matvec. This keeps residual and iterate consistent. Without reliable updating the method
+  keeps one vector less.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetUpdateTolerance()`
 @*/
@@ -554,9 +578,9 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
   Level: intermediate
 
   Note:
-  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. A restart with at most half of the smallest residual norm of all earlier restarts is
-  progress, and the count begins again at it, so `KSPIDRSGetCounts()` may give a larger number. Restarts after too much growth of the residual norm, see
-  `KSPIDRS`, are not limited, except that n = 0 allows no restart at all.
+  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. A restart with at most half of the smallest residual norm of all
+  earlier restarts is progress, and the count begins again at it, so `KSPIDRSGetCounts()` may give a larger number. Restarts after
+  too much growth of the residual norm, see `KSPIDRS`, are not limited, except that n = 0 allows no restart at all.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
 @*/
@@ -607,14 +631,14 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
   Level: intermediate
 
   Notes:
-  Residuals and iterates of IDR(s) may grow far before they decrease. Smoothing adds a second iterate: the one with the smallest residual norm on the line
-  through its predecessor and the iterate of the recurrence. The second iterate is monitored, tested and returned; the recurrence does not change. Use
-  smoothing for convergence histories without peaks, for solves with few iterations, and for tests that examine the iterate, such as the one of
-  `SNESNEWTONTR`.
+  Residuals and iterates of IDR(s) may grow far before they decrease. Smoothing adds a second iterate: the one with the smallest
+  residual norm on the line through its predecessor and the iterate of the recurrence. The second iterate is monitored, tested and
+  returned; the recurrence does not change. Use smoothing for convergence histories without peaks, for solves with few iterations,
+  and for tests that examine the iterate, such as the one of `SNESNEWTONTR`.
 
-  Smoothing needs three more vectors, and about twelve more vector reads or writes per matvec. Its sums are part of the reductions of the recurrence; with
-  the implementation vec they take two more reductions. A norm that rounding makes inaccurate is recomputed from its vector. On a GPU the host waits for the
-  device in every iteration.
+  Smoothing needs three more vectors, and about twelve more vector reads or writes per matvec. Its sums are part of the reductions
+  of the recurrence; with the implementation vec they take two more reductions. A norm that rounding makes inaccurate is recomputed
+  from its vector. On a GPU the host waits for the device in every iteration.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetSmoothing()`
 @*/
@@ -665,8 +689,8 @@ PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
   Level: intermediate
 
   Note:
-  `KSP_IDRS_AUTO` selects the fastest back end that can run on the vectors of the system; `-ksp_view` shows it, and why no faster one runs. If a back end is
-  set by name and cannot run, `KSPSetUp()` reports an error.
+  `KSP_IDRS_AUTO` selects the fastest back end that can run on the vectors of the system; `-ksp_view` shows it, and why no faster
+  one runs. If a back end is set by name and cannot run, `KSPSetUp()` reports an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetImplementation()`, `KSPIDRSImplementation`
 @*/
@@ -717,22 +741,25 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
   Level: intermediate
 
   Notes:
-  With NCCL the sums of a reduction go from GPU to GPU and the scalars stay there, so the host launches matvecs ahead as on one GPU. NCCL needs one GPU for
-  each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in every iteration. The setting has no effect on
-  one process.
+  With NCCL the sums of a reduction go from GPU to GPU and the scalars stay there, so the host launches matvecs ahead as on one GPU.
+  NCCL needs one GPU for each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in
+  every iteration. The setting has no effect on one process.
 
-  `KSP_IDRS_COMMUNICATION_PEER` is for processes of one node, at most 32, whose GPUs can map each other's memory (NVLink, or PCI Express with peer access). The kernel of a projection then writes its
-  sums into the memory of all GPUs and adds up what comes: there is no kernel for the reduction. With the products `KSP_IDRS_PRODUCT_CSR` and `KSP_IDRS_PRODUCT_SLICED` the kernels of a matvec
-  also write the entries of the vector that other processes need into their memory, and no scatter is made. Processes may share a GPU, but then
-  each of them waits in turn; share it through CUDA's MPS.
+  `KSP_IDRS_COMMUNICATION_PEER` is for processes of one node, at most 32, whose GPUs can map each other's memory (NVLink, or PCI
+  Express with peer access). The kernel of a projection then writes its sums into the memory of all GPUs and adds up what comes:
+  there is no kernel for the reduction. With the products `KSP_IDRS_PRODUCT_CSR` and `KSP_IDRS_PRODUCT_SLICED` the kernels of a
+  matvec also write the entries of the vector that other processes need into their memory, and no scatter is made. Processes may
+  share a GPU, but then each of them waits in turn; share it through CUDA's MPS.
 
   If NCCL or mapped memory is set by name and cannot be used on several processes, the solver reports an error.
 
-  `KSP_IDRS_COMMUNICATION_AUTO` uses mapped memory where it serves reductions and matvecs, and each process has a GPU of its own. Else it asks the scatter of the operator, with PETSc 3.26 and
-  `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators without such a scatter, for
-  example shell matrices, and older releases of PETSc need `KSP_IDRS_COMMUNICATION_NCCL`.
+  `KSP_IDRS_COMMUNICATION_AUTO` uses mapped memory where it serves reductions and matvecs, and each process has a GPU of its own.
+  Else it asks the scatter of the operator, with PETSc 3.26 and `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type
+  `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators
+  without such a scatter, for example shell matrices, and older releases of PETSc need `KSP_IDRS_COMMUNICATION_NCCL`.
 
-  The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for other GPUs, see `KSPIDRSRegister()`.
+  The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for other GPUs, see
+  `KSPIDRSRegister()`.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `PETSCSFNCCL`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
 @*/
@@ -783,25 +810,31 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   Level: intermediate
 
   Notes:
-  The products csr and sliced are for operators of type `MATAIJCUSPARSE` with the vectors on the GPU, preconditioning from the right, and no
-  transposed solve. On several processes they need PETSc 3.26. They compute the inner products of an iteration in the same kernel, so that the vector is not read again.
+  The products csr and sliced are for operators of type `MATAIJCUSPARSE` with the vectors on the GPU, preconditioning from the
+  right, and no transposed solve. On several processes they need PETSc 3.26. They compute the inner products of an iteration in the
+  same kernel, so that the vector is not read again.
 
-  Product csr takes the arrays of the matrix as they are. Product sliced makes a copy on the GPU, of about 0.85 of the memory of the matrix, which is filled in again
-  when the values of the matrix have changed, and made anew when the nonzero pattern has. If memory lacks for the copy, csr runs. Both are freed by `KSPReset()`.
+  Product csr takes the arrays of the matrix as they are. Product sliced makes a copy on the GPU, of about 0.85 of the memory of the
+  matrix, which is filled in again when the values of the matrix have changed, and made anew when the nonzero pattern has. If memory
+  lacks for the copy, csr runs. Both are freed by `KSPReset()`.
 
-  `KSP_IDRS_PRODUCT_AUTO` takes sliced, unless its copy would have too many zeros between the nonzeros (a quarter), the copy would take
-  more than half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Else it takes csr. It takes `MatMult()` where neither can run, where a
-  row is so long that the others would wait for it, and where rows have more than 12 entries in the mean and the matrix has no block size. `-ksp_view` shows the choice and the reason, and
-  what the copy holds. A product that is set by name and cannot run is an error.
+  `KSP_IDRS_PRODUCT_AUTO` takes sliced, unless its copy would have too many zeros between the nonzeros (a quarter), the copy would
+  take more than half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Else it takes
+  csr. It takes `MatMult()` where neither can run, where a row is so long that the others would wait for it, and where rows have
+  more than 12 entries in the mean and the matrix has no block size. `-ksp_view` shows the choice and the reason, and what the copy
+  holds. A product that is set by name and cannot run is an error.
 
-  Both look for dense blocks where the matrix has a block size (`MatSetBlockSize()`, `-mat_block_size`) of 2 to 16, but 11 and 13. Blocks larger than
-  8 are taken as several smaller ones. Then csr reads one column index for a block, and sliced one for the entries of a row in a block. Where the pattern has no such blocks, as with one entry missing, the products are those without, and `-ksp_view` says so.
-  `MATBAIJ` is no type for a GPU. `MatConvert()` of such a matrix to `MATAIJ`, and from there in place to `MATAIJCUSPARSE`, keeps its block size, and stores its blocks in full.
+  Both look for dense blocks where the matrix has a block size (`MatSetBlockSize()`, `-mat_block_size`) of 2 to 16, but 11 and 13.
+  Blocks larger than 8 are taken as several smaller ones. Then csr reads one column index for a block, and sliced one for the
+  entries of a row in a block. Where the pattern has no such blocks, as with one entry missing, the products are those without, and
+  `-ksp_view` says so. `MATBAIJ` is no type for a GPU. `MatConvert()` of such a matrix to `MATAIJ`, and from there in place to
+  `MATAIJCUSPARSE`, keeps its block size, and stores its blocks in full.
 
   Right-hand sides that are solved at the same time take products with several columns, see `KSPIDRSProduct`.
 
-  The matvecs of verifications and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution does not depend on these kernels; so are those of reliable updates,
-  but for several right-hand sides at the same time, whose updates have one product.
+  The matvecs of verifications and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution
+  does not depend on these kernels; so are those of reliable updates, but for several right-hand sides at the same time, whose
+  updates have one product.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetProduct()`, `KSPIDRSProduct`
 @*/
@@ -852,17 +885,22 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   Level: intermediate
 
   Notes:
-  On small systems a GPU takes longer for the launches of kernels than for their work. With `KSP_IDRS_RUN_WHOLE` one kernel makes the matvecs, inner products and vector operations of
-  many iterations, and reliable updates, until the convergence test may end the solve, or something fails; then the host continues as always. b - Ax is verified by `MatMult()`.
-  Norms of all iterations go to history and monitors, but later than they are made. The residuals differ from those of single steps by rounding errors, and are the same bits run after run.
+  On small systems a GPU takes longer for the launches of kernels than for their work. With `KSP_IDRS_RUN_WHOLE` one kernel makes
+  the matvecs, inner products and vector operations of many iterations, and reliable updates, until the convergence test may end the
+  solve, or something fails; then the host continues as always. b - Ax is verified by `MatMult()`. Norms of all iterations go to
+  history and monitors, but later than they are made. The residuals differ from those of single steps by rounding errors, and are
+  the same bits run after run.
 
-  It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the right, at most 16 shadow vectors, one of the products of
-  `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`, and monitors that do not ask for the solution.
+  It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the
+  right, at most 16 shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`,
+  and monitors that do not ask for the solution.
 
-  Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster; `-ksp_view` tells.
+  Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster;
+  `-ksp_view` tells.
 
-  `KSP_IDRS_RUN_AUTO` takes it for these, and for other matrices of up to 1048576 nonzeros, where it can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice
-  and the reason. With `KSP_IDRS_RUN_WHOLE` a system on which it cannot run is an error.
+  `KSP_IDRS_RUN_AUTO` takes it for these, and for other matrices of up to 1048576 nonzeros, where it can run and no row is so long
+  that the others would wait for it. `-ksp_view` shows the choice and the reason. With `KSP_IDRS_RUN_WHOLE` a system on which it
+  cannot run is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`
 @*/
@@ -923,7 +961,8 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *), (ksp, matvecs, reductions, updates, restarts));
+  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *),
+                 (ksp, matvecs, reductions, updates, restarts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -942,13 +981,16 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   Level: intermediate
 
   Notes:
-  Each right-hand side has a recurrence, tolerance and restarts of its own, and needs 2s+5 vectors. Those solved at the same time share the products with the operator, which read it once, the
-  reductions, and on a GPU the kernels. One that is done makes room for the next. The memory is taken by the first `KSPMatSolve()`, for as many right-hand sides as there are, but not more than the width,
-  and given back by `KSPReset()`. On a GPU products of a matrix with more than 12 entries a row take one vector more for each, or for the next power of two. Where there is no room the error names the
-  width that fits.
+  Each right-hand side has a recurrence, tolerance and restarts of its own, and needs 2s+5 vectors. Those solved at the same time
+  share the products with the operator, which read it once, the reductions, and on a GPU the kernels. One that is done makes room
+  for the next. The memory is taken by the first `KSPMatSolve()`, for as many right-hand sides as there are, but not more than the
+  width, and given back by `KSPReset()`. On a GPU products of a matrix with more than 12 entries a row take one vector more for
+  each, or for the next power of two. Where there is no room the error names the width that fits.
 
-  With a width of 1 the right-hand sides are solved one after another, each as by `KSPSolve()`. So they are where something may ask for the iterate of one of them: with a convergence test other than
-  `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions to be called before and after each solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
+  With a width of 1 the right-hand sides are solved one after another, each as by `KSPSolve()`. So they are where something may ask
+  for the iterate of one of them: with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor
+  other than `-ksp_monitor` and `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions to be called before and after each
+  solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/
@@ -985,7 +1027,8 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 }
 
 /*@
-  KSPIDRSSetBlock - Sets whether the right-hand sides that `KSPMatSolve()` solves at the same time with `KSPIDRS` have one block recurrence
+  KSPIDRSSetBlock - Sets whether the right-hand sides that `KSPMatSolve()` solves at the same time with `KSPIDRS` have one block
+  recurrence
 
   Logically Collective
 
@@ -999,20 +1042,25 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
   Level: intermediate
 
   Notes:
-  In a block recurrence each right-hand side is solved for in the space that all of them have spanned, with coefficients that are m x m matrices, where m is the rank of the first residuals, at most the width of
-  `KSPIDRSSetWidth()`. Where convergence is slow it takes far fewer matvecs: on two-dimensional problems 0.2 to 0.45 of those without, with 8 or 16 right-hand sides. Where it is fast, as on three-dimensional
-  problems, it takes as many. Vector operations cost the same as long as they are bound by the memory. Right-hand sides that depend linearly on others cost nothing. In single precision rounding errors
-  grow too fast for it to pay.
+  In a block recurrence each right-hand side is solved for in the space that all of them have spanned, with coefficients that are m
+  x m matrices, where m is the rank of the first residuals, at most the width of `KSPIDRSSetWidth()`. Where convergence is slow it
+  takes far fewer matvecs: on two-dimensional problems 0.2 to 0.45 of those without, with 8 or 16 right-hand sides. Where it is
+  fast, as on three-dimensional problems, it takes as many. Vector operations cost the same as long as they are bound by the memory.
+  Right-hand sides that depend linearly on others cost nothing. In single precision rounding errors grow too fast for it to pay.
 
-  Each right-hand side has its own tolerance, and has converged only once its b - A x meets it. What it takes depends on the others, and a right-hand side that is done makes no room for
-  the next one before all of its block are done. Where the block recurrence breaks down, its residuals grow too far, or it finds no smaller one in 100 iterations, those that are not done go on by
-  themselves from where they are, as without this option. `-ksp_view` tells how many, and why.
+  Each right-hand side has its own tolerance, and has converged only once its b - A x meets it. What it takes depends on the others,
+  and a right-hand side that is done makes no room for the next one before all of its block are done. Where the block recurrence
+  breaks down, its residuals grow too far, or it finds no smaller one in 100 iterations, those that are not done go on by themselves
+  from where they are, as without this option. `-ksp_view` tells how many, and why.
 
-  The shadow space has s m hashed vectors; no memory is needed besides that of `KSPIDRSSetWidth()`. On one GPU the algebra of the m x m coefficients is done there, and the host launches an iteration before it
-  looks at the norms of the one before. On several processes the host does it, and waits once in an iteration.
+  The shadow space has s m hashed vectors; no memory is needed besides that of `KSPIDRSSetWidth()`. On one GPU the algebra of the m
+  x m coefficients is done there, and the host launches an iteration before it looks at the norms of the one before. On several
+  processes the host does it, and waits once in an iteration.
 
-  `KSPMatSolve()` ends with an error with a width of 1, with more than 1024 shadow vectors, s times the width, with residual smoothing, and with `KSPIDRSSetRun()` for whole solves. So it does with explicit
-  shadow vectors, however many: there would have to be s m of them, and m is known only once the solve has begun. Where right-hand sides are taken one by one for another reason, see `KSPIDRSSetWidth()`, this option changes nothing, and `-ksp_view` tells the reason.
+  `KSPMatSolve()` ends with an error with a width of 1, with more than 1024 shadow vectors, s times the width, with residual
+  smoothing, and with `KSPIDRSSetRun()` for whole solves. So it does with explicit shadow vectors, however many: there would have to
+  be s m of them, and m is known only once the solve has begun. Where right-hand sides are taken one by one for another reason, see
+  `KSPIDRSSetWidth()`, this option changes nothing, and `-ksp_view` tells the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetBlock()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
 @*/
@@ -1026,7 +1074,8 @@ PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
 }
 
 /*@
-  KSPIDRSGetBlock - Gets whether the right-hand sides that `KSPMatSolve()` solves at the same time with `KSPIDRS` have one block recurrence
+  KSPIDRSGetBlock - Gets whether the right-hand sides that `KSPMatSolve()` solves at the same time with `KSPIDRS` have one block
+  recurrence
 
   Not Collective
 
@@ -1065,17 +1114,21 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
   Level: intermediate
 
   Notes:
-  `KSPGetConvergedReason()` gives the worst of the reasons, `KSPGetIterationNumber()` the largest number of iterations, and `KSPGetResidualNorm()` the largest norm. With
-  `KSPSetMatSolveBatchSize()` all of these are those of the last batch: PETSc gives the solver one batch after another, and does not tell which is the first one.
+  `KSPGetConvergedReason()` gives the worst of the reasons, `KSPGetIterationNumber()` the largest number of iterations, and
+  `KSPGetResidualNorm()` the largest norm. With `KSPSetMatSolveBatchSize()` all of these are those of the last batch: PETSc gives
+  the solver one batch after another, and does not tell which is the first one.
 
   The arrays belong to the solver, and are valid until the next solve.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetWidth()`, `KSPMatSolve()`, `KSPGetConvergedReason()`
 @*/
-PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
+                                       const PetscReal *norms[])
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetColumnResults_C", (KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]), (ksp, n, reasons, its, norms));
+  PetscUseMethod(ksp, "KSPIDRSGetColumnResults_C",
+                 (KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]),
+                 (ksp, n, reasons, its, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,7 @@
 /*
-   Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time, and which of them the KSP is at. What decides about a right-hand side reads and sets
-   members of the KSP, such as its iteration number and its history, and is written for one: a right-hand side is selected before it
+   Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time, and which of them the KSP is at. What
+   decides about a right-hand side reads and sets members of the KSP, such as its iteration number and its history, and is written
+   for one: a right-hand side is selected before it
 */
 #include "idrsimpl.h"
 
@@ -66,7 +67,10 @@ PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMakeSlots_Private - Makes vectors and panels for so many right-hand sides at the same time, where there are fewer: 2s + 5 vectors each, and one more where products go through a block by rows. Those of the first slot are there */
+/*
+   KSPIDRSMakeSlots_Private - Makes vectors and panels for so many right-hand sides at the same time, where there are fewer: 2s + 5
+   vectors each, and one more where products go through a block by rows. Those of the first slot are there
+*/
 PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
@@ -87,9 +91,11 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
   ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
-  for (PetscInt i = 1; i < count; i++) idrs->slot[i].work = works[i - 1]; /* what is there after an error is destroyed with the slots, too */
+  /* what is there after an error is destroyed with the slots, too */
+  for (PetscInt i = 1; i < count; i++) idrs->slot[i].work = works[i - 1];
   PetscCall(ierr);
-  for (PetscInt i = 1; i < count; i++) PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[i], works[i - 1], idrs->slotvecs + length * (i - 1)));
+  for (PetscInt i = 1; i < count; i++)
+    PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[i], works[i - 1], idrs->slotvecs + length * (i - 1)));
   idrs->slots = count;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -113,7 +119,10 @@ PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSGetWorkInfo_Private - What the passes of the last solve have moved, and its reductions, for all right-hand sides that were solved at the same time */
+/*
+   KSPIDRSGetWorkInfo_Private - What the passes of the last solve have moved, and its reductions, for all right-hand sides that were
+   solved at the same time
+*/
 PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP ksp, IDRSWorkInfo *info)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

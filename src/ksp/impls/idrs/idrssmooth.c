@@ -1,6 +1,6 @@
 /*
-   Residual smoothing: beside the iterate x of the recurrence another one, x + sigma d, whose residual r + sigma e is the shortest on the line
-   through r and the smoothed residual before it, q = r + e. Its norm never grows, and is the one that is reported.
+   Residual smoothing: beside the iterate x of the recurrence another one, x + sigma d, whose residual r + sigma e is the shortest
+   on the line through r and the smoothed residual before it, q = r + e. Its norm never grows, and is the one that is reported.
 
      move     d := sigma d - dx,   e := sigma e + A dx          with each step of the recurrence from x to x + dx
      sums     e^H e,  e^H q,  q^H q,   q = r + e                 in the reduction of the next projection
@@ -38,8 +38,8 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by the norm of r + sigma e = q + (sigma - 1) e. Where the difference of
-   squares would lose more than half of its digits, the norm is computed from the vector.
+   KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by the norm of r + sigma e = q + (sigma - 1)
+   e. Where the difference of squares would lose more than half of its digits, the norm is computed from the vector.
 */
 PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
 {
@@ -90,7 +90,10 @@ PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothReturn_Private - Turns vec_sol back into the iterate of the recurrence. y is b - A x of the smoothed iterate; without smoothing r = y */
+/*
+   KSPIDRSSmoothReturn_Private - Turns vec_sol back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
+   without smoothing r = y
+*/
 PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;

@@ -51,7 +51,9 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(idrs->col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER, "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a convergence test");
+  PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(idrs->col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a "
+             "convergence test");
   if (!v) {
     if (!idrs->solution) {
       PetscCall(VecDuplicate(ksp->vec_sol, &v));
@@ -102,7 +104,8 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[],
   PetscCall(IDRSNorms(&group, v, norms));
   ((KSP_IDRS *)ksp->data)->counts.norms++;
   for (PetscInt i = 0; i < front->count; i++) {
-    if (norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM) PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
+    if (norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)
+      PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -126,9 +129,11 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
 
   PetscFunctionBegin;
   col->scale = 1.0;
-  if (!((KSP_IDRS *)ksp->data)->d && rnorm > 0.0 && rnorm <= PETSC_MAX_REAL && !(rnorm >= IDRS_SMALLEST_NORM && rnorm <= IDRS_LARGEST_NORM)) {
+  if (!((KSP_IDRS *)ksp->data)->d && rnorm > 0.0 && rnorm <= PETSC_MAX_REAL &&
+      !(rnorm >= IDRS_SMALLEST_NORM && rnorm <= IDRS_LARGEST_NORM)) {
     col->scale = PetscPowReal(2.0, PetscMin(-PetscFloorReal(PetscLog2Real(rnorm)), most));
-    PetscCall(PetscInfo(ksp, "The system is scaled by %g: the square of ||b - A x|| = %g is beyond the range of PetscReal\n", (double)col->scale, (double)rnorm));
+    PetscCall(PetscInfo(ksp, "The system is scaled by %g: the square of ||b - A x|| = %g is beyond the range of PetscReal\n",
+                        (double)col->scale, (double)rnorm));
   }
   if (col->scale != before) {
     PetscCall(VecScale(col->r, col->scale / before));
@@ -138,8 +143,8 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
 }
 
 /*
-   Turns vec_sol back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the smoothed
-   iterate if there is one, and rnorm its norm. The next reliable update starts here
+   Turns vec_sol back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the
+   smoothed iterate if there is one, and rnorm its norm. The next reliable update starts here
 */
 static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
 {
@@ -154,10 +159,12 @@ static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
 }
 
 /*
-   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol; r is its residual, as the anchor is, whose norm is computed unless nobody asks for it.
+   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol; r is its residual, as the anchor is, whose
+   norm is computed unless nobody asks for it.
 
-   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it would hand back u
-   with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but for rounding.
+   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it
+   would hand back u with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but
+   for rounding.
 */
 PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front)
 {
@@ -171,7 +178,8 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
     KSPIDRSRecurrence *rec = &col->rec;
 
     PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
+    PetscCall(
+      IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
     IDRSScalarsForget(col->scalars, 0);
     PetscCall(KSPIDRSSmoothSums_Private(ksp));
     rec->start       = PETSC_TRUE;
@@ -215,8 +223,8 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSFront *front
 }
 
 /*
-   KSPIDRSProgress_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above the smallest one comes from a
-   peak, and is not counted.
+   KSPIDRSProgress_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above
+   the smallest one comes from a peak, and is not counted.
 */
 PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight)
 {
@@ -228,7 +236,8 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight
     trust->floor       = rnorm;
   } else if (rnorm <= 1e3 * trust->floor) trust->stagnations += weight;
   if (trust->stagnations >= IDRS_MAX_STAGNATIONS) {
-    PetscCall(PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
+    PetscCall(
+      PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
   }
@@ -239,11 +248,15 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight
 static PetscErrorCode KSPIDRSTest_Private(KSP ksp, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) PetscCall(KSPConvergedDefault(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE)
+    PetscCall(KSPConvergedDefault(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm of v = b - A x, of the right-hand side that the KSP is at, is compared with the tolerances instead of that of r; r becomes b - A x, and the solve goes on, where it misses them */
+/*
+   The norm of v = b - A x, of the right-hand side that the KSP is at, is compared with the tolerances instead of that of r; r
+   becomes b - A x, and the solve goes on, where it misses them
+*/
 static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
@@ -252,7 +265,10 @@ static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
   PetscFunctionBegin;
   KSPCheckNorm(ksp, rnorm);
   PetscCall(KSPIDRSTest_Private(ksp, rnorm));
-  if (!ksp->reason) PetscCall(PetscInfo(ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n", (double)ksp->rnorm, (double)rnorm));
+  if (!ksp->reason)
+    PetscCall(PetscInfo(
+      ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n",
+      (double)ksp->rnorm, (double)rnorm));
   ksp->rnorm = rnorm;
   rec->added = (PetscBool)(ksp->reason != KSP_CONVERGED_ITERATING);
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
@@ -265,7 +281,10 @@ static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it ksp->reason is set, or r is b - A x, for each of them */
+/*
+   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it ksp->reason is set, or r is b - A x,
+   for each of them
+*/
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSFront *front)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -312,8 +331,8 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
 }
 
 /*
-   Ends a start that has broken down after k steps: where the columns that are there span a Krylov space that A leaves invariant, the residual
-   vanishes for the x + U c with P^H (r - G c) = 0
+   Ends a start that has broken down after k steps: where the columns that are there span a Krylov space that A leaves invariant,
+   the residual vanishes for the x + U c with P^H (r - G c) = 0
 */
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
 {
@@ -337,16 +356,17 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, PetscReal *rnorm)
   const KSPIDRSFront alone = KSPIDRSAlone(ksp);
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < idrs->col->rec.k; j++) PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j] / idrs->col->scale, idrs->col->U[j]));
+  for (PetscInt j = 0; j < idrs->col->rec.k; j++)
+    PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j] / idrs->col->scale, idrs->col->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    Continues after a start that has broken down in step k > 0, from r = v = b - A x, with the k columns that are there. This happens
-   if one row, column or eigenvalue of A is so large that the next G_k is parallel to the others in most of its digits. Another shadow
-   space would not change that, so the seed is kept. The other columns are zero until the first cycle computes them, and the omega step
-   comes first, which needs no f
+   if one row, column or eigenvalue of A is so large that the next G_k is parallel to the others in most of its digits. Another
+   shadow space would not change that, so the seed is kept. The other columns are zero until the first cycle computes them, and the
+   omega step comes first, which needs no f
 */
 static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp)
 {
@@ -372,9 +392,9 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSRestart_Private - Starts again after a failure: from the present x, with the next seed, unless x is good enough or too many
-   restarts have been made; one after a long growth is not counted. A recurrence that breaks down because nothing is left of r has
-   found the solution. Where r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed
+   KSPIDRSRestart_Private - Starts again after a failure: from the present x, with the next seed, unless x is good enough or too
+   many restarts have been made; one after a long growth is not counted. A recurrence that breaks down because nothing is left of r
+   has found the solution. Where r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed
    iterate stays what it is, and is where to begin if from any other x the recurrence would soon be too far from it.
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
@@ -382,8 +402,9 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec    = &idrs->col->rec;
   KSPIDRSTrust      *trust  = &idrs->col->trust;
-  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH), continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
-  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH),
+                  continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
+  const KSPIDRSFront alone  = KSPIDRSAlone(ksp);
   PetscReal          rnorm;
 
   PetscFunctionBegin;
@@ -416,7 +437,8 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
   }
   if (!ksp->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
     /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
-    if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+    if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault)
+      PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
     if (!ksp->reason) {
       PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", trust->restarts));
       ksp->reason = KSP_DIVERGED_BREAKDOWN;

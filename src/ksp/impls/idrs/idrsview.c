@@ -1,10 +1,12 @@
 /*
-   What KSPIDRS tells of itself: settings, how the last solve was done, and, in detail, what its passes have moved and how fast. It measures nothing
+   What KSPIDRS tells of itself: settings, how the last solve was done, and, in detail, what its passes have moved and how fast. It
+   measures nothing
 */
 #include "idrsimpl.h"
 
 /* Bytes and time of a pass, per matvec of those that are made step by step */
-static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic, PetscInt n)
+static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic,
+                                              PetscInt n)
 {
   const KSPIDRSCounts *counts    = &((KSP_IDRS *)ksp->data)->counts;
   const PetscReal      matvecs   = (PetscReal)PetscMax(counts->matvecs - counts->wholematvecs, 1);
@@ -13,20 +15,26 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
 
   PetscFunctionBegin;
   if (!traffic->calls) PetscFunctionReturn(PETSC_SUCCESS);
-  if (traffic->vectors) PetscCall(PetscSNPrintf(moved, sizeof(moved), "  %6.2f vectors  %12.0f bytes", (double)((PetscReal)traffic->vectors / matvecs), (double)(bytes / matvecs)));
-  if (traffic->seconds > 0.0) PetscCall(PetscSNPrintf(time, sizeof(time), "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
-  if (traffic->seconds > 0.0 && bytes > 0.0) PetscCall(PetscSNPrintf(rate, sizeof(rate), "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
+  if (traffic->vectors)
+    PetscCall(PetscSNPrintf(moved, sizeof(moved), "  %6.2f vectors  %12.0f bytes", (double)((PetscReal)traffic->vectors / matvecs),
+                            (double)(bytes / matvecs)));
+  if (traffic->seconds > 0.0)
+    PetscCall(PetscSNPrintf(time, sizeof(time), "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
+  if (traffic->seconds > 0.0 && bytes > 0.0)
+    PetscCall(PetscSNPrintf(rate, sizeof(rate), "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
   /* one call a line, as each call prints the indentation */
-  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs), moved, time, rate));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs),
+                                   moved, time, rate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* In one line, or, in detail, pass by pass; of the process that prints */
 static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
-  KSP_IDRS         *idrs   = (KSP_IDRS *)ksp->data;
-  IDRSTraffic       all    = {0};
-  const IDRSTraffic matvec = {.calls = (PetscLogDouble)idrs->counts.matvecs, .seconds = idrs->counts.matvecseconds}, pc = {.calls = (PetscLogDouble)idrs->counts.preconditions, .seconds = idrs->counts.pcseconds};
+  KSP_IDRS         *idrs     = (KSP_IDRS *)ksp->data;
+  IDRSTraffic       all      = {0};
+  const IDRSTraffic matvec   = {.calls = (PetscLogDouble)idrs->counts.matvecs, .seconds = idrs->counts.matvecseconds},
+                    pc       = {.calls = (PetscLogDouble)idrs->counts.preconditions, .seconds = idrs->counts.pcseconds};
   const PetscInt    stepwise = idrs->counts.matvecs - idrs->counts.wholematvecs;
   PetscViewerFormat format;
 
@@ -36,15 +44,20 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
     all.vectors += info->traffic[i].vectors;
     all.seconds += info->traffic[i].seconds;
   }
-  if (stepwise) PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec%s: %.1f%s\n", idrs->counts.wholes ? " outside of these kernels" : "", (double)(all.vectors / stepwise), idrs->d ? ", smoothing not counted" : ""));
+  if (stepwise)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec%s: %.1f%s\n",
+                                     idrs->counts.wholes ? " outside of these kernels" : "", (double)(all.vectors / stepwise),
+                                     idrs->d ? ", smoothing not counted" : ""));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per matvec:\n"));
-  for (PetscInt i = 0; i < IDRS_PASSES; i++) PetscCall(KSPIDRSViewPass_Private(ksp, viewer, IDRSPassNames[i], &info->traffic[i], info->n));
+  for (PetscInt i = 0; i < IDRS_PASSES; i++)
+    PetscCall(KSPIDRSViewPass_Private(ksp, viewer, IDRSPassNames[i], &info->traffic[i], info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "all of these", &all, info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "matvec", &matvec, info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "preconditioner", &pc, info->n));
-  if (info->device && !(all.seconds > 0.0)) PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
+  if (info->device && !(all.seconds > 0.0))
+    PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -52,7 +65,9 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
 static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer viewer)
 {
   PetscFunctionBegin;
-  if (product->blocksize > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
+  if (product->blocksize > 1)
+    PetscCall(PetscViewerASCIIPrintf(
+      viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
   if (product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -64,9 +79,14 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   const IDRSProduct product = idrs->product;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    product %s (%s)\n", product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT], idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    product %s (%s)\n",
+                                   product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT],
+                                   idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for"));
   if (product->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", product->slower));
-  if (product->bytes > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n", product->bytes, 1e3 * product->seconds));
+  if (product->bytes > 0.0)
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n",
+                                     product->bytes, 1e3 * product->seconds));
   if (product->backend) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -79,8 +99,12 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n", product->wide ? product->wide->name : "a MatMult() each", product->wide && product->byrows ? ", through a block by rows" : "", product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
-  if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer)); /* else it has been told */
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n",
+                                   product->wide ? product->wide->name : "a MatMult() each",
+                                   product->wide && product->byrows ? ", through a block by rows" : "",
+                                   product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
+  /* else it has been told */
+  if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -92,13 +116,21 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
   const KSPIDRSCounts *counts = &idrs->counts;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n", KSPIDRSRuns[idrs->run->kind], idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n", KSPIDRSRuns[idrs->run->kind],
+                                   idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for"));
   if (idrs->slowerrun) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", idrs->slowerrun));
-  if (counts->wholes) PetscCall(PetscViewerASCIIPrintf(viewer, "      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT " kernels, where %s\n", counts->wholematvecs, counts->wholes, info->whole));
+  if (counts->wholes)
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT
+                                     " kernels, where %s\n",
+                                     counts->wholematvecs, counts->wholes, info->whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the scalars are, and how sums travel, with passes on a device. Behind the line on block recurrences the others tell of right-hand sides without one, if there were any */
+/*
+   Where the scalars are, and how sums travel, with passes on a device. Behind the line on block recurrences the others tell of
+   right-hand sides without one, if there were any
+*/
 static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
@@ -106,16 +138,26 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
 
   PetscFunctionBegin;
   if (idrs->depth && blocks) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    block recurrences: %s\n", idrs->blocks.ahead ? "coefficients stay on the device, the host launches a matvec of each right-hand side before it reads their norms" : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
+    PetscCall(PetscViewerASCIIPrintf(
+      viewer, "    block recurrences: %s\n",
+      idrs->blocks.ahead
+        ? "coefficients stay on the device, the host launches a matvec of each right-hand side before it reads their norms"
+        : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
     if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.alone) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (idrs->lockstep) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n", info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "", idrs->lockstep));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n",
+                                     info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "",
+                                     idrs->lockstep));
   } else if (idrs->depth) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n", idrs->depth));
-    if (info->size > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, with reductions by %s\n", info->queue));
+    PetscCall(PetscViewerASCIIPrintf(
+      viewer, "    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n", idrs->depth));
+    if (info->size > 1)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, with reductions by %s\n", info->queue));
     if (info->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "    entries for matvecs go from GPU to GPU inside their kernels\n"));
-    else if (info->size > 1 && !idrs->scatters) PetscCall(PetscViewerASCIIPrintf(viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
+    else if (info->size > 1 && !idrs->scatters)
+      PetscCall(PetscViewerASCIIPrintf(
+        viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -129,15 +171,28 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->apart) PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count, idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n", results->count, idrs->active));
-  if (idrs->blocks.columns) PetscCall(PetscViewerASCIIPrintf(viewer, "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT " linearly independent residuals\n", idrs->blocks.columns, idrs->blocks.rank));
-  if (idrs->blocks.alone) PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n", idrs->blocks.alone, idrs->blocks.why));
+  if (idrs->apart)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count,
+                                     idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
+  else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n",
+                                     results->count, idrs->active));
+  if (idrs->blocks.columns)
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT
+                                     " linearly independent residuals\n",
+                                     idrs->blocks.columns, idrs->blocks.rank));
+  if (idrs->blocks.alone)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n",
+                                     idrs->blocks.alone, idrs->blocks.why));
   PetscCall(PetscMalloc1(results->count, &its));
   PetscCall(PetscArraycpy(its, results->its, results->count));
   PetscCall(PetscSortInt(results->count, its));
   for (PetscInt j = 0; j < results->count; j++) failed += results->reasons[j] < 0 ? 1 : 0;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    iterations: smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT " right-hand sides have not converged\n", its[0], its[results->count / 2], its[results->count - 1], failed));
+  PetscCall(PetscViewerASCIIPrintf(viewer,
+                                   "    iterations: smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT
+                                   "; %" PetscInt_FMT " right-hand sides have not converged\n",
+                                   its[0], its[results->count / 2], its[results->count - 1], failed));
   PetscCall(PetscFree(its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -156,40 +211,57 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
   if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->set.s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->set.P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->set.s));
+  if (idrs->set.P)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->set.s));
   else if (idrs->nesting)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", nested %" PetscInt_FMT " deep in other solves, with a shadow space of its own\n", idrs->set.s, idrs->set.seed, idrs->nesting));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->set.s, idrs->set.seed));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT
+                                     ", nested %" PetscInt_FMT " deep in other solves, with a shadow space of its own\n",
+                                     idrs->set.s, idrs->set.seed, idrs->nesting));
+  else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n",
+                                     idrs->set.s, idrs->set.seed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->set.cosine));
-  if (idrs->set.updatetol > 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable update whenever the residual norm has fallen to %g of its largest value\n", (double)idrs->set.updatetol));
+  if (idrs->set.updatetol > 0.0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable update whenever the residual norm has fallen to %g of its largest value\n",
+                                     (double)idrs->set.updatetol));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
   if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (idrs->set.block) PetscCall(PetscViewerASCIIPrintf(viewer, "  block recurrences for right-hand sides that are solved for at the same time\n"));
+  if (idrs->set.block)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  block recurrences for right-hand sides that are solved for at the same time\n"));
   if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
   if (!idrs->col->G) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes, idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes,
+                                   idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
   if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
   if (counts->matvecs) {
-    if (idrs->diagonal) PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
-    if (idrs->joint) PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
+    if (idrs->diagonal)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
+    if (idrs->joint)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
     PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
     if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer, &info));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-      PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name));
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n",
+                                       ((PetscObject)A)->type_name));
     }
     PetscCall(KSPIDRSCountReductions_Private(ksp, &reductions));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n", counts->matvecs, reductions,
-                                     counts->updates, counts->verifications, counts->restarts));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT
+                                     " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
+                                     counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts));
     if (!info.composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
-    if (!idrs->results.latest && idrs->col->trust.stagnations >= IDRS_MAX_STAGNATIONS) PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
+    if (!idrs->results.latest && idrs->col->trust.stagnations >= IDRS_MAX_STAGNATIONS)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

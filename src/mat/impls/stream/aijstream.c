@@ -1,6 +1,6 @@
 /*
-   MATAIJSTREAM: what both types have in common, and the sequential one. It is a MATSEQAIJ with a few other operations: those that multiply, and those that may free or
-   move the arrays, from which copies may be made only while they are registered
+   MATAIJSTREAM: what both types have in common, and the sequential one. It is a MATSEQAIJ with a few other operations: those that
+   multiply, and those that may free or move the arrays, from which copies may be made only while they are registered
 */
 #include "aijstream.h"
 #include <petscidrs/private/idrsrows.h>
@@ -8,7 +8,8 @@
   #include "streamcuda.h"
 #endif
 
-static const char *const functions[MATSTREAM_FUNCTIONS] = {"MatSeqAIJSetPreallocation_C", "MatSeqAIJSetPreallocationCSR_C", "MatSetPreallocationCOO_C", "MatResetPreallocation_C", "MatResetHash_C"};
+static const char *const functions[MATSTREAM_FUNCTIONS] = {"MatSeqAIJSetPreallocation_C", "MatSeqAIJSetPreallocationCSR_C",
+                                                           "MatSetPreallocationCOO_C", "MatResetPreallocation_C", "MatResetHash_C"};
 
 static const char *const orderings[] = {"natural", "rcm", "MatStreamOrdering", "MAT_STREAM_ORDERING_", NULL};
 
@@ -29,7 +30,10 @@ static PetscErrorCode Forget(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory or its share, without theirs, at least one; or 0: half of what is free */
+/*
+   MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory or its share, without theirs, at least one;
+   or 0: half of what is free
+*/
 size_t MatStreamLimit_Private(Mat A)
 {
   const Mat_AIJStream *data   = Data(A);
@@ -38,7 +42,10 @@ size_t MatStreamLimit_Private(Mat A)
   return memory > taken ? memory - taken : memory ? 1 : 0;
 }
 
-/* The arrays may be freed or moved; on several processes those of the diagonal block. As long as the pattern stays the same, what is known of it is of use again */
+/*
+   The arrays may be freed or moved; on several processes those of the diagonal block. As long as the pattern stays the same, what
+   is known of it is of use again
+*/
 static PetscErrorCode Unpin(Mat A)
 {
   PetscBool parallel, streams = PETSC_TRUE;
@@ -52,7 +59,8 @@ static PetscErrorCode Unpin(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSetValues_AIJStream(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[], const PetscScalar values[], InsertMode mode)
+static PetscErrorCode MatSetValues_AIJStream(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt columns[],
+                                             const PetscScalar values[], InsertMode mode)
 {
   PetscFunctionBegin;
   PetscCall(Unpin(A));
@@ -83,7 +91,8 @@ static PetscErrorCode MatAssemblyEnd_AIJStream(Mat A, MatAssemblyType mode)
 /* With MAT_SORTED_FULL MATAIJ takes another MatSetValues(), or the usual one again */
 static PetscErrorCode MatSetOption_AIJStream(Mat A, MatOption option, PetscBool set)
 {
-  PetscBool mine = (PetscBool)(A->ops->setvalues == MatSetValues_AIJStream); /* until it is assembled, MatSetUp() may have set another one */
+  /* until it is assembled, MatSetUp() may have set another one */
+  PetscBool mine = (PetscBool)(A->ops->setvalues == MatSetValues_AIJStream);
 
   PetscFunctionBegin;
   PetscCall((*Data(A)->parent.setoption)(A, option, set));
@@ -243,20 +252,30 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
   PetscFunctionBegin;
   if (data->parent.setfromoptions) PetscCall((*data->parent.setfromoptions)(A, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "Options of MATAIJSTREAM");
-  PetscCall(PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", settings.chunk, &settings.chunk, NULL));
-  PetscCheck(settings.chunk >= 1.0 && settings.chunk < 1e18, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_chunk %g: must be a positive number of bytes", (double)settings.chunk);
-  PetscCall(PetscOptionsReal("-mat_stream_memory", "Bytes of the GPU's memory; without it half of what is free, shared by processes", "MATAIJSTREAM", settings.memory, &settings.memory, &limited));
-  PetscCheck(!limited || (settings.memory >= 1.0 && settings.memory < 1e18), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
-  PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable, &settings.pageable, NULL));
-  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", settings.columns, &settings.columns, NULL));
-  PetscCheck(settings.columns == 8 || settings.columns == 16 || settings.columns == 32, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_columns %" PetscInt_FMT ": must be 8, 16 or 32", settings.columns);
+  PetscCall(
+    PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", settings.chunk, &settings.chunk, NULL));
+  PetscCheck(settings.chunk >= 1.0 && settings.chunk < 1e18, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
+             "-mat_stream_chunk %g: must be a positive number of bytes", (double)settings.chunk);
+  PetscCall(PetscOptionsReal("-mat_stream_memory",
+                             "Bytes of the GPU's memory; without it half of what is free, shared by processes", "MATAIJSTREAM",
+                             settings.memory, &settings.memory, &limited));
+  PetscCheck(!limited || (settings.memory >= 1.0 && settings.memory < 1e18), PetscObjectComm((PetscObject)A),
+             PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
+  PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable,
+                             &settings.pageable, NULL));
+  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", settings.columns,
+                            &settings.columns, NULL));
+  PetscCheck(settings.columns == 8 || settings.columns == 16 || settings.columns == 32, PetscObjectComm((PetscObject)A),
+             PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_columns %" PetscInt_FMT ": must be 8, 16 or 32", settings.columns);
   PetscCall(PetscOptionsEnum("-mat_stream_ordering", "Order of the chunks", "MATAIJSTREAM", orderings, ordering, &ordering, NULL));
   PetscOptionsHeadEnd();
   settings.ordered = ordering ? PETSC_TRUE : PETSC_FALSE;
-  others           = (PetscBool)(settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable || settings.columns != data->settings.columns || settings.ordered != data->settings.ordered);
+  others           = (PetscBool)(settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable ||
+                       settings.columns != data->settings.columns || settings.ordered != data->settings.ordered);
   data->settings   = settings;
   if (others) PetscCall(MatStreamReset_Private(A));
-  else if (limited && data->stream && data->stream->limit != MatStreamLimit_Private(A)) PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
+  else if (limited && data->stream && data->stream->limit != MatStreamLimit_Private(A))
+    PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -276,7 +295,8 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  ierr = (*A->ops->mult)(A, x, product); /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
+  /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
+  ierr = (*A->ops->mult)(A, x, product);
   if (!ierr) ierr = VecAXPY(z, 1.0, y == z ? product : y);
   if (y == z) PetscCall(VecDestroy(&product));
   PetscCall(ierr);
@@ -290,14 +310,18 @@ PetscErrorCode MatStreamTakesType_Private(Mat A, Vec x, PetscBool *takes)
 
   PetscFunctionBegin;
   *takes = PETSC_FALSE;
-  if (data->ops && data->ops->memtype == PETSC_MEMTYPE_HOST) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQ, VECMPI, ""));
+  if (data->ops && data->ops->memtype == PETSC_MEMTYPE_HOST)
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQ, VECMPI, ""));
 #if defined(PETSCIDRS_HAVE_CUDA)
   else if (data->ops) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQCUDA, VECMPICUDA, ""));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamTakes_Private - Whether products with this vector are computed on the device, by this process: with -vec_bind_below others may compute theirs on the host */
+/*
+   MatStreamTakes_Private - Whether products with this vector are computed on the device, by this process: with -vec_bind_below
+   others may compute theirs on the host
+*/
 PetscErrorCode MatStreamTakes_Private(Mat A, Vec x, PetscBool *takes)
 {
   PetscBool bound[2];
@@ -308,7 +332,9 @@ PetscErrorCode MatStreamTakes_Private(Mat A, Vec x, PetscBool *takes)
   PetscCall(VecBoundToCPU(x, &bound[0]));
   PetscCall(MatBoundToCPU(A, &bound[1]));
   if (bound[0] || bound[1]) *takes = PETSC_FALSE;
-  if (!*takes) PetscCall(PetscInfo(A, "Product on the host: %s\n", bound[1] ? "the matrix is bound to the CPU" : "the vectors are not on the GPU"));
+  if (!*takes)
+    PetscCall(
+      PetscInfo(A, "Product on the host: %s\n", bound[1] ? "the matrix is bound to the CPU" : "the vectors are not on the GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,14 +350,18 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
   PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(IDRSRowsGet(A, &rows));
-  if (data->stream && (data->nonzerostate != A->nonzerostate || data->stream->pattern->entries != (size_t)(rows.n ? rows.i[rows.n] : 0))) PetscCall(IDRSStreamDestroy(&data->stream));
+  if (data->stream &&
+      (data->nonzerostate != A->nonzerostate || data->stream->pattern->entries != (size_t)(rows.n ? rows.i[rows.n] : 0)))
+    PetscCall(IDRSStreamDestroy(&data->stream));
   if (data->stream) {
     if (data->state != state || data->stream->values != rows.a) PetscCall(IDRSStreamSetValues(data->stream, rows.a));
   } else {
     void *device = data->device;
 
-    PetscCall(IDRSStreamPatternCreate(rows.n, A->cmap->n, rows.i, rows.j, (size_t)data->settings.chunk, data->settings.columns / 8, data->settings.ordered, &pattern));
-    if (data->settings.ordered && !pattern->ordered) PetscCall(PetscInfo(A, "Chunks in the order of the matrix: it has another number of columns than of rows\n"));
+    PetscCall(IDRSStreamPatternCreate(rows.n, A->cmap->n, rows.i, rows.j, (size_t)data->settings.chunk, data->settings.columns / 8,
+                                      data->settings.ordered, &pattern));
+    if (data->settings.ordered && !pattern->ordered)
+      PetscCall(PetscInfo(A, "Chunks in the order of the matrix: it has another number of columns than of rows\n"));
 #if defined(PETSCIDRS_HAVE_CUDA)
     if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->settings.pageable, &device));
 #endif
@@ -366,7 +396,9 @@ PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
   if (!streams || data->taken < bytes) PetscFunctionReturn(PETSC_SUCCESS);
   data->taken -= bytes;
-  if (data->stream && data->stream->limit) PetscCall(IDRSStreamSetLimit(data->stream, data->settings.memory > 0.0 || data->share ? MatStreamLimit_Private(A) : data->stream->limit + bytes));
+  if (data->stream && data->stream->limit)
+    PetscCall(IDRSStreamSetLimit(data->stream, data->settings.memory > 0.0 || data->share ? MatStreamLimit_Private(A)
+                                                                                          : data->stream->limit + bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -429,14 +461,23 @@ PetscErrorCode MatStreamViewCounts_Private(Mat A, Mat block, PetscViewer viewer)
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 8, MPI_DOUBLE, MPI_SUM, comm);
   IDRSCallAllreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, comm);
   if (most[0] == 0.0) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  not streamed so far: products on the %s\n", Data(A)->ops ? "host, or none" : "host, as there is no GPU"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  not streamed so far: products on the %s\n",
+                                     Data(A)->ops ? "host, or none" : "host, as there is no GPU"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (sums[3] > 0.0) percentage = (double)(100.0 * sums[5] / sums[3]);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n", (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2], Data(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
-  if (stream && stream->pattern->ordered) PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in the order of reverse Cuthill and McKee\n"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  memory of the device: %g bytes; %.1f %% of the chunks' bytes stay there; levels of a pass at most: %g\n", (double)sums[4], percentage, (double)most[2]));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  passes: %g; chunks sent: %g; bytes sent: %g, %.1f GB/s\n", (double)most[0], (double)sums[7], (double)sums[6], (double)(most[1] > 0.0 ? 1e-9 * sums[6] / most[1] : 0.0)));
+  PetscCall(
+    PetscViewerASCIIPrintf(viewer,
+                           "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n",
+                           (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2],
+                           Data(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
+  if (stream && stream->pattern->ordered)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in the order of reverse Cuthill and McKee\n"));
+  PetscCall(PetscViewerASCIIPrintf(
+    viewer, "  memory of the device: %g bytes; %.1f %% of the chunks' bytes stay there; levels of a pass at most: %g\n",
+    (double)sums[4], percentage, (double)most[2]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  passes: %g; chunks sent: %g; bytes sent: %g, %.1f GB/s\n", (double)most[0],
+                                   (double)sums[7], (double)sums[6], (double)(most[1] > 0.0 ? 1e-9 * sums[6] / most[1] : 0.0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -483,7 +524,10 @@ static PetscErrorCode FindDevice(Mat A)
 /* What only the sequential type has, or the parallel one */
 static PetscErrorCode Begin_SeqAIJStream(Mat A)
 {
-  void (*const others[MATSTREAM_FUNCTIONS])(void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream, (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream, (void (*)(void))MatResetHash_AIJStream};
+  void (*const others[MATSTREAM_FUNCTIONS])(
+    void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream,
+             (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream,
+             (void (*)(void))MatResetHash_AIJStream};
 
   PetscFunctionBegin;
   A->ops->mult     = MatMult_SeqAIJStream;
@@ -576,8 +620,8 @@ static PetscErrorCode MatStreamEnd(Mat A)
 }
 
 /*
-   Conversions are operations, not functions composed by name: the factor of an ILU without fill has the functions of its matrix, and MATSEQAIJ, which it is, takes back
-   those that it knows
+   Conversions are operations, not functions composed by name: the factor of an ILU without fill has the functions of its matrix,
+   and MATSEQAIJ, which it is, takes back those that it knows
 */
 static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
@@ -630,7 +674,10 @@ static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatF
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamMatSetDevice - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the matrix */
+/*
+   IDRSStreamMatSetDevice - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the
+   matrix
+*/
 PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, void *device)
 {
   PetscFunctionBegin;
@@ -646,30 +693,37 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
 
   Options Database Keys:
 + -mat_type aijstream        - sets the type in `MatSetFromOptions()`
-. -mat_stream_memory bytes   - memory of the GPU for each process (default half of what is free at the first product, in equal parts for the processes of the matrix that share the GPU)
+. -mat_stream_memory bytes   - memory of the GPU for each process (default half of what is free at the first product, in equal parts
+    for the processes of the matrix that share the GPU)
 . -mat_stream_chunk bytes    - size of a chunk of rows (default 64e6)
 . -mat_stream_columns bits   - the fewest bits of packed columns, 8, 16 or 32 (default 8)
-. -mat_stream_ordering rcm   - send the chunks in the order of reverse Cuthill and McKee for their graph instead of `natural`, on one process
+. -mat_stream_ordering rcm   - send the chunks in the order of reverse Cuthill and McKee for their graph instead of `natural`, on
+    one process
 - -mat_stream_pageable       - do not register the memory of the host with CUDA, which makes copies several times slower
 
   Level: intermediate
 
   Notes:
-  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. With one process it is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all
-  operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the CPU by `MatBindToCPU()`, it is one of those.
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. With one process it
+  is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the
+  CPU by `MatBindToCPU()`, it is one of those.
 
-  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`, `MatPowersSum()` and `MatPowersSumMult()` send it once for as many steps as the memory has
-  room for; on several processes each sends its rows. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
+  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`,
+  `MatPowersSum()` and `MatPowersSumMult()` send it once for as many steps as the memory has room for; on several processes each
+  sends its rows. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
 
-  Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new preallocation, a conversion or `MatDestroy()`. What the product needs
-  besides of the memory of the GPU keeps chunks there for good, spread evenly. These are sent again when values change.
+  Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new
+  preallocation, a conversion or `MatDestroy()`. What the product needs besides of the memory of the GPU keeps chunks there for
+  good, spread evenly. These are sent again when values change.
 
   A matrix that is factored in place is a `MATSEQAIJ`.
 
-  With `-mat_stream_ordering rcm` chunks that have columns in each other come after each other: where rows are numbered far from their neighbours, and chunks are small, matrix powers then need less
-  memory for the same number of steps. Values stay where they are, and results have the same bits. Two vectors more come out of `-mat_stream_memory`.
+  With `-mat_stream_ordering rcm` chunks that have columns in each other come after each other: where rows are numbered far from
+  their neighbours, and chunks are small, matrix powers then need less memory for the same number of steps. Values stay where they
+  are, and results have the same bits. Two vectors more come out of `-mat_stream_memory`.
 
-  It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number of bytes. A process has at most $2^{31}$ rows.
+  It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number
+  of bytes. A process has at most $2^{31}$ rows.
 
   `-mat_view ::ascii_info_detail` tells how many bytes have been sent and at which speed.
 

@@ -37,7 +37,8 @@ typedef struct {
   /* Where products are computed; no ops: on the host, as MATAIJ has them */
   const IDRSStreamDeviceOps *ops;
   void                      *device; /* of a test, or NULL */
-  size_t                     share;  /* bytes of the device for this process, which all processes find together at the first product; 0: none is known */
+  /* bytes of the device for this process, which all processes find together at the first product; 0: none is known */
+  size_t share;
   /* One process */
   IDRSStream       stream; /* NULL: no product yet */
   PetscObjectState state, nonzerostate;

@@ -1,13 +1,17 @@
 /*
    Passes of both types of MATAIJSTREAM: arrays of their vectors, and on several processes what is exchanged before a pass
 
-   A pass of L levels needs its first two vectors, D^{-1} and y of all ghosts within distance L. Ghosts are looked for distance after distance, as long as their rows are no more than
-   those of the process, and its memory holds them beside the window. All processes agree on the distance, and on the levels of a pass.
+   A pass of L levels needs its first two vectors, D^{-1} and y of all ghosts within distance L. Ghosts are looked for distance
+   after distance, as long as their rows are no more than those of the process, and its memory holds them beside the window. All
+   processes agree on the distance, and on the levels of a pass.
 */
 #include "aijstream.h"
 #include <petscidrs/private/idrsrows.h>
 
-/* More levels than these, those of PCPOLY with degree 32 and the product, take several passes: it is the GPU that passes wait for then, and ghosts would be many more */
+/*
+   More levels than these, those of PCPOLY with degree 32 and the product, take several passes: it is the GPU that passes wait for
+   then, and ghosts would be many more
+*/
 #define MOST_LEVELS 33
 
 struct _n_MatStreamGhosts {
@@ -66,13 +70,14 @@ static PetscErrorCode TakeNew(Mat A, IS is, PetscInt known, const PetscInt colum
 }
 
 /*
-   Whether these ghosts are too many here, as rows of passes with so many levels: more than the own rows, or more than a pass has room for. Their rows are taken to be as long as the
-   own ones
+   Whether these ghosts are too many here, as rows of passes with so many levels: more than the own rows, or more than a pass has
+   room for. Their rows are taken to be as long as the own ones
 */
 static PetscErrorCode TooMany(IDRSStream stream, PetscInt count, PetscInt levels, PetscBool *too)
 {
   const IDRSStreamPattern pattern = stream->pattern;
-  const double            row     = pattern->n ? (double)pattern->entries / (double)pattern->n * (sizeof(PetscScalar) + sizeof(uint32_t)) + sizeof(uint32_t) : 0.0;
+  const double            entries = pattern->n ? (double)pattern->entries / (double)pattern->n : 0.0; /* of a row */
+  const double            row     = pattern->n ? entries * (sizeof(PetscScalar) + sizeof(uint32_t)) + sizeof(uint32_t) : 0.0;
   const double            bytes   = (double)count * (row + (double)levels * sizeof(PetscScalar));
   IDRSStreamLayout        layout;
   size_t                  limit;
@@ -119,8 +124,12 @@ static PetscErrorCode NearAdd(Near *near, PetscInt count, const PetscInt columns
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Distance after distance from the columns of the block outside, up to the one wanted, or until some process has too many rows of others, or there are none that are farther away */
-static PetscErrorCode FindNear(Mat A, IDRSStream stream, PetscInt count, const PetscInt columns[], PetscInt wanted, MatStreamGhosts *ghosts, Near *near)
+/*
+   Distance after distance from the columns of the block outside, up to the one wanted, or until some process has too many rows of
+   others, or there are none that are farther away
+*/
+static PetscErrorCode FindNear(Mat A, IDRSStream stream, PetscInt count, const PetscInt columns[], PetscInt wanted,
+                               MatStreamGhosts *ghosts, Near *near)
 {
   PetscInt *found;
 
@@ -178,7 +187,10 @@ static PetscErrorCode OwnerColumns(Mat A, PetscInt row, PetscInt *begin, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of ghosts from their processes: entries of the diagonal blocks there come first. Index l of `all` is an own column, or one of a ghost */
+/*
+   The rows of ghosts from their processes: entries of the diagonal blocks there come first. Index l of `all` is an own column, or
+   one of a ghost
+*/
 static PetscErrorCode FetchRows(Mat A, const Near *near, PetscInt **i, PetscInt **split, PetscInt **j, PetscScalar **a)
 {
   PetscInt begin, end, n, low = 0, *all, filled = 0;
@@ -229,7 +241,8 @@ static PetscErrorCode FetchRows(Mat A, const Near *near, PetscInt **i, PetscInt 
 }
 
 /* The stream gets ghosts up to the distance wanted, or to one that is possible */
-static PetscErrorCode MakeGhosts(Mat A, Mat outside, const PetscInt columns[], IDRSStream stream, PetscInt wanted, MatStreamGhosts *ghosts)
+static PetscErrorCode MakeGhosts(Mat A, Mat outside, const PetscInt columns[], IDRSStream stream, PetscInt wanted,
+                                 MatStreamGhosts *ghosts)
 {
   IDRSStreamGhostRows given;
   PetscInt            count, *i, *split, *j, *outerj;
@@ -245,9 +258,11 @@ static PetscErrorCode MakeGhosts(Mat A, Mat outside, const PetscInt columns[], I
   PetscCall(IDRSRowsGet(outside, &outer));
   PetscCall(PetscMalloc1(outer.n ? outer.i[outer.n] : 0, &outerj));
   for (PetscInt row = 0; row < outer.n; row++) {
-    for (PetscInt p = outer.i[row]; p < outer.i[row + 1]; p++) PetscCall(PetscFindInt(columns[outer.j[p]], near.ncolumns, near.columns, &outerj[p]));
+    for (PetscInt p = outer.i[row]; p < outer.i[row + 1]; p++)
+      PetscCall(PetscFindInt(columns[outer.j[p]], near.ncolumns, near.columns, &outerj[p]));
   }
-  given = (IDRSStreamGhostRows){.count = near.ncolumns, .outeri = outer.i, .outerj = outerj, .outera = outer.a, .i = i, .split = split, .j = j, .a = a};
+  given = (IDRSStreamGhostRows){
+    .count = near.ncolumns, .outeri = outer.i, .outerj = outerj, .outera = outer.a, .i = i, .split = split, .j = j, .a = a};
   PetscCall(IDRSStreamSetGhosts(stream, ghosts->depth, &given));
   PetscCall(IDRSRowsRestore(&outer));
   ghosts->count = stream->pattern->ghosts->count;
@@ -262,10 +277,11 @@ static PetscErrorCode MakeGhosts(Mat A, Mat outside, const PetscInt columns[], I
 }
 
 /*
-   Whether ghosts have other values, nonzeros or memory now, on any process, or there are none yet. Where some process has another D^{-1} than the one that ghosts are of, none has
-   it any more: an exchange takes all processes
+   Whether ghosts have other values, nonzeros or memory now, on any process, or there are none yet. Where some process has another
+   D^{-1} than the one that ghosts are of, none has it any more: an exchange takes all processes
 */
-static PetscErrorCode HasChanged(Mat A, Mat block, Mat outside, IDRSStream stream, Vec inverse, PetscObjectState states[3], PetscObjectId *id, size_t *limit, PetscBool *changed)
+static PetscErrorCode HasChanged(Mat A, Mat block, Mat outside, IDRSStream stream, Vec inverse, PetscObjectState states[3],
+                                 PetscObjectId *id, size_t *limit, PetscBool *changed)
 {
   MatStreamGhosts *ghosts       = Data(A)->deep;
   PetscObjectId    inverseid    = 0;
@@ -318,7 +334,8 @@ static PetscErrorCode FitAll(Mat A, IDRSStream stream, PetscInt wanted, PetscInt
 */
 PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, PetscInt *levels)
 {
-  const PetscInt   passes = (wanted + MOST_LEVELS - 1) / MOST_LEVELS, asked = (wanted + passes - 1) / passes; /* on several processes */
+  /* on several processes */
+  const PetscInt   passes = (wanted + MOST_LEVELS - 1) / MOST_LEVELS, asked = (wanted + passes - 1) / passes;
   const PetscInt  *columns;
   PetscBool        parallel, changed = PETSC_FALSE;
   PetscObjectState states[3];
@@ -357,16 +374,22 @@ PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, Pet
     PetscCall(FitAll(A, stream, PetscMin(asked, ghosts->depth), levels));
     changed = PETSC_FALSE;
     if (!*levels) { /* with fewer ghosts */
-      PetscCheck(ghosts->depth > 1, PetscObjectComm((PetscObject)A), PETSC_ERR_MEM, "-mat_stream_memory is too small for the chunks of this matrix on some process; -mat_stream_chunk makes smaller ones of rows that are not longer");
+      PetscCheck(ghosts->depth > 1, PetscObjectComm((PetscObject)A), PETSC_ERR_MEM,
+                 "-mat_stream_memory is too small for the chunks of this matrix on some process; -mat_stream_chunk makes smaller "
+                 "ones of rows that are not longer");
       reach   = ghosts->depth / 2;
       changed = PETSC_TRUE;
     }
   }
   PetscCall(IDRSStreamReserve(stream, PetscMin(asked, Data(A)->deep->depth), &mine));
-  *levels = PetscMin(mine, Data(A)->deep->depth); /* there may be memory for more levels, or for fewer than in a layout for this number */
+  *levels = PetscMin(mine,
+                     Data(A)->deep->depth); /* there may be memory for more levels, or for fewer than in a layout for this number */
   IDRSCallAllreduce(MPI_IN_PLACE, levels, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   if (*levels < wanted)
-    PetscCall(PetscInfo(A, "Passes of %" PetscInt_FMT " levels, and %" PetscInt_FMT " were wanted: rows of other processes are there up to distance %" PetscInt_FMT "%s\n", *levels, wanted, Data(A)->deep->depth - 1, Data(A)->deep->limited ? ", as more would be too many" : ""));
+    PetscCall(PetscInfo(A,
+                        "Passes of %" PetscInt_FMT " levels, and %" PetscInt_FMT
+                        " were wanted: rows of other processes are there up to distance %" PetscInt_FMT "%s\n",
+                        *levels, wanted, Data(A)->deep->depth - 1, Data(A)->deep->limited ? ", as more would be too many" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -514,6 +537,10 @@ PetscErrorCode MatStreamGhostsView_Private(Mat A, PetscViewer viewer)
   sums[0] = (PetscLogDouble)ghosts->count;
   sums[1] = (PetscLogDouble)ghosts->bytes;
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  columns of other processes for passes of up to %" PetscInt_FMT " levels%s: %g, with %g bytes of rows and entries on the devices\n", ghosts->depth, ghosts->limited ? ", as for more they would be too many" : "", (double)sums[0], (double)sums[1]));
+  PetscCall(PetscViewerASCIIPrintf(viewer,
+                                   "  columns of other processes for passes of up to %" PetscInt_FMT
+                                   " levels%s: %g, with %g bytes of rows and entries on the devices\n",
+                                   ghosts->depth, ghosts->limited ? ", as for more they would be too many" : "", (double)sums[0],
+                                   (double)sums[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

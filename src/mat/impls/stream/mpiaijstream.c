@@ -1,6 +1,6 @@
 /*
-   MATMPIAIJSTREAM: each process streams its diagonal block, which is a MATSEQAIJSTREAM. The block outside the diagonal and the entries of other processes stay where
-   the vectors are
+   MATMPIAIJSTREAM: each process streams its diagonal block, which is a MATSEQAIJSTREAM. The block outside the diagonal and the
+   entries of other processes stay where the vectors are
 */
 #include "aijstream.h"
 
@@ -9,7 +9,10 @@ static inline Mat_AIJStream *Data(Mat A)
   return (Mat_AIJStream *)A->spptr;
 }
 
-/* Without -mat_stream_memory the processes that share a device share its memory: each takes its part of half of what is free before the first of them takes any */
+/*
+   Without -mat_stream_memory the processes that share a device share its memory: each takes its part of half of what is free before
+   the first of them takes any
+*/
 static PetscErrorCode FindShare(Mat A)
 {
   Mat_AIJStream *data = Data(A);
@@ -21,7 +24,9 @@ static PetscErrorCode FindShare(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamGetBlock_Private - The diagonal block, the block outside and its columns; NULL where a matrix has none yet. Collective */
+/*
+   MatStreamGetBlock_Private - The diagonal block, the block outside and its columns; NULL where a matrix has none yet. Collective
+*/
 PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const PetscInt *columns[])
 {
   Mat_AIJStream *mine = Data(A), *its;
@@ -29,7 +34,8 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   size_t         limit;
 
   PetscFunctionBegin;
-  PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "-mat_stream_ordering rcm: on one process, and this matrix is on several");
+  PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+             "-mat_stream_ordering rcm: on one process, and this matrix is on several");
   PetscCall(FindShare(A));
   PetscCall(MatMPIAIJGetSeqAIJ(A, block, outside, columns));
   if (!*block) PetscFunctionReturn(PETSC_SUCCESS);
@@ -39,13 +45,15 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   PetscCall(MatBindToCPU(*block, bound));
   its   = Data(*block);
   limit = MatStreamLimit_Private(*block);
-  if (its->settings.chunk != mine->settings.chunk || its->settings.columns != mine->settings.columns || its->settings.pageable != mine->settings.pageable || its->ops != mine->ops || its->device != mine->device)
+  if (its->settings.chunk != mine->settings.chunk || its->settings.columns != mine->settings.columns ||
+      its->settings.pageable != mine->settings.pageable || its->ops != mine->ops || its->device != mine->device)
     PetscCall(MatStreamReset_Private(*block));
   its->settings = mine->settings;
   its->share    = mine->share;
   its->ops      = mine->ops;
   its->device   = mine->device;
-  if (its->stream && limit != MatStreamLimit_Private(*block)) PetscCall(IDRSStreamSetLimit(its->stream, MatStreamLimit_Private(*block)));
+  if (its->stream && limit != MatStreamLimit_Private(*block))
+    PetscCall(IDRSStreamSetLimit(its->stream, MatStreamLimit_Private(*block)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,7 +115,10 @@ static PetscErrorCode SetUp(Mat A, Mat outside, const PetscInt columns[], Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamGetOutside_Private - The block outside where vectors like x are, the scatter to the entries that it is multiplied by, and these; all of them are the matrix's */
+/*
+   MatStreamGetOutside_Private - The block outside where vectors like x are, the scatter to the entries that it is multiplied by,
+   and these; all of them are the matrix's
+*/
 PetscErrorCode MatStreamGetOutside_Private(Mat A, Vec x, Mat *off, VecScatter *scatter, Vec *ghosts)
 {
   Mat_AIJStream  *data = Data(A);
@@ -124,8 +135,8 @@ PetscErrorCode MatStreamGetOutside_Private(Mat A, Vec x, Mat *off, VecScatter *s
 }
 
 /*
-   y = A_diagonal x + A_outside ghosts, where the ghosts are on their way while the first is computed. Vectors of the device's type may be bound to the CPU on some
-   processes: those compute there, and take part in the scatter
+   y = A_diagonal x + A_outside ghosts, where the ghosts are on their way while the first is computed. Vectors of the device's type
+   may be bound to the CPU on some processes: those compute there, and take part in the scatter
 */
 static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
 {
@@ -148,8 +159,10 @@ static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
   PetscCall(MatStreamTakes_Private(block, y, &takes[1]));
   PetscCall(VecBindToCPU(data->ghosts, (PetscBool)(!takes[0] || !takes[1])));
   PetscCall(VecScatterBegin(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  ierr = (*block->ops->mult)(block, x, y);                                                  /* the operations of blocks take vectors of several processes, as in MATMPIAIJ */
-  PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD)); /* after an error, too: the next product could not begin it */
+  /* the operations of blocks take vectors of several processes, as in MATMPIAIJ */
+  ierr = (*block->ops->mult)(block, x, y);
+  /* after an error, too: the next product could not begin it */
+  PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(ierr);
   off = takes[0] && takes[1] ? data->off : outside;
   PetscUseTypeMethod(off, multadd, data->ghosts, y, y);

@@ -86,7 +86,8 @@ static PetscErrorCode DeviceMalloc_CUDA(void *ctx, size_t bytes, void **memory)
   PetscFunctionBegin;
   (void)ctx;
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
-  PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no %g bytes left for a streamed matrix: take a smaller -mat_stream_memory", (double)bytes);
+  PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_MEM,
+             "The GPU has no %g bytes left for a streamed matrix: take a smaller -mat_stream_memory", (double)bytes);
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -105,7 +106,8 @@ static PetscErrorCode DevicePin_CUDA(void *ctx, const void *memory, size_t bytes
 {
   Device      *device = (Device *)ctx;
   const size_t page   = (size_t)sysconf(_SC_PAGESIZE);
-  Pinned       pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page), (const char *)(((size_t)memory + bytes) / page * page)};
+  Pinned       pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page),
+                         (const char *)(((size_t)memory + bytes) / page * page)};
   cudaError_t  error;
 
   PetscFunctionBegin;
@@ -116,7 +118,9 @@ static PetscErrorCode DevicePin_CUDA(void *ctx, const void *memory, size_t bytes
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (error != cudaSuccess) (void)cudaGetLastError();
-  PetscCheck(error == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_SYS, "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or take -mat_stream_pageable, which is several times slower",
+  PetscCheck(error == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_SYS,
+             "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or take "
+             "-mat_stream_pageable, which is several times slower",
              (double)(pinned.end - pinned.begin), cudaGetErrorString(error));
   for (int i = 0; i < MOST_PINNED; i++) {
     if (device->pinned[i].memory) continue;
@@ -147,7 +151,8 @@ static PetscErrorCode DeviceReuse_CUDA(void *ctx, PetscInt slot)
 
   PetscFunctionBegin;
   PetscCall(DeviceSetUp(device));
-  if (slot < device->nslots) PetscCallCUDA(cudaStreamWaitEvent(device->copies, device->released[slot], 0)); /* at once where it was never recorded */
+  /* at once where it was never recorded */
+  if (slot < device->nslots) PetscCallCUDA(cudaStreamWaitEvent(device->copies, device->released[slot], 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -202,7 +207,9 @@ static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t strea
   PetscFunctionBegin;
   A.rows = (int32_t)task->rows;
   PetscCallCUDA((IDRSStreamAllow(IDRSStreamKernel<Code, Ghosts>, bytes)));
-  IDRSStreamKernel<Code, Ghosts><<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, bytes, stream>>>(A, *task, tile);
+  IDRSStreamKernel<Code, Ghosts>
+    <<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, bytes, stream>>>(A, *task,
+                                                                                                                           tile);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -221,7 +228,10 @@ static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
   else if (chunk->width == 2) PetscCall((LaunchLevel<uint16_t, false>(task, stream)));
   else PetscCall((LaunchLevel<uint32_t, false>(task, stream)));
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)chunk->entries + (PetscLogDouble)task->rows * (task->product ? 0.0 : 2.0 + (task->inverse ? 1.0 : 0.0) + (task->before.array ? 2.0 : 0.0) + (task->y ? 2.0 : 0.0))));
+  PetscCall(PetscLogGpuFlops(
+    2.0 * (PetscLogDouble)chunk->entries +
+    (PetscLogDouble)task->rows *
+      (task->product ? 0.0 : 2.0 + (task->inverse ? 1.0 : 0.0) + (task->before.array ? 2.0 : 0.0) + (task->y ? 2.0 : 0.0))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -245,7 +255,8 @@ static PetscErrorCode DeviceRelease_CUDA(void *ctx, PetscInt slot)
   PetscCall(IDRSStream_CUDA(&stream));
   if (slot >= device->nslots) {
     PetscCall(PetscRealloc((size_t)(slot + 1) * sizeof(*device->released), &device->released));
-    for (; device->nslots <= slot; device->nslots++) PetscCallCUDA(cudaEventCreateWithFlags(&device->released[device->nslots], cudaEventDisableTiming));
+    for (; device->nslots <= slot; device->nslots++)
+      PetscCallCUDA(cudaEventCreateWithFlags(&device->released[device->nslots], cudaEventDisableTiming));
   }
   PetscCallCUDA(cudaEventRecord(device->released[slot], stream));
   PetscFunctionReturn(PETSC_SUCCESS);

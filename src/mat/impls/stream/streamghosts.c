@@ -152,7 +152,8 @@ static Filler FillerBegin(uint32_t *offsets, PetscInt rows, PetscScalar *values)
 }
 
 /* A row: these entries, whose columns begin with those of the own rows, or with the ghosts */
-static void FillRow(Filler *filler, const Plan *plan, PetscInt begin, PetscInt end, const PetscInt j[], const PetscScalar a[], PetscInt ghostcolumn)
+static void FillRow(Filler *filler, const Plan *plan, PetscInt begin, PetscInt end, const PetscInt j[], const PetscScalar a[],
+                    PetscInt ghostcolumn)
 {
   const PetscInt n = plan->pattern->n;
 
@@ -166,7 +167,8 @@ static void FillRow(Filler *filler, const Plan *plan, PetscInt begin, PetscInt e
 
 static Filler OutsideBegin(IDRSStreamGhosts ghosts, const IDRSStreamOutside *outside)
 {
-  return FillerBegin((uint32_t *)(ghosts->memory + outside->place), outside->rows, (PetscScalar *)(ghosts->memory + outside->place + IDRSStreamOutsideHead(outside)));
+  return FillerBegin((uint32_t *)(ghosts->memory + outside->place), outside->rows,
+                     (PetscScalar *)(ghosts->memory + outside->place + IDRSStreamOutsideHead(outside)));
 }
 
 static void FillChunk(Plan *plan, PetscInt c)
@@ -180,10 +182,12 @@ static void FillChunk(Plan *plan, PetscInt c)
   if (mine->own.rows) {
     Filler filler = OutsideBegin(ghosts, &mine->own);
 
-    for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) FillRow(&filler, plan, rows->outeri[row], rows->outeri[row + 1], rows->outerj, rows->outera, 0);
+    for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++)
+      FillRow(&filler, plan, rows->outeri[row], rows->outeri[row + 1], rows->outerj, rows->outera, 0);
   }
   if (mine->inner.rows) {
-    Filler filler = FillerBegin((uint32_t *)(ghosts->memory + mine->inner.packed), mine->inner.rows, (PetscScalar *)(ghosts->memory + mine->inner.packed + IDRSStreamValuesPlace(&mine->inner)));
+    Filler filler = FillerBegin((uint32_t *)(ghosts->memory + mine->inner.packed), mine->inner.rows,
+                                (PetscScalar *)(ghosts->memory + mine->inner.packed + IDRSStreamValuesPlace(&mine->inner)));
 
     for (PetscInt r = 0; r < mine->inner.rows; r++) {
       const PetscInt g = ghosts->given[first + r];
@@ -217,11 +221,14 @@ static void FindFrontiers(Plan *plan)
   IDRSStreamChunk           *chunks  = pattern->chunks;
 
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
-    for (PetscInt p = rows->outeri[chunks[c].row]; p < rows->outeri[chunks[c].row + chunks[c].rows]; p++) Widen(plan, c, plan->chunk[rows->outerj[p]]);
+    for (PetscInt p = rows->outeri[chunks[c].row]; p < rows->outeri[chunks[c].row + chunks[c].rows]; p++)
+      Widen(plan, c, plan->chunk[rows->outerj[p]]);
   }
   for (PetscInt g = 0; g < rows->count; g++) {
     if (!plan->distance[g] || plan->distance[g] == plan->ghosts->depth) continue;
-    for (PetscInt p = rows->i[g]; p < rows->i[g + 1]; p++) Widen(plan, plan->chunk[g], rows->j[p] < pattern->n ? IDRSStreamChunkOf(pattern, rows->j[p]) : plan->chunk[rows->j[p] - pattern->n]);
+    for (PetscInt p = rows->i[g]; p < rows->i[g + 1]; p++)
+      Widen(plan, plan->chunk[g],
+            rows->j[p] < pattern->n ? IDRSStreamChunkOf(pattern, rows->j[p]) : plan->chunk[rows->j[p] - pattern->n]);
   }
   for (PetscInt c = 1; c < pattern->nchunks; c++) chunks[c].most = PetscMax(chunks[c].most, chunks[c - 1].most);
   for (PetscInt c = pattern->nchunks - 2; c >= 0; c--) chunks[c].least = PetscMin(chunks[c].least, chunks[c + 1].least);
@@ -243,8 +250,10 @@ PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth,
 
   PetscFunctionBegin;
   PetscCall(IDRSStreamGhostsDestroy(pattern));
-  PetscCheck((PetscInt64)pattern->n + rows->count <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A process streams at most %d rows with those of others, and this one has %" PetscInt_FMT " and %" PetscInt_FMT ": take more processes", INT32_MAX,
-             pattern->n, rows->count);
+  PetscCheck((PetscInt64)pattern->n + rows->count <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "A process streams at most %d rows with those of others, and this one has %" PetscInt_FMT " and %" PetscInt_FMT
+             ": take more processes",
+             INT32_MAX, pattern->n, rows->count);
   PetscCall(PetscNew(&ghosts));
   pattern->ghosts = ghosts;
   plan.ghosts     = ghosts;
@@ -261,7 +270,11 @@ PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth,
   for (PetscInt c = 0; c < pattern->nchunks; c++) MeasureChunk(&plan, c);
   most = MostEntries(pattern);
   if (most > INT32_MAX) PetscCall(IDRSStreamGhostsDestroy(pattern));
-  PetscCheck(most <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A chunk has at most %d entries outside of the diagonal block, or in rows of other processes, and this matrix has %g: take a smaller -mat_stream_chunk, or more processes", INT32_MAX, (double)most); /* kernels count in uint32_t, beyond the last one */
+  /* kernels count in uint32_t, beyond the last one */
+  PetscCheck(most <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "A chunk has at most %d entries outside of the diagonal block, or in rows of other processes, and this matrix has %g: "
+             "take a smaller -mat_stream_chunk, or more processes",
+             INT32_MAX, (double)most);
   PetscCall(PetscMalloc1(ghosts->bytes, &ghosts->memory));
   for (PetscInt c = 0; c < pattern->nchunks; c++) FillChunk(&plan, c);
   FindFrontiers(&plan);

@@ -1,9 +1,11 @@
 /*
-   One level of one chunk: the kernel. A thread has a row; a block reads the entries of its rows in tiles to shared memory, one after the other as they lie, and its
-   threads take from there what belongs to their rows. So the sum of a row has the order of its columns, whatever the tiles are. A block with a row of more than
-   IDRS_STREAM_LONG entries does without tiles: all its threads share such a row, and how depends on the row alone.
+   One level of one chunk: the kernel. A thread has a row; a block reads the entries of its rows in tiles to shared memory, one
+   after the other as they lie, and its threads take from there what belongs to their rows. So the sum of a row has the order of its
+   columns, whatever the tiles are. A block with a row of more than IDRS_STREAM_LONG entries does without tiles: all its threads
+   share such a row, and how depends on the row alone.
 
-   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. Entries outside of the diagonal block, where there are ghosts, are added by the thread of the row. No PETSc call.
+   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. Entries outside of the diagonal block, where there are ghosts,
+   are added by the thread of the row. No PETSc call.
 */
 #pragma once
 
@@ -26,8 +28,9 @@ struct IDRSStreamRows {
   int32_t         row, rows, differences;
 
   IDRSStreamRows(const IDRSStreamChunk &chunk, const char *packed, const void *entries)
-    : offsets((const uint32_t *)packed), table((const int32_t *)(offsets + chunk.rows + 1)), codes((const Code *)(table + chunk.differences)), values((const Value *)entries), row((int32_t)chunk.row), rows((int32_t)chunk.rows),
-      differences((int32_t)chunk.differences)
+    : offsets((const uint32_t *)packed), table((const int32_t *)(offsets + chunk.rows + 1)),
+      codes((const Code *)(table + chunk.differences)), values((const Value *)entries), row((int32_t)chunk.row),
+      rows((int32_t)chunk.rows), differences((int32_t)chunk.differences)
   {
   }
 };
@@ -36,7 +39,8 @@ struct IDRSStreamRows {
 template <typename Code, typename Value>
 static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
 {
-  const size_t average = (chunk.entries + (size_t)chunk.rows - 1) / (size_t)chunk.rows, most = IDRS_STREAM_TILE_BYTES / (sizeof(Code) + sizeof(Value)) / IDRS_STREAM_THREADS * IDRS_STREAM_THREADS;
+  const size_t average = (chunk.entries + (size_t)chunk.rows - 1) / (size_t)chunk.rows,
+               most    = IDRS_STREAM_TILE_BYTES / (sizeof(Code) + sizeof(Value)) / IDRS_STREAM_THREADS * IDRS_STREAM_THREADS;
 
   return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, most);
 }
@@ -65,21 +69,25 @@ static __device__ __forceinline__ PetscScalar *IDRSStreamEntry(const IDRSStreamL
 }
 
 template <bool Ghosts, typename Value>
-static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last, int32_t column)
+static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last,
+                                                     int32_t column)
 {
   *sum += IDRSWiden(value) * IDRSLoadConstant(IDRSStreamEntry<Ghosts>(last, column));
 }
 
 /* sum += entries p, p + stride, ... of a row, from the memory of the device */
 template <bool Ghosts, typename Code, typename Value>
-static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end, uint32_t stride, PetscScalar *sum)
+static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
+                                                            const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end,
+                                                            uint32_t stride, PetscScalar *sum)
 {
   for (; p < end; p += stride) IDRSStreamAdd<Ghosts>(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
 }
 
 /* By a block: the sum of a long row, for all threads */
 template <bool Ghosts, typename Code, typename Value>
-static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table, const IDRSStreamLevel &last, int32_t r)
+static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
+                                                const IDRSStreamLevel &last, int32_t r)
 {
   __shared__ __align__(16) PetscReal parts[IDRS_STREAM_THREADS / IDRS_WARP][sizeof(PetscScalar) / sizeof(PetscReal)];
   PetscScalar                        sum = 0.0;
@@ -94,15 +102,20 @@ static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value
   return sum;
 }
 
-/* By a block: the sum of the entries of each thread's row, first row of the block plus the thread; memory is shared, for so many entries of a tile */
+/*
+   By a block: the sum of the entries of each thread's row, first row of the block plus the thread; memory is shared, for so many
+   entries of a tile
+*/
 template <bool Ghosts, typename Code, typename Value>
-static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel, uint32_t tile, unsigned char *memory)
+static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel,
+                                                            uint32_t tile, unsigned char *memory)
 {
   __shared__ int32_t smalltable[sizeof(Code) == 1 ? 256 : 1];
 
-  Value         *values = (Value *)memory;
-  Code          *codes  = (Code *)(values + tile);
-  const int32_t  first = (int32_t)blockIdx.x * IDRS_STREAM_THREADS, r = first + (int32_t)threadIdx.x, count = min(IDRS_STREAM_THREADS, A.rows - first);
+  Value        *values = (Value *)memory;
+  Code         *codes  = (Code *)(values + tile);
+  const int32_t first = (int32_t)blockIdx.x * IDRS_STREAM_THREADS, r = first + (int32_t)threadIdx.x,
+                count  = min(IDRS_STREAM_THREADS, A.rows - first);
   const bool     mine  = r < A.rows;
   const uint32_t begin = mine ? A.offsets[r] : 0, end = mine ? A.offsets[r + 1] : 0;
   const int32_t *table = A.table;
@@ -132,7 +145,8 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
       }
       __syncthreads();
 #pragma unroll 4
-      for (uint32_t p = from; p < to; p++) IDRSStreamAdd<Ghosts>(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
+      for (uint32_t p = from; p < to; p++)
+        IDRSStreamAdd<Ghosts>(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
       __syncthreads();
     }
   }
@@ -142,7 +156,8 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
 /* The sum goes on with the entries outside of the diagonal block */
 static __device__ __forceinline__ PetscScalar IDRSStreamAddOutside(const IDRSStreamTask &task, int32_t r, PetscScalar sum)
 {
-  for (uint32_t p = task.outside.offsets[r]; p < task.outside.offsets[r + 1]; p++) IDRSStreamAdd<true>(&sum, task.outside.values[p], task.last, (int32_t)task.outside.columns[p]);
+  for (uint32_t p = task.outside.offsets[r]; p < task.outside.offsets[r + 1]; p++)
+    IDRSStreamAdd<true>(&sum, task.outside.values[p], task.last, (int32_t)task.outside.columns[p]);
   return sum;
 }
 
@@ -170,7 +185,8 @@ static inline cudaError_t IDRSStreamAllow(Kernel *kernel, size_t bytes)
 }
 
 template <typename Code, bool Ghosts>
-static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
+  IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;

@@ -1,12 +1,14 @@
 /*
-   The order of the chunks: that of reverse Cuthill and McKee for the graph of the chunks, where two of them are neighbours if one has columns in the other. So values stay where they are, and
-   the chunks in use at a time are fewer where the rows of the matrix are in an order of large bandwidth
+   The order of the chunks: that of reverse Cuthill and McKee for the graph of the chunks, where two of them are neighbours if one
+   has columns in the other. So values stay where they are, and the chunks in use at a time are fewer where the rows of the matrix
+   are in an order of large bandwidth
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* The chunks that chunk c has columns in, each once; mark is c for those that have been seen */
-static PetscInt Neighbours(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[], PetscInt c, PetscInt mark[], PetscInt found[])
+static PetscInt Neighbours(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[], PetscInt c, PetscInt mark[],
+                           PetscInt found[])
 {
   const IDRSStreamChunk *chunk = &pattern->chunks[c];
   PetscInt               count = 0;

@@ -1,6 +1,6 @@
 /*
-   Memory of the device, and the passes: each step of the schedule in its order, where only copies and computations wait for each other. The host waits for the
-   copies at the end of a pass, so that the values of the matrix may change then
+   Memory of the device, and the passes: each step of the schedule in its order, where only copies and computations wait for each
+   other. The host waits for the copies at the end of a pass, so that the values of the matrix may change then
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
@@ -18,7 +18,8 @@
    Output Parameter:
 .  newstream - the stream
 */
-PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops, void *device, IDRSStream *newstream)
+PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops,
+                                void *device, IDRSStream *newstream)
 {
   IDRSStream stream;
 
@@ -42,7 +43,8 @@ static PetscErrorCode Pin(IDRSStream stream)
   stream->pinned = PETSC_TRUE; /* also where only one of them is, after an error */
   PetscCall((*stream->ops->pin)(stream->device, stream->values, stream->pattern->entries * sizeof(PetscScalar)));
   PetscCall((*stream->ops->pin)(stream->device, stream->pattern->packed, stream->pattern->packedbytes));
-  if (stream->pattern->ghosts) PetscCall((*stream->ops->pin)(stream->device, stream->pattern->ghosts->memory, stream->pattern->ghosts->bytes));
+  if (stream->pattern->ghosts)
+    PetscCall((*stream->ops->pin)(stream->device, stream->pattern->ghosts->memory, stream->pattern->ghosts->bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -103,7 +105,10 @@ PetscErrorCode IDRSStreamSetGhosts(IDRSStream stream, PetscInt depth, const IDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one. Ghosts, which may be too many now, are gone */
+/*
+   IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one.
+   Ghosts, which may be too many now, are gone
+*/
 PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 {
   PetscFunctionBegin;
@@ -114,8 +119,8 @@ PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 }
 
 /*
-   After an error nothing is pinned, whatever else fails. Computations of the pass may still read its slots, which nobody has released: so the memory of the device goes,
-   once they are done, and whoever makes the next pass reserves it again
+   After an error nothing is pinned, whatever else fails. Computations of the pass may still read its slots, which nobody has
+   released: so the memory of the device goes, once they are done, and whoever makes the next pass reserves it again
 */
 static void Abandon(IDRSStream stream)
 {
@@ -175,8 +180,8 @@ PetscErrorCode IDRSStreamTake(IDRSStream stream, size_t bytes, PetscBool *taken)
 }
 
 /*
-   IDRSStreamReserve - Memory for passes with so many levels, or with as many as fit. Where a pass before had more, it keeps that memory, unless other memory spares passes: the
-   resident chunks stay those that they are
+   IDRSStreamReserve - Memory for passes with so many levels, or with as many as fit. Where a pass before had more, it keeps that
+   memory, unless other memory spares passes: the resident chunks stay those that they are
 
    Input Parameters:
 +  stream - the stream
@@ -196,9 +201,12 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
   if (wanted <= stream->wanted && wanted <= *levels) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(FindLimit(stream));
   PetscCall(IDRSStreamFit(pattern, stream->limit, wanted, &layout));
-  if (wanted <= stream->wanted && (wanted + *levels - 1) / *levels <= (wanted + layout.levels - 1) / layout.levels) PetscFunctionReturn(PETSC_SUCCESS);
+  if (wanted <= stream->wanted && (wanted + *levels - 1) / *levels <= (wanted + layout.levels - 1) / layout.levels)
+    PetscFunctionReturn(PETSC_SUCCESS);
   bytes = IDRSStreamLayoutBytes(&layout);
-  PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM, "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
+  PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM,
+             "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT
+             " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
              (double)stream->limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
   PetscCall(FreeMemory(stream));
   PetscCall((*stream->ops->malloc)(stream->device, bytes, (void **)&stream->memory));
@@ -230,7 +238,8 @@ static PetscErrorCode Send(IDRSStream stream, const IDRSStreamStep *step)
   if (step->slot < 0 && stream->present[step->chunk]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*stream->ops->reuse)(stream->device, slot));
   PetscCall((*stream->ops->copy)(stream->device, to, stream->pattern->packed + chunk->packed, chunk->packedbytes));
-  PetscCall((*stream->ops->copy)(stream->device, to + IDRSStreamValuesPlace(chunk), stream->values + chunk->entry, chunk->entries * sizeof(PetscScalar)));
+  PetscCall((*stream->ops->copy)(stream->device, to + IDRSStreamValuesPlace(chunk), stream->values + chunk->entry,
+                                 chunk->entries * sizeof(PetscScalar)));
   PetscCall((*stream->ops->arrived)(stream->device, slot));
   if (step->slot < 0) stream->present[step->chunk] = PETSC_TRUE;
   stream->counts.sends++;
@@ -268,7 +277,8 @@ static PetscBool ReadsSum(const IDRSStreamSequence *sequence)
 /* Where v_0 is in the order of the chunks, and y behind it */
 static PetscScalar *Ordered(IDRSStream stream, PetscBool sum)
 {
-  return (PetscScalar *)(GhostMemory(stream) + stream->layout.ghostbytes + (sum ? IDRSStreamAlign((size_t)stream->pattern->n * sizeof(PetscScalar)) : 0));
+  return (PetscScalar *)(GhostMemory(stream) + stream->layout.ghostbytes +
+                         (sum ? IDRSStreamAlign((size_t)stream->pattern->n * sizeof(PetscScalar)) : 0));
 }
 
 /* A vector to the order of the chunks, or back */
@@ -279,7 +289,8 @@ static PetscErrorCode MoveVector(IDRSStream stream, PetscScalar ordered[], Petsc
     const IDRSStreamChunk *chunk = &stream->pattern->chunks[c];
     PetscScalar           *here = ordered + chunk->row, *there = vector + chunk->origin;
 
-    PetscCall((*stream->ops->move)(stream->device, back ? there : here, back ? here : there, (size_t)chunk->rows * sizeof(PetscScalar)));
+    PetscCall(
+      (*stream->ops->move)(stream->device, back ? there : here, back ? here : there, (size_t)chunk->rows * sizeof(PetscScalar)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,15 +302,19 @@ static PetscErrorCode MoveRows(IDRSStream stream, const IDRSStreamChunk *chunk, 
 
   PetscFunctionBegin;
   PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin, level.array + place, (size_t)rows * sizeof(PetscScalar)));
-  if (rows < chunk->rows) PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin + rows, level.array, (size_t)(chunk->rows - rows) * sizeof(PetscScalar)));
+  if (rows < chunk->rows)
+    PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin + rows, level.array,
+                                   (size_t)(chunk->rows - rows) * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Level j of a pass, -1 and 0 those that it begins with; live is its first row that is there, or one that is asked for. A level that is read by columns has no chunk; of one that is read or
-   written by the rows of a chunk a vector is found from the chunk's origin. Where chunks are ordered, levels between are in rings, also those that the caller wants
+   Level j of a pass, -1 and 0 those that it begins with; live is its first row that is there, or one that is asked for. A level
+   that is read by columns has no chunk; of one that is read or written by the rows of a chunk a vector is found from the chunk's
+   origin. Where chunks are ordered, levels between are in rings, also those that the caller wants
 */
-static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, PetscInt j, PetscInt live, const IDRSStreamChunk *chunk)
+static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, PetscInt j,
+                             PetscInt live, const IDRSStreamChunk *chunk)
 {
   const IDRSStreamGhosts ghosts = sequence->ghosts ? stream->pattern->ghosts : NULL;
   IDRSStreamLevel        level  = {.begin = 0, .rows = PETSC_MAX_INT, .n = stream->pattern->n};
@@ -309,12 +324,15 @@ static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequen
   if (chunk) level.begin = chunk->row - chunk->origin;
   else if (j == 0 && stream->pattern->ordered) level.array = Ordered(stream, PETSC_FALSE);
   if (j > 0 && j < schedule->levels && (!level.array || stream->pattern->ordered)) {
-    level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes + (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
+    level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes +
+                                  (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
     level.rows  = schedule->rows;
     level.begin = live / schedule->rows * schedule->rows;
   }
   if (ghosts && j <= 0) level.ghosts = (PetscScalar *)(j ? sequence->ghostbefore : sequence->ghostx);
-  else if (ghosts && j < schedule->levels) level.ghosts = (PetscScalar *)(GhostMemory(stream) + ghosts->bytes + (size_t)(j - 1) * IDRSStreamAlign((size_t)ghosts->count * sizeof(PetscScalar)));
+  else if (ghosts && j < schedule->levels)
+    level.ghosts = (PetscScalar *)(GhostMemory(stream) + ghosts->bytes +
+                                   (size_t)(j - 1) * IDRSStreamAlign((size_t)ghosts->count * sizeof(PetscScalar)));
   return level;
 }
 
@@ -345,7 +363,8 @@ static IDRSStreamOutsideRows OutsideRows(IDRSStream stream, const IDRSStreamOuts
 }
 
 /* The same level of the ghosts of the chunk, of those that levels behind it need */
-static PetscErrorCode ComputeGhosts(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamStep *step, IDRSStreamTask *task)
+static PetscErrorCode ComputeGhosts(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamStep *step,
+                                    IDRSStreamTask *task)
 {
   const IDRSStreamGhostChunk *mine = &stream->pattern->ghosts->chunks[step->chunk];
 
@@ -362,7 +381,8 @@ static PetscErrorCode ComputeGhosts(IDRSStream stream, const IDRSStreamSequence 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, const IDRSStreamStep *step)
+static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
+                              const IDRSStreamStep *step)
 {
   const PetscInt         j     = sequence->begin + step->level; /* in the sequence */
   const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
@@ -374,7 +394,11 @@ static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *seque
   task.product = (PetscBool)(sequence->product && step->level == sequence->levels);
   task.last    = Level(stream, sequence, schedule, step->level - 1, step->live, NULL);
   task.next    = Level(stream, sequence, schedule, step->level, chunk->row, chunk);
-  if (task.product && sequence->y) task.last = (IDRSStreamLevel){.array = sum ? Ordered(stream, PETSC_TRUE) : sequence->y, .rows = PETSC_MAX_INT, .ghosts = sequence->ghosty, .n = stream->pattern->n};
+  if (task.product && sequence->y)
+    task.last = (IDRSStreamLevel){.array  = sum ? Ordered(stream, PETSC_TRUE) : sequence->y,
+                                  .rows   = PETSC_MAX_INT,
+                                  .ghosts = sequence->ghosty,
+                                  .n      = stream->pattern->n};
   if (!task.product) {
     SetCoefficients(sequence, j, &task);
     if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row, chunk);
@@ -384,7 +408,8 @@ static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *seque
   if (sequence->ghosts) task.outside = OutsideRows(stream, &stream->pattern->ghosts->chunks[step->chunk].own);
   if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
   else PetscCall((*stream->ops->compute)(stream->device, &task));
-  if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1]) PetscCall(MoveRows(stream, chunk, task.next, sequence->v[step->level - 1]));
+  if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1])
+    PetscCall(MoveRows(stream, chunk, task.next, sequence->v[step->level - 1]));
   if (sequence->ghosts) PetscCall(ComputeGhosts(stream, sequence, step, &task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -397,11 +422,16 @@ static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
 
   PetscFunctionBegin;
   PetscCall(Pin(stream));
-  if (!stream->schedules[sequence->levels]) PetscCall(IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
+  if (!stream->schedules[sequence->levels])
+    PetscCall(
+      IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
   if (sequence->ghosts) PetscCall(SendGhosts(stream));
-  if (stream->pattern->ordered && sequence->x) PetscCall(MoveVector(stream, Ordered(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE)); /* a product with y alone has no x */
-  if (sum && (sequence->begin || sequence->adds || sequence->levels == 1)) PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
+  /* a product with y alone has no x */
+  if (stream->pattern->ordered && sequence->x)
+    PetscCall(MoveVector(stream, Ordered(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
+  if (sum && (sequence->begin || sequence->adds || sequence->levels == 1))
+    PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep *step = &schedule->steps[s];
 
@@ -432,8 +462,10 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscLogDouble begin, end;
 
   PetscFunctionBegin;
-  PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
-  PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
+  PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
+  PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF,
+              PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
   PetscCall(PetscLogEventBegin(StreamPass, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
   ierr = Run(stream, sequence);

@@ -1,5 +1,6 @@
 /*
-   Rows in chunks, and the columns of a chunk packed: codes of 8 or 16 bits for the differences (column - row), where a chunk has few of them, as those of grids
+   Rows in chunks, and the columns of a chunk packed: codes of 8 or 16 bits for the differences (column - row), where a chunk has
+   few of them, as those of grids
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
@@ -19,7 +20,8 @@ static PetscErrorCode CodesCreate(Codes *codes)
 {
   PetscFunctionBegin;
   codes->count = 0;
-  PetscCall(PetscMalloc4(MOST_DIFFERENCES + 1, &codes->differences, PLACES, &codes->keys, PLACES, &codes->codes, MOST_DIFFERENCES + 1, &codes->taken));
+  PetscCall(PetscMalloc4(MOST_DIFFERENCES + 1, &codes->differences, PLACES, &codes->keys, PLACES, &codes->codes,
+                         MOST_DIFFERENCES + 1, &codes->taken));
   for (PetscInt place = 0; place < PLACES; place++) codes->codes[place] = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -52,7 +54,10 @@ static inline int32_t CodesGet(Codes *codes, int32_t difference)
   return (int32_t)codes->count++;
 }
 
-/* The matrix, and how its columns are counted where chunks are ordered: chunk c, in the order of the matrix, begins with column starts[c], and is shifted */
+/*
+   The matrix, and how its columns are counted where chunks are ordered: chunk c, in the order of the matrix, begins with column
+   starts[c], and is shifted
+*/
 typedef struct {
   const PetscInt *i, *j;
   PetscInt        nchunks, *starts, *shifts; /* starts[nchunks] is the end; NULL: as in the matrix */
@@ -98,7 +103,10 @@ static PetscInt ChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t b
   for (; end < n; end++) {
     const size_t entries = (size_t)(i[end + 1] - i[row]);
 
-    if (entries * (sizeof(PetscScalar) + sizeof(uint32_t)) + (size_t)(end + 2 - row) * sizeof(uint32_t) > bytes || entries > INT32_MAX) break; /* kernels count in uint32_t, beyond the last entry */
+    /* kernels count in uint32_t, beyond the last entry */
+    if (entries * (sizeof(PetscScalar) + sizeof(uint32_t)) + (size_t)(end + 2 - row) * sizeof(uint32_t) > bytes ||
+        entries > INT32_MAX)
+      break;
   }
   return end - row;
 }
@@ -144,7 +152,8 @@ static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, Pets
   chunk->width       = PetscMax(codes->count <= 256 ? 1 : codes->count <= MOST_DIFFERENCES ? 2 : 4, narrowest);
   chunk->differences = chunk->width == 4 ? 0 : codes->count;
   chunk->packed      = pattern->packedbytes;
-  chunk->packedbytes = (size_t)(chunk->rows + 1) * sizeof(uint32_t) + (size_t)chunk->differences * sizeof(int32_t) + chunk->entries * (size_t)chunk->width;
+  chunk->packedbytes = (size_t)(chunk->rows + 1) * sizeof(uint32_t) + (size_t)chunk->differences * sizeof(int32_t) +
+                       chunk->entries * (size_t)chunk->width;
   pattern->packedbytes += IDRSStreamAlign(chunk->packedbytes);
   pattern->slotbytes = PetscMax(pattern->slotbytes, IDRSStreamChunkBytes(chunk));
   pattern->bytes += IDRSStreamChunkBytes(chunk);
@@ -219,7 +228,8 @@ static PetscErrorCode Order(IDRSStreamPattern pattern, Entries *entries)
    Output Parameter:
 .  newpattern - the pattern; i and j are not needed any more
 */
-PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes, PetscInt narrowest, PetscBool ordered, IDRSStreamPattern *newpattern)
+PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes,
+                                       PetscInt narrowest, PetscBool ordered, IDRSStreamPattern *newpattern)
 {
   Entries           entries = {.i = i, .j = j};
   IDRSStreamPattern pattern;
@@ -227,7 +237,10 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
   PetscInt          row;
 
   PetscFunctionBegin;
-  PetscCheck(PetscMax(n, columns) <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A process streams at most %d rows and columns, and this matrix has %" PetscInt_FMT " x %" PetscInt_FMT " here: take more processes", INT32_MAX, n, columns);
+  PetscCheck(PetscMax(n, columns) <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "A process streams at most %d rows and columns, and this matrix has %" PetscInt_FMT " x %" PetscInt_FMT
+             " here: take more processes",
+             INT32_MAX, n, columns);
   PetscCall(PetscNew(&pattern));
   pattern->n       = n;
   pattern->columns = columns;

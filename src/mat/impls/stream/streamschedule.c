@@ -18,7 +18,10 @@ static PetscInt FirstRow(IDRSStreamPattern pattern, PetscInt chunk)
   return chunk < pattern->nchunks ? pattern->chunks[chunk].row : pattern->n;
 }
 
-/* The first chunk whose rows of level j are still read: by level j + 1 of the next chunk or of one behind it, or by level j + 2 of the same chunk */
+/*
+   The first chunk whose rows of level j are still read: by level j + 1 of the next chunk or of one behind it, or by level j + 2 of
+   the same chunk
+*/
 static PetscInt FirstLive(const Pass *pass, PetscInt j)
 {
   const PetscInt levels = pass->schedule->levels, nchunks = pass->pattern->nchunks;
@@ -58,20 +61,23 @@ static PetscInt Slot(const Pass *pass, PetscInt chunk)
 }
 
 /*
-   One after the other, with what each of them makes possible, the highest level first: then the fewest rows are live, at the end, too, where all levels become possible one after the
-   other. The most slots and rows at a time are found where the schedule has no steps yet
+   One after the other, with what each of them makes possible, the highest level first: then the fewest rows are live, at the end,
+   too, where all levels become possible one after the other. The most slots and rows at a time are found where the schedule has no
+   steps yet
 */
 static void PassRun(Pass *pass)
 {
   IDRSStreamSchedule schedule = pass->schedule;
   IDRSStreamPattern  pattern  = pass->pattern;
-  PetscInt           slots = 0, released[2] = {0, 0}; /* chunks that are done with, before and after what the chunk before makes possible */
+  /* chunks that are done with, before and after what the chunk before makes possible */
+  PetscInt slots = 0, released[2] = {0, 0};
 
   schedule->nsteps = 0;
   for (PetscInt j = 0; j <= schedule->levels; j++) pass->done[j] = 0;
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     if (!IDRSStreamResident(pattern, schedule->residents, c)) {
-      const int64_t before = c + 1 - (int64_t)(c + 1) * schedule->residents / pattern->nchunks, gone = released[0] - (int64_t)released[0] * schedule->residents / pattern->nchunks;
+      const int64_t before = c + 1 - (int64_t)(c + 1) * schedule->residents / pattern->nchunks,
+                    gone   = released[0] - (int64_t)released[0] * schedule->residents / pattern->nchunks;
 
       slots = PetscMax(slots, (PetscInt)(before - gone));
     }
@@ -81,7 +87,8 @@ static void PassRun(Pass *pass)
       if (j <= schedule->levels && Computable(pass, j)) {
         const PetscInt chunk = pass->done[j];
 
-        if (j < schedule->levels) schedule->rows = PetscMax(schedule->rows, FirstRow(pattern, chunk + 1) - FirstRow(pattern, FirstLive(pass, j)));
+        if (j < schedule->levels)
+          schedule->rows = PetscMax(schedule->rows, FirstRow(pattern, chunk + 1) - FirstRow(pattern, FirstLive(pass, j)));
         AddStep(pass, chunk, j, Slot(pass, chunk));
         pass->done[j++]++; /* which may make the next level possible, and no other */
       } else j--;
@@ -103,7 +110,8 @@ static void PassRun(Pass *pass)
    Output Parameter:
 .  newschedule - the schedule
 */
-PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents, IDRSStreamSchedule *newschedule)
+PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents,
+                                        IDRSStreamSchedule *newschedule)
 {
   Pass pass = {.pattern = pattern};
 
@@ -143,7 +151,10 @@ static void Measure(IDRSStreamPattern pattern, PetscInt levels, PetscInt residen
   layout->ringbytes     = (size_t)(levels - 1) * IDRSStreamAlign((size_t)schedule.rows * sizeof(PetscScalar));
   layout->residentbytes = 0;
   layout->orderbytes    = pattern->ordered ? 2 * IDRSStreamAlign((size_t)pattern->n * sizeof(PetscScalar)) : 0;
-  layout->ghostbytes    = pattern->ghosts ? pattern->ghosts->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)pattern->ghosts->count * sizeof(PetscScalar)) : 0;
+  layout->ghostbytes    = pattern->ghosts
+                          ? pattern->ghosts->bytes +
+                           (size_t)(levels - 1) * IDRSStreamAlign((size_t)pattern->ghosts->count * sizeof(PetscScalar))
+                          : 0;
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     if (IDRSStreamResident(pattern, residents, c)) layout->residentbytes += IDRSStreamChunkBytes(&pattern->chunks[c]);
   }

@@ -41,7 +41,10 @@ static PetscErrorCode BJIDRSGetDiagonal(PC_BJIDRS *bjidrs, PC diagonal, Vec work
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE. Nothing is done where it is there, and its matrix has not changed */
+/*
+   The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE. Nothing is done where it is there, and its
+   matrix has not changed
+*/
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
   PC_BJIDRS     *bjidrs = (PC_BJIDRS *)pc->data;
@@ -80,12 +83,17 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   Mat             A;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
-  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "",
-             ((PetscObject)pc->pmat)->type_name);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE,
+                                      MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s",
+             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);
+  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT
+             " columns",
+             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&bjidrs->A));
   bjidrs->A        = A;
@@ -126,13 +134,21 @@ static PetscErrorCode BJIDRSCheckResults(PC pc)
     const PetscInt block = i % bjidrs->nblocks;
 
     if (bjidrs->reasons[i] > 0) continue;
-    PetscCheck(!pc->erroriffailure, PETSC_COMM_SELF, PETSC_ERR_NOT_CONVERGED, "Block %" PetscInt_FMT " of PCBJIDRS, rows %" PetscInt_FMT " to %" PetscInt_FMT " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g", block,
-               bjidrs->starts[block], bjidrs->starts[block + 1] - 1, KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i], (double)bjidrs->norms[i]);
+    PetscCheck(!pc->erroriffailure, PETSC_COMM_SELF, PETSC_ERR_NOT_CONVERGED,
+               "Block %" PetscInt_FMT " of PCBJIDRS, rows %" PetscInt_FMT " to %" PetscInt_FMT
+               " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g",
+               block, bjidrs->starts[block], bjidrs->starts[block + 1] - 1, KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i],
+               (double)bjidrs->norms[i]);
     if (failed++ < BJIDRS_NAMED)
-      PetscCall(PetscInfo(pc, "Block %" PetscInt_FMT ", rows %" PetscInt_FMT " to %" PetscInt_FMT " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g\n", block, bjidrs->starts[block], bjidrs->starts[block + 1] - 1,
-                          KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i], (double)bjidrs->norms[i]));
+      PetscCall(PetscInfo(pc,
+                          "Block %" PetscInt_FMT ", rows %" PetscInt_FMT " to %" PetscInt_FMT
+                          " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g\n",
+                          block, bjidrs->starts[block], bjidrs->starts[block + 1] - 1, KSPConvergedReasons[bjidrs->reasons[i]],
+                          bjidrs->its[i], (double)bjidrs->norms[i]));
   }
-  if (failed) PetscCall(PetscInfo(pc, "%" PetscInt_FMT " of %" PetscInt_FMT " systems have failed on this process\n", failed, bjidrs->nsystems));
+  if (failed)
+    PetscCall(
+      PetscInfo(pc, "%" PetscInt_FMT " of %" PetscInt_FMT " systems have failed on this process\n", failed, bjidrs->nsystems));
   PetscCall(PCSetFailedReason(pc, failed ? PC_SUBPC_ERROR : PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -174,7 +190,8 @@ static PetscErrorCode BJIDRSBeginApply(PC pc, PetscInt columns, PetscBool gpu, I
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (matrix && gpu) bjidrs->ops = &BJIDRSBackEnds_CUDA;
 #endif
-  if (matrix != gpu) PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name, gpu ? "the matrix is" : "the vectors are"));
+  if (matrix != gpu)
+    PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name, gpu ? "the matrix is" : "the vectors are"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -209,8 +226,8 @@ static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
 }
 
 /*
-   A failed application is in the reason of the KSP by now, or has not kept it from converging. KSPSetUp() of the next solve would take the failure for one of
-   its own, on some processes only
+   A failed application is in the reason of the KSP by now, or has not kept it from converging. KSPSetUp() of the next solve would
+   take the failure for one of its own, on some processes only
 */
 static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
 {
@@ -225,10 +242,11 @@ static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
 /* The blocks, and the last application, of all processes */
 static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
 {
-  PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
-  MPI_Comm        comm     = PetscObjectComm((PetscObject)pc);
-  PetscInt        sums[4]  = {bjidrs->nblocks, bjidrs->nsystems, 0, bjidrs->small}; /* blocks, systems, failed ones, rows */
-  PetscInt        mosts[3] = {INT_MIN, bjidrs->largest, 0};                         /* minus the smallest, the largest, the most iterations */
+  PC_BJIDRS *bjidrs  = (PC_BJIDRS *)pc->data;
+  MPI_Comm   comm    = PetscObjectComm((PetscObject)pc);
+  PetscInt   sums[4] = {bjidrs->nblocks, bjidrs->nsystems, 0, bjidrs->small}; /* blocks, systems, failed ones, rows */
+  /* minus the smallest, the largest, the most iterations */
+  PetscInt        mosts[3] = {INT_MIN, bjidrs->largest, 0};
   PetscBool       ascii;
   IDRSBlockLimits limits;
   KSP             inner;
@@ -240,9 +258,13 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
   PetscCall(BJIDRSGetInner_Private(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n", limits.s, (PetscInt)limits.seed, ((PetscObject)diagonal)->type_name));
-  if (limits.rtol < 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations: %" PetscInt_FMT ", without a convergence test\n", limits.maxits));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  tolerances: relative %g, absolute %g, at most %" PetscInt_FMT " iterations\n", (double)limits.rtol, (double)limits.abstol, limits.maxits));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n",
+                                   limits.s, (PetscInt)limits.seed, ((PetscObject)diagonal)->type_name));
+  if (limits.rtol < 0.0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations: %" PetscInt_FMT ", without a convergence test\n", limits.maxits));
+  else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  tolerances: relative %g, absolute %g, at most %" PetscInt_FMT " iterations\n",
+                                     (double)limits.rtol, (double)limits.abstol, limits.maxits));
   if (!bjidrs->starts) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < bjidrs->nblocks; i++) mosts[0] = PetscMax(mosts[0], bjidrs->starts[i] - bjidrs->starts[i + 1]);
   for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
@@ -251,9 +273,14 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   }
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 4, MPIU_INT, MPI_SUM, comm);
   IDRSCallAllreduce(MPI_IN_PLACE, mosts, 3, MPIU_INT, MPI_MAX, comm);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  blocks: %" PetscInt_FMT " with %" PetscInt_FMT " to %" PetscInt_FMT " rows, %s\n", sums[0], sums[0] ? -mosts[0] : 0, mosts[1], BJIDRSSources[bjidrs->source]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  blocks: %" PetscInt_FMT " with %" PetscInt_FMT " to %" PetscInt_FMT " rows, %s\n",
+                                   sums[0], sums[0] ? -mosts[0] : 0, mosts[1], BJIDRSSources[bjidrs->source]));
   PetscCall(IDRSViewSmallDiagonal(sums[3], viewer));
-  if (sums[1]) PetscCall(PetscViewerASCIIPrintf(viewer, "  last application, %s: %" PetscInt_FMT " systems, %" PetscInt_FMT " failed, at most %" PetscInt_FMT " iterations\n", bjidrs->ops->name, sums[1], sums[2], mosts[2]));
+  if (sums[1])
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  last application, %s: %" PetscInt_FMT " systems, %" PetscInt_FMT
+                                     " failed, at most %" PetscInt_FMT " iterations\n",
+                                     bjidrs->ops->name, sums[1], sums[2], mosts[2]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,7 +293,8 @@ static PetscErrorCode PCSetFromOptions_BJIDRS(PC pc, IDRSOptionItems PetscOption
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC bjidrs options");
-  PetscCall(PetscOptionsInt("-pc_bjidrs_blocks", "Number of blocks of the same size on each process", "PCBJIDRSSetLocalBlocks", bjidrs->nasked, &blocks, &set));
+  PetscCall(PetscOptionsInt("-pc_bjidrs_blocks", "Number of blocks of the same size on each process", "PCBJIDRSSetLocalBlocks",
+                            bjidrs->nasked, &blocks, &set));
   if (set) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
   PetscOptionsHeadEnd();
   PetscCall(BJIDRSGetInner_Private(pc, &inner));
@@ -303,7 +331,8 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 }
 
 /*MC
-  PCBJIDRS - Solves with all diagonal blocks of the matrix, each by IDR(s) of its own: a solver for many small systems, or a block Jacobi preconditioner
+  PCBJIDRS - Solves with all diagonal blocks of the matrix, each by IDR(s) of its own: a solver for many small systems, or a block
+  Jacobi preconditioner
 
   Options Database Keys:
 + -pc_bjidrs_blocks n                       - number of blocks of the same size on each process, see `PCBJIDRSSetLocalBlocks()`
@@ -315,38 +344,46 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 . -pc_bjidrs_ksp_idrs_seed seed             - seed of the shadow space (default 0)
 . -pc_bjidrs_ksp_idrs_cosine cosine         - smallest cosine for omega (default 0.5)
 . -pc_bjidrs_ksp_idrs_max_restarts n        - restarts of a block, in a row without gain (default 10)
-- -pc_bjidrs_pc_type (none|jacobi)          - preconditioner of each block, on the right (default jacobi), with the options of `PCJACOBI`
+- -pc_bjidrs_pc_type (none|jacobi)          - preconditioner of each block, on the right (default jacobi), with the options of
+    `PCJACOBI`
 
   Level: beginner
 
   Notes:
-  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. The matrix is of type `MATAIJ` or `MATAIJCUSPARSE`, on any number of
-  processes.
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. The matrix is of type
+  `MATAIJ` or `MATAIJCUSPARSE`, on any number of processes.
 
-  With `MATAIJCUSPARSE` and vectors of type `VECCUDA`, or matrices of type `MATDENSECUDA`, all blocks are solved in one launch, each by a block of threads, and the host waits for their results.
-  Blocks have up to 16000 rows there. Up to about 28000/(2s + 3) rows (2500 with s = 4, in double precision) their work is in shared memory. Where the largest block has more, that of all blocks
-  is in the memory of the GPU, which is slower. In all other cases blocks are solved in the memory of the host, one after another, with no limit of their size.
+  With `MATAIJCUSPARSE` and vectors of type `VECCUDA`, or matrices of type `MATDENSECUDA`, all blocks are solved in one launch, each
+  by a block of threads, and the host waits for their results. Blocks have up to 16000 rows there. Up to about 28000/(2s + 3) rows
+  (2500 with s = 4, in double precision) their work is in shared memory. Where the largest block has more, that of all blocks is in
+  the memory of the GPU, which is slower. In all other cases blocks are solved in the memory of the host, one after another, with no
+  limit of their size.
 
-  With `-ksp_type preonly` it solves many small systems that are the diagonal blocks of one matrix. With `-ksp_type idrs`, or another solver that allows for a preconditioner that is not
-  linear, as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries between blocks are left out. Blocks of all sizes stand side by side; see `PCBJIDRSSetLocalBlocks()` for where they come
-  from. For blocks up to some 32 rows dense factors are faster: `PCVPBJACOBI`, `PCPBJACOBI`.
+  With `-ksp_type preonly` it solves many small systems that are the diagonal blocks of one matrix. With `-ksp_type idrs`, or
+  another solver that allows for a preconditioner that is not linear, as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries
+  between blocks are left out. Blocks of all sizes stand side by side; see `PCBJIDRSSetLocalBlocks()` for where they come from. For
+  blocks up to some 32 rows dense factors are faster: `PCVPBJACOBI`, `PCPBJACOBI`.
 
-  A block counts as converged only if b - A x, computed from x, meets its tolerance. If it does not, or after a breakdown, the block starts again from the better x with the next seed. A
-  solve depends on nothing but its block and its right-hand side. `PCMatApply()` solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
+  A block counts as converged only if b - A x, computed from x, meets its tolerance. If it does not, or after a breakdown, the block
+  starts again from the better x with the next seed. A solve depends on nothing but its block and its right-hand side.
+  `PCMatApply()` solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
 
   In a row with |a_ii| <= 2e-4 max_j |a_ij|, where a_ij are the entries of its block, the diagonal entry counts as zero: the
   `PCJACOBI` inside divides by max_j |a_ij| there, or by 1 in a row of zeros. `-ksp_view` shows the number of such rows. Other types
   of `PCJacobiSetType()` are used as they are.
 
-  A block that does not meet its tolerance fails the application, with `PC_SUBPC_ERROR`; the others are solved all the same. Its x is the best one found. `-info` names it, and
-  `PCBJIDRSGetResults()` has the outcome of all blocks. With PETSc 3.26 `KSPPREONLY` flags the whole solution then; call `PCApply()` to keep the others. A `KSP` may converge in spite of it.
-  After a solve the failure is in `KSPGetConvergedReason()`, if anywhere, and no longer in `PCGetFailedReason()`. Without a convergence test only a breakdown fails.
+  A block that does not meet its tolerance fails the application, with `PC_SUBPC_ERROR`; the others are solved all the same. Its x
+  is the best one found. `-info` names it, and `PCBJIDRSGetResults()` has the outcome of all blocks. With PETSc 3.26 `KSPPREONLY`
+  flags the whole solution then; call `PCApply()` to keep the others. A `KSP` may converge in spite of it. After a solve the failure
+  is in `KSPGetConvergedReason()`, if anywhere, and no longer in `PCGetFailedReason()`. Without a convergence test only a breakdown
+  fails.
 
-  `PCBJIDRSGetKSP()` gets the `KSP` that carries the options with prefix pc_bjidrs_. What it asks for beyond those above is an error where it would need another solve: another type or side,
-  monitors, a guess, smoothing. Its divergence tolerance, update tolerance, diagonal scaling and views are not used.
+  `PCBJIDRSGetKSP()` gets the `KSP` that carries the options with prefix pc_bjidrs_. What it asks for beyond those above is an error
+  where it would need another solve: another type or side, monitors, a guess, smoothing. Its divergence tolerance, update tolerance,
+  diagonal scaling and views are not used.
 
-.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`,
-          `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
+.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
+          `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
 M*/
 PetscErrorCode PCCreate_BJIDRS(PC pc)
 {

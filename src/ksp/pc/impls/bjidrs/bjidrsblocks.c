@@ -36,8 +36,8 @@ static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const
 }
 
 /*
-   The finest partition of the rows into contiguous blocks without an entry between two of them. An entry in row i and column j has the rows from
-   the smaller to the larger of both in one block
+   The finest partition of the rows into contiguous blocks without an entry between two of them. An entry in row i and column j has
+   the rows from the smaller to the larger of both in one block
 */
 static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
 {
@@ -78,15 +78,24 @@ static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const Petsc
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < nblocks; i++) {
-    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%s: size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", who, sizes[i], i);
-    PetscCheck(sizes[i] <= rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s: block %" PetscInt_FMT " has %" PetscInt_FMT " rows, and %" PetscInt_FMT " of the %" PetscInt_FMT " rows of this process are left for it", who, i, sizes[i], rest, n);
+    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "%s: size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", who, sizes[i], i);
+    PetscCheck(sizes[i] <= rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "%s: block %" PetscInt_FMT " has %" PetscInt_FMT " rows, and %" PetscInt_FMT " of the %" PetscInt_FMT
+               " rows of this process are left for it",
+               who, i, sizes[i], rest, n);
     rest -= sizes[i];
   }
-  PetscCheck(!rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "%s: the sizes of %" PetscInt_FMT " blocks sum up to %" PetscInt_FMT ", and this process has %" PetscInt_FMT " rows", who, nblocks, n - rest, n);
+  PetscCheck(!rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "%s: the sizes of %" PetscInt_FMT " blocks sum up to %" PetscInt_FMT ", and this process has %" PetscInt_FMT " rows",
+             who, nblocks, n - rest, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* BJIDRSFindBlocks_Private - First rows of the blocks of bjidrs->A: what the user has asked for, else the variable block sizes of the matrix, else those in the pattern */
+/*
+   BJIDRSFindBlocks_Private - First rows of the blocks of bjidrs->A: what the user has asked for, else the variable block sizes of
+   the matrix, else those in the pattern
+*/
 PetscErrorCode BJIDRSFindBlocks_Private(PC pc)
 {
   PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
@@ -101,7 +110,9 @@ PetscErrorCode BJIDRSFindBlocks_Private(PC pc)
     PetscCall(BJIDRSSetStarts(bjidrs, bjidrs->nasked, bjidrs->sizes, 0));
     bjidrs->source = BJIDRS_SIZES;
   } else if (bjidrs->nasked) {
-    PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
+    PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT
+               " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
                ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", bjidrs->nasked, n);
     PetscCall(BJIDRSSetStarts(bjidrs, n ? bjidrs->nasked : 0, NULL, n / bjidrs->nasked));
     bjidrs->source = BJIDRS_NUMBER;
@@ -114,6 +125,7 @@ PetscErrorCode BJIDRSFindBlocks_Private(PC pc)
     bjidrs->source = BJIDRS_PATTERN;
   }
   bjidrs->largest = 0;
-  for (PetscInt i = 0; i < bjidrs->nblocks; i++) bjidrs->largest = PetscMax(bjidrs->largest, bjidrs->starts[i + 1] - bjidrs->starts[i]);
+  for (PetscInt i = 0; i < bjidrs->nblocks; i++)
+    bjidrs->largest = PetscMax(bjidrs->largest, bjidrs->starts[i + 1] - bjidrs->starts[i]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,7 @@
 /*
-   All systems in one launch: each by one block of threads, with panels and vectors in shared memory, or, where they do not fit, in the memory of the GPU. Where a copy of the blocks
-   fits there, too, and keeps no system from being resident, products read that: the rows of a matrix by rows are read with many transactions by a warp
+   All systems in one launch: each by one block of threads, with panels and vectors in shared memory, or, where they do not fit, in
+   the memory of the GPU. Where a copy of the blocks fits there, too, and keeps no system from being resident, products read that:
+   the rows of a matrix by rows are read with many transactions by a warp
 */
 #include "bjidrsimpl.h"
 #include "../../../../mat/cuda/csr.h"
@@ -17,8 +18,8 @@
 #define BJIDRS_ROWS 16000
 
 /*
-   The team of a system: the first threads of a block of threads, whole warps. They are as many as the rows ask for, whatever other systems there are, so that sums have
-   the same order, and a system has the same bits, in all batches
+   The team of a system: the first threads of a block of threads, whole warps. They are as many as the rows ask for, whatever other
+   systems there are, so that sums have the same order, and a system has the same bits, in all batches
 */
 #define IDRS_TEAM_FUNCTION static __device__ __forceinline__
 #define IDRS_TEAM_ROWS     1
@@ -26,7 +27,10 @@
 typedef IDRSMatIndex IDRSTeamIndex;
 typedef int          IDRSTeam; /* number of threads */
 
-/* A row for each thread of small systems, two rows of larger ones: more systems are resident then, which hide the latency of each other */
+/*
+   A row for each thread of small systems, two rows of larger ones: more systems are resident then, which hide the latency of each
+   other
+*/
 static __host__ __device__ __forceinline__ IDRSTeam BJIDRSTeam(PetscInt n)
 {
   const PetscInt threads = n <= 128 ? n : PetscMax(n / 2, 128);
@@ -54,7 +58,8 @@ IDRS_TEAM_FUNCTION void IDRSTeamSync(IDRSTeam team)
 template <int first, int... others>
 IDRS_TEAM_FUNCTION void BJIDRSWarpSums(PetscScalar part[], PetscInt count, PetscScalar partials[])
 {
-  if (count == first) IDRSWarpSums<first>(part, [&](int i, const PetscScalar &sum) { partials[threadIdx.x / IDRS_WARP * first + i] = sum; });
+  if (count == first)
+    IDRSWarpSums<first>(part, [&](int i, const PetscScalar &sum) { partials[threadIdx.x / IDRS_WARP * first + i] = sum; });
   else if constexpr (sizeof...(others) > 0) BJIDRSWarpSums<others...>(part, count, partials);
   else {
     for (PetscInt i = 0; i < count; i++) {
@@ -70,7 +75,8 @@ IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt 
 {
   __shared__ PetscScalar partials[BJIDRS_WARPS * IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)];
 
-  BJIDRSWarpSums<1, IDRS_SUMS(1, 0), IDRS_SUMS(1, 1), IDRS_SUMS(2, 0), IDRS_SUMS(2, 1), IDRS_SUMS(4, 0), IDRS_SUMS(4, 1), IDRS_SUMS(8, 0), IDRS_SUMS(8, 1)>(part, count, partials);
+  BJIDRSWarpSums<1, IDRS_SUMS(1, 0), IDRS_SUMS(1, 1), IDRS_SUMS(2, 0), IDRS_SUMS(2, 1), IDRS_SUMS(4, 0), IDRS_SUMS(4, 1),
+                 IDRS_SUMS(8, 0), IDRS_SUMS(8, 1)>(part, count, partials);
   IDRSTeamSync(team);
   for (PetscInt i = threadIdx.x; threadIdx.x < IDRS_WARP && i < count; i += IDRS_WARP) {
     PetscScalar sum = 0.0;
@@ -132,7 +138,8 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
   const PetscInt                                s = S ? S : systems.limits.s;
 
   for (PetscInt number = blockIdx.x; number < systems.nsystems; number += gridDim.x) {
-    const PetscInt  block = number % systems.nblocks, column = number / systems.nblocks, first = systems.starts[block], n = systems.starts[block + 1] - first;
+    const PetscInt block = number % systems.nblocks, column = number / systems.nblocks, first = systems.starts[block],
+                   n = systems.starts[block + 1] - first;
     IDRSBlockSystem system;
     IDRSBlockResult result;
 
@@ -236,7 +243,11 @@ static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *
   for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
     const PetscInt n = bjidrs->starts[i + 1] - bjidrs->starts[i];
 
-    PetscCheck(n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP, "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT " rows; on a GPU it may have %d. PCBJIDRSSetLocalBlocks() makes smaller ones, and a matrix of type aij is solved in the memory of the host", i, n, BJIDRS_ROWS);
+    PetscCheck(n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP,
+               "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT
+               " rows; on a GPU it may have %d. PCBJIDRSSetLocalBlocks() makes smaller ones, and a matrix of type aij is solved in "
+               "the memory of the host",
+               i, n, BJIDRS_ROWS);
   }
   PetscCall(PetscNew(device));
   PetscCall(PetscMalloc1(bjidrs->nblocks, &(*device)->width));
@@ -274,7 +285,8 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &id));
   PetscCall(MatGetNonzeroState(bjidrs->A, &state));
-  if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state)) PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
+  if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state))
+    PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
   if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
   device = bjidrs->device;
   if (!device->widths) {
@@ -336,7 +348,8 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   device->bytes  = panels;
   device->blocks = INT_MAX;
   PetscCall(BJIDRSGetSharedBytes(device->kernel, &shared));
-  for (PetscInt k = 0; k < bjidrs->nblocks; k++) copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
+  for (PetscInt k = 0; k < bjidrs->nblocks; k++)
+    copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
   if (panels > shared) {
     device->kernel = BJIDRSGetKernel<true>(s);
     device->bytes  = 0;
@@ -353,7 +366,10 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further systems */
+/*
+   One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further
+   systems
+*/
 static PetscErrorCode BJIDRSLaunch(PC pc, cudaStream_t stream)
 {
   PC_BJIDRS     *bjidrs  = (PC_BJIDRS *)pc->data;
@@ -379,7 +395,8 @@ PetscErrorCode BJIDRSRelaunch_CUDA(PC pc, void *stream)
   BJIDRSDevice device = ((PC_BJIDRS *)pc->data)->device;
 
   PetscFunctionBegin;
-  PetscCheck(device && device->systems.nsystems, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER, "PCBJIDRS has not been applied on a GPU, so that there is nothing to launch again");
+  PetscCheck(device && device->systems.nsystems, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER,
+             "PCBJIDRS has not been applied on a GPU, so that there is nothing to launch again");
   PetscCall(BJIDRSLaunch(pc, (cudaStream_t)stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -401,14 +418,16 @@ static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
     bjidrs->its[i]     = result->its;
     bjidrs->norms[i]   = result->norm;
     /* as on the host, with the mean number of entries of a row */
-    flops += (PetscLogDouble)result->products * (PetscLogDouble)n * (2.0 * nonzeros / (PetscLogDouble)rows + 6.0 * (PetscLogDouble)(limits->s + 1));
+    flops += (PetscLogDouble)result->products * (PetscLogDouble)n *
+             (2.0 * nonzeros / (PetscLogDouble)rows + 6.0 * (PetscLogDouble)(limits->s + 1));
   }
   PetscCall(PetscLogGpuFlops(flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* All systems, with arrays in the memory of the GPU. The host waits, as it must know which of them have failed */
-static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
+static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, PetscInt ldb, const PetscScalar B[], PetscInt ldx,
+                                       PetscScalar X[])
 {
   PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
   BJIDRSSystems     *systems = &bjidrs->device->systems;

@@ -44,7 +44,8 @@ IDRS_VECTORISED static void BJIDRSSolveBlock(IDRSBlockSystem *system, IDRSBlockR
   IDRSBlockSolve(system, system->limits->s, result);
 }
 
-static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, PetscInt columns, PetscInt ldb, const PetscScalar B[], PetscInt ldx, PetscScalar X[])
+static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, PetscInt columns, PetscInt ldb, const PetscScalar B[],
+                                       PetscInt ldx, PetscScalar X[])
 {
   PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
   const PetscScalar *inverse = NULL;
@@ -63,8 +64,13 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, Pet
     for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
       const PetscInt  first = bjidrs->starts[i], n = bjidrs->starts[i + 1] - first, k = j * bjidrs->nblocks + i;
       IDRSBlockSystem system = {
-        .team = BJIDRS_ONE, .A = {.first = first, .n = n, .i = rows.i, .j = rows.j, .a = rows.a, .inverse = inverse},
-             .limits = limits, .b = B + (size_t)j * ldb + first, .x = X + (size_t)j * ldx + first, .y = y, .work = &work
+        .team   = BJIDRS_ONE,
+        .A      = {.first = first, .n = n, .i = rows.i, .j = rows.j, .a = rows.a, .inverse = inverse},
+        .limits = limits,
+        .b      = B + (size_t)j * ldb + first,
+        .x      = X + (size_t)j * ldx + first,
+        .y      = y,
+        .work   = &work
       };
       IDRSBlockResult result;
 
@@ -74,7 +80,8 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, Pet
       bjidrs->its[k]     = result.its;
       bjidrs->norms[k]   = result.norm;
       /* on average half of the columns in direction and update, and all in the sums */
-      flops += (PetscLogDouble)result.products * (2.0 * (PetscLogDouble)(rows.i[first + n] - rows.i[first]) + 6.0 * (PetscLogDouble)(limits->s + 1) * (PetscLogDouble)n);
+      flops += (PetscLogDouble)result.products * (2.0 * (PetscLogDouble)(rows.i[first + n] - rows.i[first]) +
+                                                  6.0 * (PetscLogDouble)(limits->s + 1) * (PetscLogDouble)n);
     }
   }
   PetscCall(PetscLogFlops(flops));
@@ -116,4 +123,6 @@ static PetscErrorCode BJIDRSMatApply_Host(PC pc, const IDRSBlockLimits *limits, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const BJIDRSOps BJIDRSBackEnds_Host = {.name = "in the memory of the host", .apply = BJIDRSApply_Host, .matapply = BJIDRSMatApply_Host};
+const BJIDRSOps BJIDRSBackEnds_Host = {.name     = "in the memory of the host",
+                                       .apply    = BJIDRSApply_Host,
+                                       .matapply = BJIDRSMatApply_Host};

@@ -65,7 +65,8 @@ static PetscErrorCode BJIDRSCheckChoices(KSP inner)
     };
 
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(choices); i++)
-      PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these", ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);
+      PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these",
+                 ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -79,19 +80,29 @@ static PetscErrorCode BJIDRSCheckInner(KSP inner)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPIDRS, &idrs));
-  PetscCheck(idrs, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_type %s: PCBJIDRS solves blocks by idrs only", prefix, ((PetscObject)inner)->type_name);
+  PetscCheck(idrs, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_type %s: PCBJIDRS solves blocks by idrs only", prefix,
+             ((PetscObject)inner)->type_name);
   PetscCall(KSPGetPC(inner, &pc));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &diagonal, PCNONE, PCJACOBI, ""));
-  PetscCheck(diagonal, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%spc_type %s: PCBJIDRS has none and jacobi inside", prefix, ((PetscObject)pc)->type_name);
-  PetscCheck(inner->pc_side_set == PC_SIDE_DEFAULT || inner->pc_side_set == PC_RIGHT, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_pc_side %s: PCBJIDRS has preconditioning from the right inside", prefix, PCSides[inner->pc_side_set]);
-  PetscCheck(inner->normtype_set == KSP_NORM_DEFAULT || inner->normtype_set == KSP_NORM_UNPRECONDITIONED || inner->normtype_set == KSP_NORM_NONE, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_norm_type %s: PCBJIDRS has unpreconditioned and none inside", prefix,
+  PetscCheck(diagonal, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%spc_type %s: PCBJIDRS has none and jacobi inside", prefix,
+             ((PetscObject)pc)->type_name);
+  PetscCheck(inner->pc_side_set == PC_SIDE_DEFAULT || inner->pc_side_set == PC_RIGHT, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "-%sksp_pc_side %s: PCBJIDRS has preconditioning from the right inside", prefix, PCSides[inner->pc_side_set]);
+  PetscCheck(inner->normtype_set == KSP_NORM_DEFAULT || inner->normtype_set == KSP_NORM_UNPRECONDITIONED ||
+               inner->normtype_set == KSP_NORM_NONE,
+             PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_norm_type %s: PCBJIDRS has unpreconditioned and none inside", prefix,
              KSPNormTypes[inner->normtype_set]);
-  PetscCheck(inner->converged == KSPConvergedDefault || inner->converged == KSPConvergedSkip, PETSC_COMM_SELF, PETSC_ERR_SUP, "PCBJIDRS has KSPConvergedDefault() and KSPConvergedSkip() inside, no other convergence test");
+  PetscCheck(inner->converged == KSPConvergedDefault || inner->converged == KSPConvergedSkip, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "PCBJIDRS has KSPConvergedDefault() and KSPConvergedSkip() inside, no other convergence test");
   PetscCheck(inner->guess_zero, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_initial_guess_nonzero: PCBJIDRS begins with zero", prefix);
-  PetscCheck(!inner->guess && !inner->guess_knoll, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%s%s: PCBJIDRS begins with zero", prefix, inner->guess ? "ksp_guess_type" : "ksp_knoll");
-  PetscCheck(inner->chknorm == -1, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_check_norm_iteration %" PetscInt_FMT ": PCBJIDRS looks at all norms", prefix, inner->chknorm);
-  PetscCheck(!inner->errorifnotconverged, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_error_if_not_converged: see PCBJIDRSGetResults(), and PCSetErrorIfFailure()", prefix);
-  PetscCheck(!inner->numbermonitors, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_monitor: PCBJIDRS calls no monitors for its blocks; see PCBJIDRSGetResults()", prefix);
+  PetscCheck(!inner->guess && !inner->guess_knoll, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%s%s: PCBJIDRS begins with zero", prefix,
+             inner->guess ? "ksp_guess_type" : "ksp_knoll");
+  PetscCheck(inner->chknorm == -1, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "-%sksp_check_norm_iteration %" PetscInt_FMT ": PCBJIDRS looks at all norms", prefix, inner->chknorm);
+  PetscCheck(!inner->errorifnotconverged, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "-%sksp_error_if_not_converged: see PCBJIDRSGetResults(), and PCSetErrorIfFailure()", prefix);
+  PetscCheck(!inner->numbermonitors, PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "-%sksp_monitor: PCBJIDRS calls no monitors for its blocks; see PCBJIDRSGetResults()", prefix);
   PetscCall(KSPIDRSGetSmoothing(inner, &smoothing));
   PetscCheck(!smoothing, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_smoothing: PCBJIDRS does not smooth residuals", prefix);
   PetscCall(BJIDRSCheckChoices(inner));
@@ -110,7 +121,9 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSBlockLimits *limits)
   PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
   if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
   PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
-  PetscCheck(limits->s <= IDRS_BLOCK_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS takes at most %d shadow vectors", ((PetscObject)inner)->prefix, limits->s, IDRS_BLOCK_MAX_S);
+  PetscCheck(limits->s <= IDRS_BLOCK_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS takes at most %d shadow vectors", ((PetscObject)inner)->prefix, limits->s,
+             IDRS_BLOCK_MAX_S);
   PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
   PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
@@ -125,8 +138,12 @@ static PetscErrorCode PCBJIDRSSetLocalBlocks_BJIDRS(PC pc, PetscInt n, const Pet
   PetscInt  *copy   = NULL;
 
   PetscFunctionBegin;
-  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", n);
-  for (PetscInt i = 0; sizes && i < n; i++) PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
+  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative",
+             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", n);
+  for (PetscInt i = 0; sizes && i < n; i++)
+    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
   if (sizes) {
     PetscCall(PetscMalloc1(PetscMax(n, 1), &copy));
     PetscCall(PetscArraycpy(copy, sizes, n));
@@ -143,7 +160,8 @@ static PetscErrorCode PCBJIDRSGetLocalBlocks_BJIDRS(PC pc, PetscInt *n, const Pe
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(bjidrs->starts, PETSC_COMM_SELF, PETSC_ERR_ORDER, "PCBJIDRSGetLocalBlocks(): the blocks are known after PCSetUp() only");
+  PetscCheck(bjidrs->starts, PETSC_COMM_SELF, PETSC_ERR_ORDER,
+             "PCBJIDRSGetLocalBlocks(): the blocks are known after PCSetUp() only");
   if (n) *n = bjidrs->nblocks;
   if (starts) *starts = bjidrs->starts;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -156,7 +174,8 @@ static PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC pc, KSP *inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCBJIDRSGetResults_BJIDRS(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+static PetscErrorCode PCBJIDRSGetResults_BJIDRS(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
+                                                const PetscReal *norms[])
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
@@ -200,8 +219,8 @@ PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
   Level: intermediate
 
   Note:
-  Without this call the blocks are those of `MatSetVariableBlockSizes()`; without these either, the smallest blocks of consecutive rows between which the matrix has no entries.
-  These are looked at in a set-up, so call `MatSetVariableBlockSizes()` before it.
+  Without this call the blocks are those of `MatSetVariableBlockSizes()`; without these either, the smallest blocks of consecutive
+  rows between which the matrix has no entries. These are looked at in a set-up, so call `MatSetVariableBlockSizes()` before it.
   The set-up checks that the sizes sum up to the rows of this process, or that `n` divides them.
 
 .seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `PCBJacobiSetLocalBlocks()`, `MatSetVariableBlockSizes()`
@@ -224,7 +243,8 @@ PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
 
   Output Parameters:
 + n      - number of blocks on this process, or `NULL`
-- starts - array of `n` + 1: block i has the rows of this process from starts[i] to starts[i + 1] - 1, counted from 0, or `NULL`; it belongs to the preconditioner
+- starts - array of `n` + 1: block i has the rows of this process from starts[i] to starts[i + 1] - 1, counted from 0, or `NULL`; it
+  belongs to the preconditioner
 
   Level: intermediate
 
@@ -281,18 +301,21 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
   Level: intermediate
 
   Notes:
-  The arrays belong to the preconditioner, and hold until its next application or set-up. System i is that of block i, or, after `PCMatApply()`, that of block i modulo the number of blocks and of
-  column i over the number of blocks.
+  The arrays belong to the preconditioner, and hold until its next application or set-up. System i is that of block i, or, after
+  `PCMatApply()`, that of block i modulo the number of blocks and of column i over the number of blocks.
 
-  The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` where no test was asked for, `KSP_CONVERGED_HAPPY_BREAKDOWN`, `KSP_DIVERGED_ITS`, `KSP_DIVERGED_BREAKDOWN`,
-  and `KSP_DIVERGED_NANORINF`.
+  The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` where no test was asked for,
+  `KSP_CONVERGED_HAPPY_BREAKDOWN`, `KSP_DIVERGED_ITS`, `KSP_DIVERGED_BREAKDOWN`, and `KSP_DIVERGED_NANORINF`.
 
 .seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `KSPConvergedReason`
 @*/
-PetscErrorCode PCBJIDRSGetResults(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[], const PetscReal *norms[])
+PetscErrorCode PCBJIDRSGetResults(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
+                                  const PetscReal *norms[])
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCBJIDRSGetResults_C", (PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]), (pc, n, reasons, its, norms));
+  PetscUseMethod(pc, "PCBJIDRSGetResults_C",
+                 (PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]),
+                 (pc, n, reasons, its, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

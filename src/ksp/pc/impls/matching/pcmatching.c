@@ -70,7 +70,10 @@ static PetscErrorCode PCMatchingCheckMat(PC pc)
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &why));
-  PetscCheck(!why, comm, PETSC_ERR_SUP, "-%spc_type matching of a matrix of type %s: %s; use a matrix of type aij or a derived type, with as many columns as rows on each process", prefix ? prefix : "", ((PetscObject)pc->pmat)->type_name, why);
+  PetscCheck(!why, comm, PETSC_ERR_SUP,
+             "-%spc_type matching of a matrix of type %s: %s; use a matrix of type aij or a derived type, with as many columns as "
+             "rows on each process",
+             prefix ? prefix : "", ((PetscObject)pc->pmat)->type_name, why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,7 +96,8 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
   PetscBool    kept = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated) PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
+  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated)
+    PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
   if (kept) {
     PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -222,7 +226,9 @@ static PetscErrorCode PCApplyTranspose_Matching(PC pc, Vec x, Vec y)
 
   PetscFunctionBegin;
   if (((PC_Matching *)pc->data)->A) PetscCall(PCApplyTransposeExists(inner, &exists));
-  PetscCheck(exists, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_type %s has no transposed application; choose another type inside of PCMATCHING", ((PetscObject)inner)->prefix, ((PetscObject)inner)->type_name);
+  PetscCheck(exists, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "-%spc_type %s has no transposed application; choose another type inside of PCMATCHING", ((PetscObject)inner)->prefix,
+             ((PetscObject)inner)->type_name);
   PetscCall(PCMatchingApply(pc, PETSC_TRUE, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

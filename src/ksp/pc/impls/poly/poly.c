@@ -13,8 +13,8 @@
      w = w - D^{-1}A w / nu                                             for each root nu of p
      t = (2 Re(nu) w - D^{-1}A w) / |nu|,   w = w - D^{-1}A t / |nu|    for a pair of conjugates, in real arithmetic
 
-   Near an outlying eigenvalue p is a product of the value 1 / lambda, which rounding errors in its factors change little. So this form needs no repeated
-   roots, as the one by the factors of pi does, whose product nearly vanishes there.
+   Near an outlying eigenvalue p is a product of the value 1 / lambda, which rounding errors in its factors change little. So this
+   form needs no repeated roots, as the one by the factors of pi does, whose product nearly vanishes there.
 */
 #include "poly.h"
 #include "polyimpl.h"
@@ -27,7 +27,10 @@ const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPreci
 const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
 const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "PC_POLY_HALO_", NULL};
 
-/* The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large for the precision */
+/*
+   The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large
+   for the precision
+*/
 #define PCPOLY_GUARD_FACTOR 1.5
 #define PCPOLY_GUARD_FLOOR  0.005
 
@@ -35,21 +38,23 @@ const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "P
 #define PCPOLY_COLUMN 65536
 
 static const char *const PCPolyRemarks[] = {
-  [PCPOLY_AS_ASKED]     = "as asked",
-  [PCPOLY_INDEFINITE]   = "Ritz values lie on both sides of the imaginary axis: the degree is not checked, and preconditioning by a polynomial may not pay",
-  [PCPOLY_SPACE_ENDS]   = "the Krylov space of the start vector has no larger dimension",
-  [PCPOLY_HALF_PLANE]   = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
-  [PCPOLY_INACCURATE]   = "with a larger degree rounding errors are too large",
-  [PCPOLY_NOT_FINITE]   = "A, or A scaled, has entries that are infinite or NaN",
-  [PCPOLY_SINGULAR]     = "no polynomial of A reduces the start vector",
+  [PCPOLY_AS_ASKED]   = "as asked",
+  [PCPOLY_INDEFINITE] = "Ritz values lie on both sides of the imaginary axis: the degree is not checked, and preconditioning by a "
+                        "polynomial may not pay",
+  [PCPOLY_SPACE_ENDS] = "the Krylov space of the start vector has no larger dimension",
+  [PCPOLY_HALF_PLANE] = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
+  [PCPOLY_INACCURATE] = "with a larger degree rounding errors are too large",
+  [PCPOLY_NOT_FINITE] = "A, or A scaled, has entries that are infinite or NaN",
+  [PCPOLY_SINGULAR]   = "no polynomial of A reduces the start vector",
   [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
 };
 
 /*
-   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. If d is not NULL, y is multiplied by d, entry
-   by entry. x may be y. The factors of single roots alternate between y and w. The first factor is multiplied by p(0)
+   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. If d is not NULL, y is multiplied by d,
+   entry by entry. x may be y. The factors of single roots alternate between y and w. The first factor is multiplied by p(0)
 */
-static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled, Vec x, Vec d, Vec y)
+static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
+                                             Vec x, Vec d, Vec y)
 {
   PetscScalar p0      = p->p0;
   PetscInt    singles = 0, next;
@@ -118,9 +123,9 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 }
 
 /*
-   The GMRES polynomial of the largest degree up to d with Re(1 - pi) > 0 on the Ritz values of the space, which has more dimensions than the degree. GMRES makes
-   ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. Where Ritz values lie on both sides of the imaginary axis no degree can be
-   expected to do so
+   The GMRES polynomial of the largest degree up to d with Re(1 - pi) > 0 on the Ritz values of the space, which has more dimensions
+   than the degree. GMRES makes ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. Where Ritz values lie
+   on both sides of the imaginary axis no degree can be expected to do so
 */
 static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
@@ -166,13 +171,16 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
   }
   PetscCall(PetscFree(ritz));
   if (found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
-    for (PetscInt i = 0; i < d; i++) roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
+    for (PetscInt i = 0; i < d; i++)
+      roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
     PetscCall(PCPolyFromRoots_Private(d, roots, p));
   } else p->remark = PCPOLY_NOT_POSITIVE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The polynomial of this type for the start vector v. The first process decides for all: their rounding errors need not be the same */
+/*
+   The polynomial of this type for the start vector v. The first process decides for all: their rounding errors need not be the same
+*/
 static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
 {
   PC_Poly      *poly  = (PC_Poly *)pc->data;
@@ -188,7 +196,8 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
     for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (IDRSRoot){1.0, 0.0};
     PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
   } else {
-    PetscCall(PCPolySpaceCreate_Private(&poly->op, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
+    PetscCall(
+      PCPolySpaceCreate_Private(&poly->op, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
     if (!space.m) p->remark = PCPOLY_NOT_FINITE;
     else if (poly->type == PC_POLY_ROOTS_CHEBYSHEV) PetscCall(PCPolyFromChebyshev_Private(&space, poly->degree, p));
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
@@ -196,12 +205,14 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   }
   PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
   if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
-  while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
+  while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree &&
+         !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
     const PCPolyPrecision precision = poly->op.copy ? poly->op.copy->precision : PC_POLY_PRECISION_DOUBLE;
     const PetscBool       narrow    = (PetscBool)(precision < PC_POLY_PRECISION_DOUBLE);
 
     if (!narrow && p->degree == 1) break;
-    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ", values in precision %s: ||pi(A)v||/||v|| is %g instead of %g\n", p->degree, PCPolyPrecisions[precision], (double)poly->seen, (double)p->residual));
+    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ", values in precision %s: ||pi(A)v||/||v|| is %g instead of %g\n", p->degree,
+                        PCPolyPrecisions[precision], (double)poly->seen, (double)p->residual));
     if (narrow) PetscCall(PCPolySetUpCopy_Private(pc, (PCPolyPrecision)(precision + 1)));
     else {
       PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
@@ -230,7 +241,8 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
   PetscCall(IDRSVecSetHashed(v, (uint64_t)poly->seed, PCPOLY_COLUMN));
   PetscCall(PCPolySetUpPolynomial_Private(pc, v));
   PetscCall(VecDestroy(&v));
-  if (poly->p.remark != PCPOLY_AS_ASKED) PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
+  if (poly->p.remark != PCPOLY_AS_ASKED)
+    PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -249,9 +261,9 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 }
 
 /*
-   Chooses between D^{-1}A, which is set up, and D^{-1}A~ of a matching: the polynomial that reduces its random start vector more. Neither
-   is better in general. In convection with a mesh Peclet number above 20, a matching follows the flow, and the eigenvalues of the
-   permuted matrix may surround zero. Matrices of circuits and power grids need a matching
+   Chooses between D^{-1}A, which is set up, and D^{-1}A~ of a matching: the polynomial that reduces its random start vector more.
+   Neither is better in general. In convection with a mesh Peclet number above 20, a matching follows the flow, and the eigenvalues
+   of the permuted matrix may surround zero. Matrices of circuits and power grids need a matching
 */
 static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 {
@@ -271,7 +283,8 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   poly->p.degree = 0;
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_TRUE));
   PetscCall(PCPolySetUpRest_Private(pc));
-  PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen, (double)poly->seen));
+  PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen,
+                      (double)poly->seen));
   better = !p.degree || (poly->p.degree && poly->seen < seen);
   PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
   if (better) PetscFunctionReturn(PETSC_SUCCESS);
@@ -292,12 +305,14 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
-  PetscCheck(!asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij", PCPolyPrefix_Private(pc),
-             ((PetscObject)pc->pmat)->type_name, poly->nomatching, PCPolyPrefix_Private(pc));
+  PetscCheck(
+    !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+    "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
+    PCPolyPrefix_Private(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, PCPolyPrefix_Private(pc));
   if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
   PetscCall(PCPolyUpdateMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
-  kept  = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
+  kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
   match = (PetscBool)(asked || (kept && had));
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
@@ -352,11 +367,15 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
   } else if (transpose) {
     PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_TRUE, PETSC_TRUE, x, NULL, y));
     if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
-  } else PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_TRUE, x, poly->op.input ? poly->op.matching->right : NULL, y));
+  } else
+    PetscCall(
+      PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_TRUE, x, poly->op.input ? poly->op.matching->right : NULL, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The vectors of the solver need not be those that belong to the matrix: the matrix may be on the GPU, and the vectors on the host */
+/*
+   The vectors of the solver need not be those that belong to the matrix: the matrix may be on the GPU, and the vectors on the host
+*/
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -415,14 +434,18 @@ static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x. In one pass where that is possible, else as PCApplyBAorAB() does it for other types */
+/*
+   y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x. In one pass where that is possible, else as PCApplyBAorAB() does it
+   for other types
+*/
 static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscBool joint, runs;
 
   PetscFunctionBegin;
-  PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PCPOLY preconditions from the left or the right, not from both sides");
+  PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "PCPOLY preconditions from the left or the right, not from both sides");
   PetscCall(PCPolyJointRuns_Private(pc, x, &joint));
   PetscCall(PCPolyJointRuns_Private(pc, y, &runs));
   joint = (PetscBool)(joint && runs);
@@ -453,14 +476,21 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   if (!poly->op.copy) {
     PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-    PetscCall(PetscViewerASCIIPrintf(viewer, window ? "  products in passes over the matrix, which is streamed, with that of the operator in the same pass; no copy: %s\n" : "  products by MatMult(), no copy: %s\n", poly->nocopy));
+    PetscCall(PetscViewerASCIIPrintf(
+      viewer,
+      window ? "  products in passes over the matrix, which is streamed, with that of the operator in the same pass; no copy: %s\n"
+             : "  products by MatMult(), no copy: %s\n",
+      poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   precision = poly->op.copy->precision;
   bytes     = poly->op.copy->bytes;
   IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  if (poly->precision < precision) wider = precision == poly->op.copy->ops->narrowest ? " (half precision is for GPUs)" : " (a narrower precision is not accurate enough)";
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes, PCPolyPrecisions[precision], wider));
+  if (poly->precision < precision)
+    wider = precision == poly->op.copy->ops->narrowest ? " (half precision is for GPUs)"
+                                                       : " (a narrower precision is not accurate enough)";
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes,
+                                   PCPolyPrecisions[precision], wider));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -471,12 +501,15 @@ static PetscErrorCode PCPolyViewHalo_Private(PC pc, PetscViewer viewer)
   PetscLogDouble sums[2];
 
   PetscFunctionBegin;
-  if (poly->nodeep) PetscCall(PetscViewerASCIIPrintf(viewer, "  an exchange between processes in each product: %s\n", poly->nodeep));
+  if (poly->nodeep)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  an exchange between processes in each product: %s\n", poly->nodeep));
   if (!poly->deep) PetscFunctionReturn(PETSC_SUCCESS);
   sums[0] = (PetscLogDouble)poly->deep->ghosts;
   sums[1] = poly->deep->op.copy ? poly->deep->op.copy->bytes : 0.0;
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  one exchange between processes in an application (%s): %.0f rows of other processes, copies of %.0f bytes more\n", poly->halo == PC_POLY_HALO_DEEP ? "asked for" : "chosen automatically", sums[0], sums[1]));
+  PetscCall(PetscViewerASCIIPrintf(
+    viewer, "  one exchange between processes in an application (%s): %.0f rows of other processes, copies of %.0f bytes more\n",
+    poly->halo == PC_POLY_HALO_DEEP ? "asked for" : "chosen automatically", sums[0], sums[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -490,8 +523,11 @@ static PetscErrorCode PCPolyViewScaling_Private(PC pc, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by a matching%s\n", chosen));
     PetscCall(IDRSMatchingView(poly->op.matching, viewer));
   } else if (poly->op.inverse) PetscCall(PetscViewerASCIIPrintf(viewer, "  scaling by the diagonal%s\n", chosen));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no scaling: %s\n", poly->scaling == PC_POLY_SCALING_NONE ? "as asked" : "the matrix has no MatGetDiagonal()"));
-  if (poly->scaling == PC_POLY_SCALING_AUTO && poly->nomatching) PetscCall(PetscViewerASCIIPrintf(viewer, "  no matching: %s\n", poly->nomatching));
+  else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  no scaling: %s\n",
+                                     poly->scaling == PC_POLY_SCALING_NONE ? "as asked" : "the matrix has no MatGetDiagonal()"));
+  if (poly->scaling == PC_POLY_SCALING_AUTO && poly->nomatching)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  no matching: %s\n", poly->nomatching));
   PetscCall(IDRSViewSmallDiagonal(poly->small, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -505,7 +541,9 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s\n", poly->type == PC_POLY_ROOTS_USER ? poly->nuser : poly->degree, PCPolyRootsTypes[poly->type], poly->seed, poly->reuse ? ", kept when the matrix changes" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s\n",
+                                   poly->type == PC_POLY_ROOTS_USER ? poly->nuser : poly->degree, PCPolyRootsTypes[poly->type],
+                                   poly->seed, poly->reuse ? ", kept when the matrix changes" : ""));
   if (p->degree) {
     PetscReal low = PETSC_MAX_REAL, high = 0.0;
 
@@ -513,10 +551,16 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
       low  = PetscMin(low, IDRSRootModulus(p->roots[i]));
       high = PetscMax(high, IDRSRootModulus(p->roots[i]));
     }
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "", p->remark ? PCPolyRemarks[p->remark] : ""));
-    if (p->dimension) PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "\n", (double)low, (double)high, p->dimension));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "",
+                                     p->remark ? PCPolyRemarks[p->remark] : ""));
+    if (p->dimension)
+      PetscCall(PetscViewerASCIIPrintf(viewer,
+                                       "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "\n",
+                                       (double)low, (double)high, p->dimension));
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g\n", (double)low, (double)high));
-    if (p->residual >= 0.0) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g, predicted %g\n", (double)poly->seen, (double)p->residual));
+    if (p->residual >= 0.0)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g, predicted %g\n", (double)poly->seen,
+                                       (double)p->residual));
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g\n", (double)poly->seen));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
     PetscCall(PCPolyViewHalo_Private(pc, viewer));
@@ -538,19 +582,25 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
-  PetscCall(PetscOptionsInt("-pc_poly_degree", "Products of an application, and of the operator after it", "PCPolySetDegree", poly->degree, &degree, &set));
+  PetscCall(PetscOptionsInt("-pc_poly_degree", "Products of an application, and of the operator after it", "PCPolySetDegree",
+                            poly->degree, &degree, &set));
   if (set) PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PetscOptionsEnum("-pc_poly_roots", "Where the roots come from", "PCPolySetRootsType", PCPolyRootsTypes, (PetscEnum)poly->type, &type, &set));
+  PetscCall(PetscOptionsEnum("-pc_poly_roots", "Where the roots come from", "PCPolySetRootsType", PCPolyRootsTypes,
+                             (PetscEnum)poly->type, &type, &set));
   if (set) PetscCall(PCPolySetRootsType(pc, (PCPolyRootsType)type));
   PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "PCPolySetSeed", poly->seed, &seed, &set));
   if (set) PetscCall(PCPolySetSeed(pc, seed));
-  PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions, (PetscEnum)poly->precision, &precision, &set));
+  PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions,
+                             (PetscEnum)poly->precision, &precision, &set));
   if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
-  PetscCall(PetscOptionsEnum("-pc_poly_halo", "Exchanges between processes in an application", "PCPolySetHalo", PCPolyHalos, (PetscEnum)poly->halo, &halo, &set));
+  PetscCall(PetscOptionsEnum("-pc_poly_halo", "Exchanges between processes in an application", "PCPolySetHalo", PCPolyHalos,
+                             (PetscEnum)poly->halo, &halo, &set));
   if (set) PetscCall(PCPolySetHalo(pc, (PCPolyHalo)halo));
-  PetscCall(PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "PCPolySetScaling", PCPolyScalings, (PetscEnum)poly->scaling, &scaling, &set));
+  PetscCall(PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "PCPolySetScaling", PCPolyScalings,
+                             (PetscEnum)poly->scaling, &scaling, &set));
   if (set) PetscCall(PCPolySetScaling(pc, (PCPolyScaling)scaling));
-  PetscCall(PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
+  PetscCall(
+    PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
   if (set) PetscCall(PCPolySetReuse(pc, reuse));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -584,14 +634,15 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 }
 
 /*MC
-  PCPOLY - A polynomial in the matrix, scaled by its diagonal or by a matching, for nonsymmetric systems: an application takes products only, no
-  reduction and no triangular solve
+  PCPOLY - A polynomial in the matrix, scaled by its diagonal or by a matching, for nonsymmetric systems: an application takes
+  products only, no reduction and no triangular solve
 
   Options Database Keys:
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
 . -pc_poly_roots (gmres|chebyshev|neumann|user) - where the roots come from (default gmres), see `PCPolySetRootsType()`
 . -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
-. -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see `PCPolySetPrecision()`
+. -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see
+    `PCPolySetPrecision()`
 . -pc_poly_halo (auto|deep|each)              - exchanges between processes (default auto), see `PCPolySetHalo()`
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto), see `PCPolySetScaling()`
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
@@ -599,47 +650,55 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   Level: beginner
 
   Notes:
-  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every `KSP`.
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
+  `KSP`.
 
-  With D the diagonal of the matrix A the preconditioner is $B^{-1} = p(D^{-1}A) D^{-1}$. The polynomial p is such that $\pi(z) = 1 - z p(z)$ is the residual polynomial of
-  degree steps of GMRES for $D^{-1}A$ and a random start vector. Its roots, the harmonic Ritz values, come from a Krylov space that has more dimensions than the degree, and that
-  is built by matrix products and two or three reductions. p is applied factor by factor, by its own roots in Leja order.
+  With D the diagonal of the matrix A the preconditioner is $B^{-1} = p(D^{-1}A) D^{-1}$. The polynomial p is such that $\pi(z) = 1
+  - z p(z)$ is the residual polynomial of degree steps of GMRES for $D^{-1}A$ and a random start vector. Its roots, the harmonic
+  Ritz values, come from a Krylov space that has more dimensions than the degree, and that is built by matrix products and two or
+  three reductions. p is applied factor by factor, by its own roots in Leja order.
 
-  The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it takes a smaller degree. If the polynomial reduces the start vector less than
-  predicted, it takes values of a wider precision, then a smaller degree. If Ritz values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay.
-  `-ksp_view` shows the degree used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
+  The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it takes a smaller degree. If the
+  polynomial reduces the start vector less than predicted, it takes values of a wider precision, then a smaller degree. If Ritz
+  values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay. `-ksp_view` shows the degree
+  used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
 
   If the diagonal is weak, a maximum product matching may be needed for convergence: with
-  $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is the diagonal of $\tilde A$, whose entries
-  have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By default the set-up decides: see `PCPolySetScaling()`. For a
-  system that you do not know well, begin with `-ksp_type idrs -ksp_idrs_s 8 -pc_type poly -pc_poly_degree 16`.
+  $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is
+  the diagonal of $\tilde A$, whose entries have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By
+  default the set-up decides: see `PCPolySetScaling()`. For a system that you do not know well, begin with `-ksp_type idrs
+  -ksp_idrs_s 8 -pc_type poly -pc_poly_degree 16`.
 
   In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.
-  `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in place of
-  entries that are exactly zero, and is scaled by its diagonal elsewhere. A matrix without `MatGetDiagonal()` is not scaled. A
-  set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
+  `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in
+  place of entries that are exactly zero, and is scaled by its diagonal elsewhere. A matrix without `MatGetDiagonal()` is not
+  scaled. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
   `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
 
-  Matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the memory of the host, has values in single precision and
-  columns of 16 bits. That of `MATAIJCUSPARSE`, with vectors on the GPU, has values in half precision, and no columns where its entries are on diagonals; the largest value is scaled to
-  the end of the range, and rows much longer than the others are in double precision. Its size is in `-ksp_view`. Other matrices, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the
-  rounding of the values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
+  Matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the memory
+  of the host, has values in single precision and columns of 16 bits. That of `MATAIJCUSPARSE`, with vectors on the GPU, has values
+  in half precision, and no columns where its entries are on diagonals; the largest value is scaled to the end of the range, and
+  rows much longer than the others are in double precision. Its size is in `-ksp_view`. Other matrices, and transposed applications,
+  take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding of the
+  values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
 
-  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one pass over the matrix, in `KSPIDRS` and in all solvers that call
-  `PCApplyBAorAB()`.
+  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one
+  pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
 
-  With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for transposed
-  applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
+  With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for
+  transposed applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
 
-  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place, and the set-up takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
+  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place, and the set-up
+  takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
 
   References:
-  J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M. Nachtigal, L. Reichel and
-  L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13 (1992)
+  J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.
+  Nachtigal, L. Reichel and L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13
+  (1992)
 
-.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`, `PCPolySetRootsType()`,
-          `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`, `PCPolySetScaling()`, `PCPolySetReuse()`,
-          `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
+.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`,
+          `PCPolySetRootsType()`, `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`,
+          `PCPolySetScaling()`, `PCPolySetReuse()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

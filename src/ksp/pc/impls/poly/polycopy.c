@@ -4,7 +4,8 @@
 #include "polyimpl.h"
 #include "../../../../mat/impls/stream/aijstream.h"
 
-static const char *const uneven = "its rows are too uneven in length, or too wide", *const elsewhere = "another process has no copy";
+static const char *const        uneven    = "its rows are too uneven in length, or too wide",
+                         *const elsewhere = "another process has no copy";
 
 PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 {
@@ -46,7 +47,9 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 #if defined(PETSCIDRS_HAVE_CUDA)
   else if (cuda && cusparse) *ops = &PCPolyCopies_CUDA;
 #endif
-  else *why = !host && !cuda ? "the vectors are not of type standard or cuda" : "the matrix is not of type aij, or its vectors are elsewhere";
+  else
+    *why = !host && !cuda ? "the vectors are not of type standard or cuda"
+                          : "the matrix is not of type aij, or its vectors are elsewhere";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,7 +68,8 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 +  newcopy - the copy, or NULL
 -  why     - why there is none for this matrix, or NULL
 */
-PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy, const char *why[])
+PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool unit, PCPolyPrecision precision,
+                                        PCPolyCopy *newcopy, const char *why[])
 {
   const PCPolyCopyOps *ops = NULL;
   PetscInt             bad[2]; /* no copy; not finite */
@@ -97,7 +101,10 @@ const char *PCPolyCopyTooLarge_Private(PetscLogDouble places, PetscLogDouble ent
   return places > PCPOLY_PADDING * entries + PCPOLY_SPARE_PLACES ? uneven : NULL;
 }
 
-/* PCPolyCopyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), entry by entry, where d is NULL for ones; y may be u, and must not be z */
+/*
+   PCPolyCopyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), entry by entry, where d is NULL for ones; y may be u, and must
+   not be z
+*/
 PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
 {
   PetscFunctionBegin;

@@ -3,14 +3,16 @@
 
      y = d (alpha u + beta D^{-1}A z)
 
-   It is in the format of src/mat/cuda/sliced.cuh, with two rows a lane; values in half precision take 2 bytes, in single precision 4, each twice as many for complex
-   numbers. Vectors stay in the precision of PetscScalar: so p(A) is linear, and its matrix is perturbed, which costs hardly any iterations; if vectors were
-   rounded it would not be linear, and IDR(s) would take up to several times the iterations.
+   It is in the format of src/mat/cuda/sliced.cuh, with two rows a lane; values in half precision take 2 bytes, in single precision
+   4, each twice as many for complex numbers. Vectors stay in the precision of PetscScalar: so p(A) is linear, and its matrix is
+   perturbed, which costs hardly any iterations; if vectors were rounded it would not be linear, and IDR(s) would take up to several
+   times the iterations.
 
    - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
    - There are no columns where the entries of each slot are as far from the diagonal, as those of stencils are.
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
-   - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once their part of z has come.
+   - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once
+   their part of z has come.
    - So are long rows, which are in no slice.
 */
 #include "../../../../vec/cuda/launch.cuh"
@@ -49,7 +51,10 @@ static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* largest = max |entry| of what is copied, as the bits of a double; NaN counts as more than all numbers. By a thread, for a row at a time */
+/*
+   largest = max |entry| of what is copied, as the bits of a double; NaN counts as more than all numbers. By a thread, for a row at
+   a time
+*/
 static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSource source, unsigned long long *largest)
 {
   unsigned long long mine = 0;
@@ -66,7 +71,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
 }
 
 /* From the largest of all values */
-static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream, PetscBool *finite)
+static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream,
+                                        PetscBool *finite)
 {
   unsigned long long *largest;
   double              value;
@@ -87,7 +93,8 @@ static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *s
 }
 
 /* The copy of the diagonal block: without columns if that takes less memory */
-static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream, const char *why[])
+static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
+                                         const char *why[])
 {
   PCPolyCUDA        *packed = (PCPolyCUDA *)copy->data;
   IDRSSlicedCopy    *sliced = &packed->sliced;
@@ -103,25 +110,32 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  PetscCall(PCPolyDispatch(copy->precision, true,
+                           [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
   units           = sliced->units;
   slots           = sliced->slots;
   packed->columns = true;
-  if (!*why) PetscCall(PCPolyDispatch(copy->precision, false, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
-  if (!*why && sliced->units >= units) PetscCall(PCPolyDispatch(copy->precision, true, [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  if (!*why)
+    PetscCall(PCPolyDispatch(copy->precision, false,
+                             [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  if (!*why && sliced->units >= units)
+    PetscCall(PCPolyDispatch(copy->precision, true,
+                             [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
   else packed->columns = false;
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
   if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) { return IDRSSlicedFill<decltype(form)>(source, sliced, stream); }));
+  PetscCall(PCPolyDispatch(copy->precision, packed->columns,
+                           [&](auto form) { return IDRSSlicedFill<decltype(form)>(source, sliced, stream); }));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   copy->bytes = IDRSSlicedBytes(sliced);
   PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sliced->once));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
+static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[],
+                                            PetscBool *finite)
 {
   PCPolyCUDA  *packed;
   IDRSSource   source = {};
@@ -186,17 +200,22 @@ template <typename Form>
 using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
 
 /*
-   y = d (alpha u + beta D^{-1}A z), where beta is scaled for the entries of the copy, and d is NULL for ones. Reads A, u, z and d once, but for the entries of z that no cache holds until their
-   next use; writes y. pairs: the two rows of a lane are taken in one access
+   y = d (alpha u + beta D^{-1}A z), where beta is scaled for the entries of the copy, and d is NULL for ones. Reads A, u, z and d
+   once, but for the entries of z that no cache holds until their next use; writes y. pairs: the two rows of a lane are taken in one
+   access
 */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1) PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha, const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, const PetscScalar *d, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
+  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha,
+               const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, const PetscScalar *d,
+               PetscScalar *y)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
   PetscScalar                                    sum[2] = {0.0, 0.0};
-  IDRSPack<2>                                    ui = IDRSZero<2>(), zi = IDRSZero<2>(); /* on their way while the sums are computed */
-  PCPolyRing<Form>                               ring;
+  /* on their way while the sums are computed */
+  IDRSPack<2>      ui = IDRSZero<2>(), zi = IDRSZero<2>();
+  PCPolyRing<Form> ring;
 
   ring.Begin(A, rings, once);
   overlap.Begin();
@@ -242,18 +261,22 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
     const PetscInt    i       = A.longindices[k];
     const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);
 
-    if (threadIdx.x % IDRS_WARP == 0) y[i] = (d ? d[i] : (PetscScalar)1.0) * (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
+    if (threadIdx.x % IDRS_WARP == 0)
+      y[i] = (d ? d[i] : (PetscScalar)1.0) * (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
   }
 }
 
 /* Adds what is on other processes */
-static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z, const PetscScalar *d, PetscScalar *y)
+static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z,
+                                           const PetscScalar *d, PetscScalar *y)
 {
   const IDRSOffDiagonal off = packed->off;
   const PetscScalar    *ghosts;
 
   PetscFunctionBegin;
-  if (halo) PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta, IDRSHaloGetGhosts(off->halo), d, y));
+  if (halo)
+    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta,
+                                IDRSHaloGetGhosts(off->halo), d, y));
   else {
     PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
@@ -267,11 +290,12 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
 {
   const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
   const IDRSSlicedCopy *sliced = &packed->sliced;
-  const bool            halo   = packed->halo && IDRSHaloIsValid(packed->off->halo); /* it ends with the connection of the processes */
-  const PetscScalar    *zarray, *uarray, *darray = NULL;
-  PetscScalar          *yarray;
-  cudaStream_t          stream;
-  IDRSBoundary          boundary;
+  /* it ends with the connection of the processes */
+  const bool         halo = packed->halo && IDRSHaloIsValid(packed->off->halo);
+  const PetscScalar *zarray, *uarray, *darray = NULL;
+  PetscScalar       *yarray;
+  cudaStream_t       stream;
+  IDRSBoundary       boundary;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
@@ -287,14 +311,17 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
   }
   PetscCall(PetscLogGpuTimeBegin());
   if (sliced->A.n) {
-    const bool pairs = !sliced->A.perm && !((uintptr_t)zarray % IDRS_ACCESS_BYTES || (uintptr_t)uarray % IDRS_ACCESS_BYTES || (uintptr_t)yarray % IDRS_ACCESS_BYTES);
+    const bool pairs = !sliced->A.perm && !((uintptr_t)zarray % IDRS_ACCESS_BYTES || (uintptr_t)uarray % IDRS_ACCESS_BYTES ||
+                                            (uintptr_t)yarray % IDRS_ACCESS_BYTES);
 
     PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
       typedef decltype(form) Form;
 
       PetscFunctionBegin;
-      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes, !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs, boundary.sends, alpha, uarray, beta,
-                                                   beta / packed->scale, zarray, darray, yarray);
+      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes,
+                                                   !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs,
+                                                   boundary.sends, alpha, uarray, beta, beta / packed->scale, zarray, darray,
+                                                   yarray);
       PetscCallCUDA(cudaGetLastError());
       PetscFunctionReturn(PETSC_SUCCESS);
     }));
@@ -308,7 +335,8 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar al
     PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
   }
   if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
-  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * sliced->A.n + 4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
+  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * sliced->A.n +
+                             4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,6 +1,7 @@
 /*
-   One exchange between processes in an application, instead of one in each product. With k products each process computes p(D^{-1}A) x on its own rows and on those of
-   other processes that k matvecs reach from them: what it cannot compute there, as columns are missing, does not come to its own rows within k products.
+   One exchange between processes in an application, instead of one in each product. With k products each process computes
+   p(D^{-1}A) x on its own rows and on those of other processes that k matvecs reach from them: what it cannot compute there, as
+   columns are missing, does not come to its own rows within k products.
 
    Rows and vectors of that part are those of a sequential matrix, so that its products are the ones of a single process.
 */
@@ -9,8 +10,9 @@
 #include <petsc/private/vecimpl.h>
 
 /*
-   Microseconds that an exchange takes, what it costs at least where a product hides it, and those of a product and of the set-up for each entry of the matrix: processes of one node, by
-   MPI on the host, or through the host beside a GPU. The set-up is to be repaid in so many applications
+   Microseconds that an exchange takes, what it costs at least where a product hides it, and those of a product and of the set-up
+   for each entry of the matrix: processes of one node, by MPI on the host, or through the host beside a GPU. The set-up is to be
+   repaid in so many applications
 */
 #define PCPOLY_EXCHANGE(gpu) ((gpu) ? 20.0 : 3.0)
 #define PCPOLY_VISIBLE(gpu)  ((gpu) ? 5.0 : 1.0)
@@ -32,8 +34,8 @@ static PetscErrorCode PCPolyEntries(Mat A, PetscReal *here, PetscReal *most)
 }
 
 /*
-   The rows that k products need, in the order of the matrix, its own ones among them. They are looked for from the columns of the block outside the diagonal
-   one, which are few, not from all rows
+   The rows that k products need, in the order of the matrix, its own ones among them. They are looked for from the columns of the
+   block outside the diagonal one, which are few, not from all rows
 */
 static PetscErrorCode PCPolyDeepRows(Mat A, PetscInt k, IS *rows)
 {
@@ -64,8 +66,8 @@ static PetscErrorCode PCPolyDeepRows(Mat A, PetscInt k, IS *rows)
 }
 
 /*
-   Where the rows of other processes, which cost time in each product, cost less than the exchange does: the rows, else NULL and why not. They are looked for
-   only where an exchange is not hidden, and the set-up does not take too long
+   Where the rows of other processes, which cost time in each product, cost less than the exchange does: the rows, else NULL and why
+   not. They are looked for only where an exchange is not hidden, and the set-up does not take too long
 */
 static PetscErrorCode PCPolyDeepRowsIfFew(Mat A, PetscInt k, IS *rows, const char *why[])
 {
@@ -80,7 +82,8 @@ static PetscErrorCode PCPolyDeepRowsIfFew(Mat A, PetscInt k, IS *rows, const cha
   PetscCall(PCPolyEntries(A, &here, &most));
   longest = most * PCPOLY_ENTRY(gpu);
   if (longest > PCPOLY_EXCHANGE(gpu)) *why = "the products are so long that they hide it";
-  else if (most * PCPOLY_DEEP_ENTRY > PCPOLY_APPLICATIONS * (PetscReal)(k - 1) * PCPOLY_EXCHANGE(gpu)) *why = "the set-up of a single one would take more time than it saves in " PetscStringize(PCPOLY_APPLICATIONS) " applications";
+  else if (most * PCPOLY_DEEP_ENTRY > PCPOLY_APPLICATIONS * (PetscReal)(k - 1) * PCPOLY_EXCHANGE(gpu))
+    *why = "the set-up of a single one would take more time than it saves in " PetscStringize(PCPOLY_APPLICATIONS) " applications";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolyDeepRows(A, k, rows));
   PetscCall(MatGetLocalSize(A, &n, NULL));
@@ -111,8 +114,12 @@ static PetscErrorCode PCPolyDeepRuns(PC pc, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of a row of a sequential matrix, whose columns have these places in the part, to the end of the part's; those of the places from low to high - 1 */
-static void PCPolyDeepAppend(const IDRSRows *rows, PetscInt row, const PetscInt places[], PetscInt offset, PetscInt low, PetscInt high, PCPolyDeep *deep, PetscInt *end)
+/*
+   Entries of a row of a sequential matrix, whose columns have these places in the part, to the end of the part's; those of the
+   places from low to high - 1
+*/
+static void PCPolyDeepAppend(const IDRSRows *rows, PetscInt row, const PetscInt places[], PetscInt offset, PetscInt low,
+                             PetscInt high, PCPolyDeep *deep, PetscInt *end)
 {
   for (PetscInt l = rows->i[row]; l < rows->i[row + 1]; l++) {
     const PetscInt place = places ? places[rows->j[l]] : rows->j[l] + offset;
@@ -123,7 +130,10 @@ static void PCPolyDeepAppend(const IDRSRows *rows, PetscInt row, const PetscInt 
   }
 }
 
-/* The part of the matrix on these rows, in the memory of the host: the own rows from the blocks of the matrix, the others from their processes */
+/*
+   The part of the matrix on these rows, in the memory of the host: the own rows from the blocks of the matrix, the others from
+   their processes
+*/
 static PetscErrorCode PCPolyDeepAssemble(Mat A, IS rows, PetscInt first, PCPolyDeep *deep)
 {
   const PetscInt *garray, *all;
@@ -146,7 +156,8 @@ static PetscErrorCode PCPolyDeepAssemble(Mat A, IS rows, PetscInt first, PCPolyD
   PetscCall(IDRSRowsGet(blocks[0], &inner));
   PetscCall(IDRSRowsGet(blocks[1], &outer));
   PetscCall(IDRSRowsGet(submatrices[0], &others));
-  PetscCall(PetscMalloc3(count + 1, &deep->i, inner.i[n] + outer.i[n] + others.i[deep->ghosts], &deep->j, inner.i[n] + outer.i[n] + others.i[deep->ghosts], &deep->a));
+  PetscCall(PetscMalloc3(count + 1, &deep->i, inner.i[n] + outer.i[n] + others.i[deep->ghosts], &deep->j,
+                         inner.i[n] + outer.i[n] + others.i[deep->ghosts], &deep->a));
   deep->i[0] = 0;
   for (PetscInt row = 0; row < count; row++) {
     if (row >= first && row < first + n) {
@@ -210,7 +221,8 @@ static PetscErrorCode PCPolyDeepCreate(PC pc, IS rows, PetscInt k)
   PetscCall(ISDestroy(&place));
   PetscCall(VecScatterBegin(deep->in, poly->op.inverse, deep->op.inverse, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecScatterEnd(deep->in, poly->op.inverse, deep->op.inverse, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(PCPolyCopyCreate_Private(deep->op.A, deep->x, deep->op.inverse, (PetscBool)!poly->small, precision, &deep->op.copy, &nocopy));
+  PetscCall(
+    PCPolyCopyCreate_Private(deep->op.A, deep->x, deep->op.inverse, (PetscBool)!poly->small, precision, &deep->op.copy, &nocopy));
   if (nocopy) PetscCall(PetscInfo(pc, "Products of a process by MatMult(): %s\n", nocopy));
   else PetscCall(PCPolyDeepFreeMatrix(deep));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -231,9 +243,11 @@ PetscErrorCode PCPolySetUpDeep_Private(PC pc)
   if (size == 1 || !poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
   if (poly->halo == PC_POLY_HALO_EACH) poly->nodeep = "as asked";
   else PetscCall(PCPolyDeepRuns(pc, &poly->nodeep));
-  PetscCheck(poly->halo != PC_POLY_HALO_DEEP || !poly->nodeep, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "-%spc_poly_halo deep cannot be used here: %s", PCPolyPrefix_Private(pc), poly->nodeep);
+  PetscCheck(poly->halo != PC_POLY_HALO_DEEP || !poly->nodeep, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "-%spc_poly_halo deep cannot be used here: %s", PCPolyPrefix_Private(pc), poly->nodeep);
   if (!poly->nodeep && k < 2) poly->nodeep = "there are no two products in an application";
-  if (!poly->nodeep && poly->halo == PC_POLY_HALO_AUTO && poly->op.copy && poly->op.copy->connected) poly->nodeep = "inside the kernels of the product, GPUs write what others need into their memory";
+  if (!poly->nodeep && poly->halo == PC_POLY_HALO_AUTO && poly->op.copy && poly->op.copy->connected)
+    poly->nodeep = "inside the kernels of the product, GPUs write what others need into their memory";
   if (poly->nodeep) PetscFunctionReturn(PETSC_SUCCESS);
   if (poly->halo == PC_POLY_HALO_DEEP) PetscCall(PCPolyDeepRows(poly->op.A, k, &rows));
   else PetscCall(PCPolyDeepRowsIfFew(poly->op.A, k, &rows, &poly->nodeep));

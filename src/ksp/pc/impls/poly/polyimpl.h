@@ -1,7 +1,8 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   { polyspace.c, polydeep.c }   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu }
+     poly.c   { polyspace.c, polydeep.c }   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
+     { polypacked.c, polycuda.cu, polystream.cu }
 
    poly.c and polydeep.c also call polyset.c
 */
@@ -29,14 +30,15 @@ typedef enum {
 } PCPolyRemark;
 
 /*
-   pi(z) = 1 - z p(z) = prod (1 - z / roots_i), and p(z) = p(0) prod (1 - z / factors_i), in Leja order. The degree is that of pi; it is 0 for no
-   polynomial. Roots at infinity are left out
+   pi(z) = 1 - z p(z) = prod (1 - z / roots_i), and p(z) = p(0) prod (1 - z / factors_i), in Leja order. The degree is that of pi;
+   it is 0 for no polynomial. Roots at infinity are left out
 */
 typedef struct {
-  PetscInt     degree, nroots, nfactors;
-  IDRSRoot     roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
-  PetscScalar  p0;        /* p(0) */
-  PetscReal    residual;  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, as its Krylov space has it; negative where it is not known */
+  PetscInt    degree, nroots, nfactors;
+  IDRSRoot    roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
+  PetscScalar p0; /* p(0) */
+  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, as its Krylov space has it; negative where it is not known */
+  PetscReal    residual;
   PetscInt     dimension; /* of the Krylov space; 0 for none */
   PCPolyRemark remark;
 } PCPolynomial;
@@ -118,12 +120,14 @@ PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec,
+                                                            Vec, Vec);
 
 /* polywindow.c */
 PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *, const PCPolynomial *, PetscScalar, Vec, PetscBool, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *, const PCPolynomial *, PetscScalar, Vec, PetscBool,
+                                                      Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
 

@@ -1,5 +1,6 @@
 /*
-   The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves: by MatMult() and Vec operations, for every type of matrix, and by a copy
+   The operator of the polynomial, D^{-1}A, and D^{-1}A^T for transposed solves: by MatMult() and Vec operations, for every type of
+   matrix, and by a copy
 */
 #include "polyimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
@@ -9,8 +10,8 @@
 #define PCPOLY_WEAK 10.0
 
 /*
-   Gets the diagonal into op.t, and the largest modulus of each row into op.w, or zeros if the type of the matrix does not know them.
-   known is PETSC_FALSE if the matrix has no diagonal
+   Gets the diagonal into op.t, and the largest modulus of each row into op.w, or zeros if the type of the matrix does not know
+   them. known is PETSC_FALSE if the matrix has no diagonal
 */
 static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 {
@@ -20,7 +21,8 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 
   PetscFunctionBegin;
   PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, known));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd)); /* it has the operation, but only for functions that are given entry by entry */
+  /* it has the operation, but only for functions that are given entry by entry */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
   if (mffd) *known = PETSC_FALSE;
   if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetDiagonal(A, poly->op.t));
@@ -30,8 +32,8 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 }
 
 /*
-   PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values, else
-   destroys it
+   PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values,
+   else destroys it
 */
 PetscErrorCode PCPolyUpdateMatching_Private(PC pc)
 {
@@ -57,7 +59,10 @@ PetscErrorCode PCPolyDestroyMatching_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyCreateMatching_Private - Computes the matching and its matrix; there is none if the computation is limited and takes too long */
+/*
+   PCPolyCreateMatching_Private - Computes the matching and its matrix; there is none if the computation is limited and takes too
+   long
+*/
 PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
@@ -65,7 +70,8 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
   PetscFunctionBegin;
   PetscCall(IDRSMatchingCreate(pc->pmat, limited, &poly->op.matching));
   if (!poly->op.matching) poly->nomatching = "its computation takes too long; with -pc_poly_scaling matching it is not limited";
-  else if (poly->op.matching->badrow < 0) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));
+  else if (poly->op.matching->badrow < 0)
+    PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,7 +146,8 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
 }
 
 /* PCPolyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z, or with A^T; y may be u, and must not be z */
-PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec y)
+PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta,
+                                         Vec z, Vec y)
 {
   Vec t = y == u ? op->t : y;
 
@@ -161,16 +168,18 @@ PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
 
   PetscFunctionBegin;
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
-  PetscCall(PCPolyCopyCreate_Private(poly->op.A, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->small), precision, &poly->op.copy, &poly->nocopy));
+  PetscCall(PCPolyCopyCreate_Private(poly->op.A, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->small),
+                                     precision, &poly->op.copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one, times d, entry by entry, if
-   it is not NULL
+   PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one, times d, entry by
+   entry, if it is not NULL
 */
-PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u,
+                                               PetscScalar beta, Vec z, Vec d, Vec y)
 {
   PetscFunctionBegin;
   if (op->copy && !transpose) {

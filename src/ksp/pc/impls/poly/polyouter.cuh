@@ -9,20 +9,25 @@
 
 /* y += d beta times these entries, a thread a row; d is NULL for ones. ghosts: an array, or messages */
 template <typename Ghosts>
-static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyOuterKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts, const PetscScalar *d, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  PCPolyOuterKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts,
+                    const PetscScalar *d, PetscScalar *y)
 {
   overlap.Begin();
-  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>()) y[rows[k]] += (d ? d[rows[k]] * beta : beta) * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
+  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>())
+    y[rows[k]] += (d ? d[rows[k]] * beta : beta) * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
 }
 
 /* By not more blocks than these */
 template <typename Ghosts>
-static PetscErrorCode PCPolyOuterLaunch(const IDRSCompressedRows *some, int multiprocessors, size_t most, cudaStream_t stream, PetscScalar beta, Ghosts ghosts, const PetscScalar *d, PetscScalar *y)
+static PetscErrorCode PCPolyOuterLaunch(const IDRSCompressedRows *some, int multiprocessors, size_t most, cudaStream_t stream,
+                                        PetscScalar beta, Ghosts ghosts, const PetscScalar *d, PetscScalar *y)
 {
   const size_t enough = ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
-  (void)IDRSLaunchResident<PCPolyOuterKernel<Ghosts>>(multiprocessors, PetscMin(enough, most), 0, true, stream, some->A, (const PetscInt *)some->rows, beta, ghosts, d, y);
+  (void)IDRSLaunchResident<PCPolyOuterKernel<Ghosts>>(multiprocessors, PetscMin(enough, most), 0, true, stream, some->A,
+                                                      (const PetscInt *)some->rows, beta, ghosts, d, y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,11 +3,14 @@
 
      y = d (alpha u + beta D^{-1}A z)
 
-   - Rows are sorted by their length within windows, and taken in slices of PCPOLY_SLICE rows. A slice is a number of slots; a slot has one entry of each row,
-     as 16 bits each for the columns, from a base of the slot on, and a value in single precision, or in that of PetscScalar.
-   - The entries of a slot are those whose columns come next in their rows and are not too far from each other; rows that have none get a zero there.
+   - Rows are sorted by their length within windows, and taken in slices of PCPOLY_SLICE rows. A slice is a number of slots; a slot
+     has one entry of each row, as 16 bits each for the columns, from a base of the slot on, and a value in single precision, or in
+     that of PetscScalar.
+   - The entries of a slot are those whose columns come next in their rows and are not too far from each other; rows that have none
+   get a zero there.
    - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
-   - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z has come.
+   - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z
+   has come.
 */
 #include "polyimpl.h"
 #include <petscidrs/private/idrsrows.h>
@@ -50,7 +53,10 @@ static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, Pet
   } else ((PetscScalar *)values)[k] = value;
 }
 
-/* Sorts the rows of each window by their length, longest first; rows of one length keep their order, as the key has their place below the length */
+/*
+   Sorts the rows of each window by their length, longest first; rows of one length keep their order, as the key has their place
+   below the length
+*/
 static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
 {
   const PetscInt longest = 1048576; /* longer ones count as this long */
@@ -60,7 +66,8 @@ static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
     const PetscInt count = PetscMin(PCPOLY_WINDOW, copy->n - begin);
     PetscInt       keys[PCPOLY_WINDOW];
 
-    for (PetscInt k = 0; k < count; k++) keys[k] = (longest - PetscMin(longest, rows->i[begin + k + 1] - rows->i[begin + k])) * PCPOLY_WINDOW + k;
+    for (PetscInt k = 0; k < count; k++)
+      keys[k] = (longest - PetscMin(longest, rows->i[begin + k + 1] - rows->i[begin + k])) * PCPOLY_WINDOW + k;
     PetscCall(PetscSortInt(count, keys));
     for (PetscInt k = 0; k < count; k++) copy->order[begin + k] = begin + keys[k] % PCPOLY_WINDOW;
   }
@@ -69,10 +76,11 @@ static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
 }
 
 /*
-   The slots of a slice, from this one on, and the slot behind them. Without values in the copy they are counted only. A slot begins at the smallest column
-   that is left in the slice
+   The slots of a slice, from this one on, and the slot behind them. Without values in the copy they are counted only. A slot begins
+   at the smallest column that is left in the slice
 */
-static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const PetscScalar inverse[], PetscInt slice, PetscInt slot, PetscBool *finite)
+static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const PetscScalar inverse[], PetscInt slice,
+                                PetscInt slot, PetscBool *finite)
 {
   const PetscInt *order = copy->order + slice * PCPOLY_SLICE;
   PetscInt        next[PCPOLY_SLICE], base;
@@ -82,7 +90,8 @@ static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const 
     base = PETSC_MAX_INT;
     for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) {
       if (order[lane] < 0) continue;
-      if (copy->unit && next[lane] < rows->i[order[lane] + 1] && rows->j[next[lane]] == order[lane]) next[lane]++; /* the diagonal */
+      /* the diagonal */
+      if (copy->unit && next[lane] < rows->i[order[lane] + 1] && rows->j[next[lane]] == order[lane]) next[lane]++;
       if (next[lane] < rows->i[order[lane] + 1]) base = PetscMin(base, rows->j[next[lane]]);
     }
     if (base == PETSC_MAX_INT) return slot;
@@ -113,21 +122,26 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
   PetscCall(PetscMalloc2(copy->slices * PCPOLY_SLICE, &copy->order, copy->slices + 1, &copy->first));
   PetscCall(PCPolySort(copy, &rows));
   copy->first[0] = 0;
-  for (PetscInt slice = 0; slice < copy->slices; slice++) copy->first[slice + 1] = PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
+  for (PetscInt slice = 0; slice < copy->slices; slice++)
+    copy->first[slice + 1] = PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
   copy->nslots = copy->first[copy->slices];
   entries      = rows.i[rows.n] - (copy->unit ? rows.n : 0);
   *why         = PCPolyCopyTooLarge_Private((PetscLogDouble)copy->nslots * PCPOLY_SLICE, (PetscLogDouble)entries);
   if (!*why) {
-    PetscCall(PetscMalloc3(copy->nslots, &copy->base, copy->nslots * PCPOLY_SLICE, &copy->columns, copy->nslots * PCPOLY_SLICE * size, (char **)&copy->values));
-    for (PetscInt slice = 0; slice < copy->slices; slice++) (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
-    copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) + (PetscLogDouble)copy->slices * (PCPOLY_SLICE + 1) * sizeof(PetscInt);
+    PetscCall(PetscMalloc3(copy->nslots, &copy->base, copy->nslots * PCPOLY_SLICE, &copy->columns,
+                           copy->nslots * PCPOLY_SLICE * size, (char **)&copy->values));
+    for (PetscInt slice = 0; slice < copy->slices; slice++)
+      (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
+    copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) +
+                   (PetscLogDouble)copy->slices * (PCPOLY_SLICE + 1) * sizeof(PetscInt);
   }
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The block outside the diagonal one, whose columns are those of garray in the vectors */
-static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, const PetscInt garray[], const PetscScalar inverse[], PetscBool *finite)
+static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, const PetscInt garray[], const PetscScalar inverse[],
+                                      PetscBool *finite)
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
   PetscInt     columns, row = 0;
@@ -141,7 +155,8 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
   PetscCall(VecDestroy(&like));
   PetscCall(IDRSRowsGet(A, &rows));
   for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
-  PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns, rows.i[rows.n] * size, (char **)&copy->outervalues));
+  PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns,
+                         rows.i[rows.n] * size, (char **)&copy->outervalues));
   copy->outerfirst[0] = 0;
   for (PetscInt i = 0; i < rows.n; i++) {
     if (rows.i[i + 1] == rows.i[i]) continue;
@@ -152,7 +167,8 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
     copy->outer[row]        = i;
     copy->outerfirst[++row] = rows.i[i + 1];
   }
-  copy->bytes += (PetscLogDouble)rows.i[rows.n] * (sizeof(PetscInt) + size) + 2.0 * copy->nouter * sizeof(PetscInt) + (PetscLogDouble)columns * sizeof(PetscScalar);
+  copy->bytes += (PetscLogDouble)rows.i[rows.n] * (sizeof(PetscInt) + size) + 2.0 * copy->nouter * sizeof(PetscInt) +
+                 (PetscLogDouble)columns * sizeof(PetscScalar);
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -171,7 +187,8 @@ static PetscErrorCode PCPolyCopyDestroy_Host(PCPolyCopy copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
+static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[],
+                                            PetscBool *finite)
 {
   const PetscInt    *garray;
   const PetscScalar *d = NULL;

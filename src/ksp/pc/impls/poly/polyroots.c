@@ -1,19 +1,21 @@
 /*
    The polynomial of PCPOLY: dense algebra of the size of its degree, the same on all processes.
 
-   Every polynomial here is given in a basis q_0 = 1, q_1, ... with a recurrence, as an upper Hessenberg matrix T of one row more than columns:
+   Every polynomial here is given in a basis q_0 = 1, q_1, ... with a recurrence, as an upper Hessenberg matrix T of one row more
+   than columns:
 
      z [q_0 ... q_{m-1}] = [q_0 ... q_m] T
 
-   It is the Arnoldi basis, with T = H, or the Newton basis of given roots. For p = sum_j c_j q_j, j < d, the roots of p are the eigenvalues of
+   It is the Arnoldi basis, with T = H, or the Newton basis of given roots. For p = sum_j c_j q_j, j < d, the roots of p are the
+   eigenvalues of
 
      T(0:d-1,0:d-1) - (T_{d-1,d-2} / c_{d-1}) c(0:d-1) e_{d-2}^T
 
    as there q_{d-1} = -sum_{j<d-1} (c_j / c_{d-1}) q_j in the last column of the recurrence.
 
-   References: J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022);
-   N.M. Nachtigal, L. Reichel and L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13 (1992);
-   L. Reichel, Newton interpolation at Leja points, BIT 30 (1990)
+   References: J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29
+   (2022); N.M. Nachtigal, L. Reichel and L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix
+   Anal. Appl. 13 (1992); L. Reichel, Newton interpolation at Leja points, BIT 30 (1990)
 */
 #include "polyimpl.h"
 #include <petscblaslapack.h>
@@ -83,7 +85,8 @@ void PCPolyNewtonBasis_Private(PetscInt m, const IDRSRoot shifts[], PetscReal sc
   for (PetscInt k = 0; k < ld * m; k++) T[k] = 0.0;
   for (PetscInt j = 0; j < m;) {
     const PetscInt    group = IDRSRootGroup(shifts[j]);
-    const PetscScalar theta = IDRSRootScalar(shifts[j]), gamma = scale > 0.0 ? scale : (group == 2 ? IDRSRootModulus(shifts[j]) : -theta);
+    const PetscScalar theta = IDRSRootScalar(shifts[j]),
+                      gamma = scale > 0.0 ? scale : (group == 2 ? IDRSRootModulus(shifts[j]) : -theta);
 
     T[j + j * ld]     = group == 2 ? shifts[j].re : theta;
     T[j + 1 + j * ld] = gamma;
@@ -97,7 +100,8 @@ void PCPolyNewtonBasis_Private(PetscInt m, const IDRSRoot shifts[], PetscReal sc
 }
 
 /* p from its coefficients c_j, j < d, in the basis of T, up to the last that is not negligible; degree 0 where there is none */
-static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[], PetscInt ld, const PetscScalar T[], PCPolynomial *p)
+static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[], PetscInt ld, const PetscScalar T[],
+                                               PCPolynomial *p)
 {
   PetscScalar *M;
   PetscReal    largest = 0.0;
@@ -161,8 +165,9 @@ PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const IDRSRoot roots[], PCPol
 }
 
 /*
-   PCPolyFromSpace_Private - The GMRES polynomial of degree d: c minimizes ||e_0 - H c||, with the first d columns of H. The roots of pi are the harmonic Ritz
-   values; their inverses are the eigenvalues of the first d columns of the pseudoinverse of H, whose first column is c, and whose trace is p(0)
+   PCPolyFromSpace_Private - The GMRES polynomial of degree d: c minimizes ||e_0 - H c||, with the first d columns of H. The roots
+   of pi are the harmonic Ritz values; their inverses are the eigenvalues of the first d columns of the pseudoinverse of H, whose
+   first column is c, and whose trace is p(0)
 */
 PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
@@ -206,8 +211,11 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
     norm = 0.0;
     for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, IDRSRootModulus(roots[i]));
     for (PetscInt i = 0; found && i < d; i++) {
-      /* of a pair of conjugates each takes the place of the inverse of the other, so that the positive imaginary part stays first */
-      const IDRSRoot inverse = IDRSRootQuotient((IDRSRoot){1.0, 0.0}, (IDRSRoot){roots[i].re, PetscDefined(USE_COMPLEX) ? roots[i].im : -roots[i].im});
+      /*
+         of a pair of conjugates each takes the place of the inverse of the other, so that the positive imaginary part stays first
+      */
+      const IDRSRoot inverse = IDRSRootQuotient((IDRSRoot){1.0, 0.0},
+                                                (IDRSRoot){roots[i].re, PetscDefined(USE_COMPLEX) ? roots[i].im : -roots[i].im});
 
       if (IDRSRootModulus(roots[i]) > PCPOLY_NEGLIGIBLE * norm) roots[p->nroots++] = inverse;
     }
@@ -218,7 +226,10 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyLeastRealPart_Private - Smallest Re(1 - pi(lambda)) of these lambda: where it is positive, A p(A) leaves them in the right half plane */
+/*
+   PCPolyLeastRealPart_Private - Smallest Re(1 - pi(lambda)) of these lambda: where it is positive, A p(A) leaves them in the right
+   half plane
+*/
 PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const IDRSRoot lambda[])
 {
   PetscReal least = PETSC_MAX_REAL;

@@ -1,9 +1,11 @@
 /*
-   The loops over the rows of a copy of D^{-1}A whose values are of type PCPolyNumber: included once for each type, with names for the functions
+   The loops over the rows of a copy of D^{-1}A whose values are of type PCPolyNumber: included once for each type, with names for
+   the functions
 */
 
 /* y = d (alpha u + beta (z + sums)), or d (alpha u + beta sums) where the diagonal is stored; d is NULL for ones */
-static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[], const PetscScalar d[], PetscScalar y[])
+static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[],
+                        const PetscScalar d[], PetscScalar y[])
 {
   const PCPolyNumber *values = (const PCPolyNumber *)copy->values;
 
@@ -29,14 +31,16 @@ static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const Petsc
 }
 
 /* y += d beta times the entries outside the diagonal block */
-static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscScalar ghosts[], const PetscScalar d[], PetscScalar y[])
+static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscScalar ghosts[], const PetscScalar d[],
+                        PetscScalar y[])
 {
   const PCPolyNumber *a = (const PCPolyNumber *)copy->outervalues;
 
   for (PetscInt i = 0; i < copy->nouter; i++) {
     PetscScalar sum = 0.0;
 
-    for (PetscInt k = copy->outerfirst[i]; k < copy->outerfirst[i + 1]; k++) sum += (PetscScalar)a[k] * ghosts[copy->outercolumns[k]];
+    for (PetscInt k = copy->outerfirst[i]; k < copy->outerfirst[i + 1]; k++)
+      sum += (PetscScalar)a[k] * ghosts[copy->outercolumns[k]];
     y[copy->outer[i]] += (d ? d[copy->outer[i]] * beta : beta) * sum;
   }
 }

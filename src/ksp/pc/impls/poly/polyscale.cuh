@@ -1,5 +1,6 @@
 /*
-   The scale of values in few bits: the power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96 for single precision
+   The scale of values in few bits: the power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96
+   for single precision
 */
 #pragma once
 
@@ -9,7 +10,8 @@
 /* The larger of |re| and |im|, as the bits of a double: NaN counts as more than all numbers */
 static __device__ __forceinline__ unsigned long long PCPolySizeBits(PetscScalar entry)
 {
-  return max((unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))), (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
+  return max((unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))),
+             (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
 }
 
 static inline void PCPolyChooseScale(PCPolyPrecision precision, double largest, PetscReal *scale, PetscBool *finite)

@@ -21,7 +21,9 @@ static PetscErrorCode PCPolySetDegree_Poly(PC pc, PetscInt degree)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(degree >= 1 && degree <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_degree %" PetscInt_FMT ": the degree must be in 1 to %d", PCPolyPrefix_Private(pc), degree, PCPOLY_MAX_DEGREE);
+  PetscCheck(degree >= 1 && degree <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_degree %" PetscInt_FMT ": the degree must be in 1 to %d", PCPolyPrefix_Private(pc), degree,
+             PCPOLY_MAX_DEGREE);
   if (degree != poly->degree) PCPolyChanged_Private(pc);
   poly->degree = degree;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -42,8 +44,10 @@ static PetscErrorCode PCPolySetRootsType_Poly(PC pc, PCPolyRootsType type)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_roots %d: no such type", PCPolyPrefix_Private(pc), (int)type);
-  PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "-%spc_poly_roots user: PCPolySetRoots() has given no roots", PCPolyPrefix_Private(pc));
+  PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_roots %d: no such type", PCPolyPrefix_Private(pc), (int)type);
+  PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE,
+             "-%spc_poly_roots user: PCPolySetRoots() has given no roots", PCPolyPrefix_Private(pc));
   if (type != poly->type) PCPolyChanged_Private(pc);
   poly->type = type;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -62,13 +66,15 @@ static PetscErrorCode PCPolySetRoots_Poly(PC pc, PetscInt n, const PetscReal re[
   IDRSRoot *roots;
 
   PetscFunctionBegin;
-  PetscCheck(n >= 1 && n <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): the number of roots %" PetscInt_FMT " must be in 1 to %d", n, PCPOLY_MAX_DEGREE);
+  PetscCheck(n >= 1 && n <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "PCPolySetRoots(): the number of roots %" PetscInt_FMT " must be in 1 to %d", n, PCPOLY_MAX_DEGREE);
   PetscCheck(re, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_NULL, "PCPolySetRoots(): no array for %" PetscInt_FMT " roots", n);
   PetscCall(IDRSRootsCreate("PCPolySetRoots(): root", n, re, im, &roots));
   for (PetscInt i = 0; i < n; i++) {
     if (re[i] != 0.0 || (im && im[i] != 0.0)) continue;
     PetscCall(PetscFree(roots));
-    SETERRQ(PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
+    SETERRQ(PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+            "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
   }
   PetscCall(PetscFree(poly->user));
   poly->user  = roots;
@@ -98,7 +104,8 @@ static PetscErrorCode PCPolySetSeed_Poly(PC pc, PetscInt seed)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", PCPolyPrefix_Private(pc), seed);
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", PCPolyPrefix_Private(pc), seed);
   if (seed != poly->seed) PCPolyChanged_Private(pc);
   poly->seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -116,7 +123,8 @@ static PetscErrorCode PCPolySetPrecision_Poly(PC pc, PCPolyPrecision precision)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(precision >= PC_POLY_PRECISION_HALF && precision <= PC_POLY_PRECISION_DOUBLE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_precision %d: no such precision", PCPolyPrefix_Private(pc), (int)precision);
+  PetscCheck(precision >= PC_POLY_PRECISION_HALF && precision <= PC_POLY_PRECISION_DOUBLE, PetscObjectComm((PetscObject)pc),
+             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_precision %d: no such precision", PCPolyPrefix_Private(pc), (int)precision);
   if (precision != poly->precision) PCPolyChanged_Private(pc);
   poly->precision = precision;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -134,7 +142,8 @@ static PetscErrorCode PCPolySetHalo_Poly(PC pc, PCPolyHalo halo)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(halo >= PC_POLY_HALO_AUTO && halo <= PC_POLY_HALO_EACH, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_halo %d: no such exchange", PCPolyPrefix_Private(pc), (int)halo);
+  PetscCheck(halo >= PC_POLY_HALO_AUTO && halo <= PC_POLY_HALO_EACH, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_halo %d: no such exchange", PCPolyPrefix_Private(pc), (int)halo);
   if (halo != poly->halo) PCPolyChanged_Private(pc);
   poly->halo = halo;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -152,7 +161,8 @@ static PetscErrorCode PCPolySetScaling_Poly(PC pc, PCPolyScaling scaling)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCheck(scaling >= PC_POLY_SCALING_AUTO && scaling <= PC_POLY_SCALING_MATCHING, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_scaling %d: no such scaling", PCPolyPrefix_Private(pc), (int)scaling);
+  PetscCheck(scaling >= PC_POLY_SCALING_AUTO && scaling <= PC_POLY_SCALING_MATCHING, PetscObjectComm((PetscObject)pc),
+             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_scaling %d: no such scaling", PCPolyPrefix_Private(pc), (int)scaling);
   if (scaling != poly->scaling) PCPolyChanged_Private(pc);
   poly->scaling = scaling;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -164,7 +174,8 @@ static PetscErrorCode PCPolyGetScaling_Poly(PC pc, PCPolyScaling *scaling, PCPol
 
   PetscFunctionBegin;
   if (scaling) *scaling = poly->scaling;
-  if (used) *used = poly->op.matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
+  if (used)
+    *used = poly->op.matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -233,8 +244,9 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   Level: intermediate
 
   Note:
-  An application makes degree - 1 products, and the operator of the Krylov method one more. The set-up takes a smaller degree where the larger one would not
-  be safe; `PCPolyGetDegree()` and `-ksp_view` tell it. With `PCPolySetRoots()` the degree is the number of roots.
+  An application makes degree - 1 products, and the operator of the Krylov method one more. The set-up takes a smaller degree where
+  the larger one would not be safe; `PCPolyGetDegree()` and `-ksp_view` tell it. With `PCPolySetRoots()` the degree is the number of
+  roots.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetDegree()`
 @*/
@@ -286,8 +298,8 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
   Level: intermediate
 
   Note:
-  Chebyshev polynomials and the Neumann series need no more than real and positive Ritz values, and a dominant diagonal. Both diverge where convection is
-  strong. `PC_POLY_ROOTS_USER` needs a call of `PCPolySetRoots()` before.
+  Chebyshev polynomials and the Neumann series need no more than real and positive Ritz values, and a dominant diagonal. Both
+  diverge where convection is strong. `PC_POLY_ROOTS_USER` needs a call of `PCPolySetRoots()` before.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyRootsType`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
 @*/
@@ -337,10 +349,13 @@ PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
   Level: intermediate
 
   Notes:
-  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. It is taken of $D^{-1}A$, where D is the diagonal of A, with any `PCPolyScaling` but
-  `PC_POLY_SCALING_NONE` and `PC_POLY_SCALING_MATCHING`. Roots may be given more than once, in any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars each complex root needs its conjugate.
+  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. It is taken of $D^{-1}A$,
+  where D is the diagonal of A, with any `PCPolyScaling` but `PC_POLY_SCALING_NONE` and `PC_POLY_SCALING_MATCHING`. Roots may be
+  given more than once, in any order, and must be the same on all processes. They must be finite and must not be zero. With real
+  scalars each complex root needs its conjugate.
 
-  The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. Nothing is checked with a start vector then: `-ksp_view` shows its residual.
+  The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. Nothing is checked with a start vector then:
+  `-ksp_view` shows its residual.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`, `PCPolySetRootsType()`
 @*/
@@ -447,11 +462,13 @@ PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
   Level: intermediate
 
   Notes:
-  The preconditioner multiplies by a copy of the matrix whose values are rounded. Vectors keep the precision of `PetscScalar`, so the preconditioner stays a linear
-  operator, and the Krylov method multiplies by the matrix itself: the solution is as accurate as with any other precision.
+  The preconditioner multiplies by a copy of the matrix whose values are rounded. Vectors keep the precision of `PetscScalar`, so
+  the preconditioner stays a linear operator, and the Krylov method multiplies by the matrix itself: the solution is as accurate as
+  with any other precision.
 
-  The set-up takes a wider precision where values are not finite in a narrower one, or where the polynomial reduces its start vector less than predicted. On
-  the host half precision is taken as single. Matrices and vectors for which there is no copy are multiplied by `MatMult()`; `-ksp_view` tells why.
+  The set-up takes a wider precision where values are not finite in a narrower one, or where the polynomial reduces its start vector
+  less than predicted. On the host half precision is taken as single. Matrices and vectors for which there is no copy are multiplied
+  by `MatMult()`; `-ksp_view` tells why.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyPrecision`, `PCPolyGetPrecision()`
 @*/
@@ -504,16 +521,19 @@ PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
   Notes:
   With `PC_POLY_HALO_EACH` every product begins with an exchange, which the rows without entries of other processes do not wait for.
 
-  With `PC_POLY_HALO_DEEP` there is one exchange for all products of an application. Each process then also has the rows of other processes that so many products reach, and computes
-  with them what other processes compute too. This pays where an exchange takes longer than the products with these rows: for small systems on GPUs. The set-up takes these rows
-  from other processes whenever the matrix changes, on the host. It is for `MATAIJ` and `MATAIJCUSPARSE`; with other matrices the set-up reports an error. The setting has no effect on one process.
-  `PCApplyTranspose()` takes an exchange for each product.
+  With `PC_POLY_HALO_DEEP` there is one exchange for all products of an application. Each process then also has the rows of other
+  processes that so many products reach, and computes with them what other processes compute too. This pays where an exchange takes
+  longer than the products with these rows: for small systems on GPUs. The set-up takes these rows from other processes whenever the
+  matrix changes, on the host. It is for `MATAIJ` and `MATAIJCUSPARSE`; with other matrices the set-up reports an error. The setting
+  has no effect on one process. `PCApplyTranspose()` takes an exchange for each product.
 
-  On GPUs of one node that can map each other's memory the kernels of a product write what other processes need into their memory, and no scatter is made. Products of `MATAIJCUSPARSE` do so in
-  every application with an exchange each, where each process that needs entries of another one also has entries that that one needs, and `PC_POLY_HALO_AUTO` takes `PC_POLY_HALO_EACH` then.
+  On GPUs of one node that can map each other's memory the kernels of a product write what other processes need into their memory,
+  and no scatter is made. Products of `MATAIJCUSPARSE` do so in every application with an exchange each, where each process that
+  needs entries of another one also has entries that that one needs, and `PC_POLY_HALO_AUTO` takes `PC_POLY_HALO_EACH` then.
 
-  Elsewhere `PC_POLY_HALO_AUTO` compares estimates of both, for processes of one node, and takes `PC_POLY_HALO_DEEP` only where about 100 applications repay its set-up. `-ksp_view` tells the choice.
-  If you solve more often with one matrix, or exchanges take longer, try `PC_POLY_HALO_DEEP`.
+  Elsewhere `PC_POLY_HALO_AUTO` compares estimates of both, for processes of one node, and takes `PC_POLY_HALO_DEEP` only where
+  about 100 applications repay its set-up. `-ksp_view` tells the choice. If you solve more often with one matrix, or exchanges take
+  longer, try `PC_POLY_HALO_DEEP`.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyHalo`, `PCPolyGetHalo()`, `MatIncreaseOverlap()`
 @*/
@@ -564,23 +584,25 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
   Level: intermediate
 
   Notes:
-  With `PC_POLY_SCALING_DIAGONAL` the polynomial is one of $D^{-1}A$, where D is the diagonal of A. Use it if the diagonal dominates.
+  With `PC_POLY_SCALING_DIAGONAL` the polynomial is one of $D^{-1}A$, where D is the diagonal of A. Use it if the diagonal
+  dominates.
 
-  With `PC_POLY_SCALING_MATCHING` the polynomial is one of $D^{-1}\tilde A$, $\tilde A = P D_r A D_c$, where the permutation P and the scalings
-  $D_r$ and $D_c$ come from `MatGetMatching()`. The preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$. Use it if the matrix has zero or
-  small diagonal entries, or rows or unknowns of very different magnitudes. It needs a matrix of type `MATAIJ` or a type derived from it;
-  with another type the set-up reports an error. On several processes each process matches its diagonal block. The matching is computed on
-  the host.
+  With `PC_POLY_SCALING_MATCHING` the polynomial is one of $D^{-1}\tilde A$, $\tilde A = P D_r A D_c$, where the permutation P and
+  the scalings $D_r$ and $D_c$ come from `MatGetMatching()`. The preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$.
+  Use it if the matrix has zero or small diagonal entries, or rows or unknowns of very different magnitudes. It needs a matrix of
+  type `MATAIJ` or a type derived from it; with another type the set-up reports an error. On several processes each process matches
+  its diagonal block. The matching is computed on the host.
 
-  If only the values of the matrix change, the set-up keeps the permutation and adapts the scalings, as long as no scaled entry is larger
-  than 2. Otherwise it computes a new matching.
+  If only the values of the matrix change, the set-up keeps the permutation and adapts the scalings, as long as no scaled entry is
+  larger than 2. Otherwise it computes a new matching.
 
-  `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry, if the type of
-  the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up computes the polynomials for
-  both scalings, which takes up to three times as long. It keeps the polynomial that reduces the random start vector more. This choice does
-  not always need fewer matvecs. The choice is kept for new values in the same pattern, until the permutation does not suit them. `-ksp_view` shows the choice, and
-  `-info` the two residuals. If the computation of the matching takes long, as it may with random values, it is given up after about 5 seconds,
-  in large matrices half a microsecond for each entry more, and the diagonal is taken. With `PC_POLY_SCALING_MATCHING` it is not limited.
+  `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry,
+  if the type of the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up
+  computes the polynomials for both scalings, which takes up to three times as long. It keeps the polynomial that reduces the random
+  start vector more. This choice does not always need fewer matvecs. The choice is kept for new values in the same pattern, until
+  the permutation does not suit them. `-ksp_view` shows the choice, and `-info` the two residuals. If the computation of the
+  matching takes long, as it may with random values, it is given up after about 5 seconds, in large matrices half a microsecond for
+  each entry more, and the diagonal is taken. With `PC_POLY_SCALING_MATCHING` it is not limited.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
 @*/
@@ -632,8 +654,8 @@ PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *us
   Level: intermediate
 
   Note:
-  The set-up always computes the diagonal, the permutation and the scalings from the present matrix. If a new permutation is computed, the roots are still
-  kept. Another degree, type, seed or scaling makes the roots anew.
+  The set-up always computes the diagonal, the permutation and the scalings from the present matrix. If a new permutation is
+  computed, the roots are still kept. Another degree, type, seed or scaling makes the roots anew.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetReuse()`, `KSPSetReusePreconditioner()`
 @*/

@@ -1,11 +1,12 @@
 /*
-   The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. The products are those that the polynomial will
-   take. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner products at once:
+   The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. The products are
+   those that the polynomial will take. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner
+   products at once:
 
      D^{-1}A K_m = K_{m+1} T,   K^H K = R^H R,   so with Q = K R^{-1}:   D^{-1}A Q_m = Q_{m+1} H,   H = R T R_m^{-1}
 
-   The first pass takes powers of D^{-1}A. The next ones take the Newton basis whose shifts are the eigenvalues of H from the pass before, in Leja order, until
-   the space has the dimension asked for, or does not grow.
+   The first pass takes powers of D^{-1}A. The next ones take the Newton basis whose shifts are the eigenvalues of H from the pass
+   before, in Leja order, until the space has the dimension asked for, or does not grow.
 
    Reference: Z. Bai, D. Hu and L. Reichel, A Newton basis GMRES implementation, IMA J. Numer. Anal. 14 (1994)
 */
@@ -15,13 +16,19 @@
 #define PCPOLY_POWERS 8 /* of the first pass */
 #define PCPOLY_PASSES 4 /* at most */
 
-/* How well eigenvalues of H stand for those of D^{-1}A, relative to the largest: a vector keeps this much in the direction of a shift */
+/*
+   How well eigenvalues of H stand for those of D^{-1}A, relative to the largest: a vector keeps this much in the direction of a
+   shift
+*/
 #define PCPOLY_RESOLUTION 1e-3
 
 /* Rounding errors of inner products of vectors of norm 1 */
 #define PCPOLY_ROUNDING (100 * PETSC_MACHINE_EPSILON)
 
-/* The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries above the subdiagonal */
+/*
+   The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries
+   above the subdiagonal
+*/
 static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
   PetscBool window;
@@ -42,15 +49,17 @@ static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, 
 }
 
 /*
-   R from the inner products W of n vectors, both with the leading dimension n, by Cholesky decomposition; the vectors are scaled to norm 1 for it. For the
-   next vector k_j, with r = R^{-H} K^H k_j, the square of what is orthogonal to those before it is
+   R from the inner products W of n vectors, both with the leading dimension n, by Cholesky decomposition; the vectors are scaled to
+   norm 1 for it. For the next vector k_j, with r = R^{-H} K^H k_j, the square of what is orthogonal to those before it is
 
      1 - r^H r,   with an error of the size of eps (1 + ||z||_1)^2 for R z = r,
 
-   as z are the coefficients of the nearest vector in their span. rank is the number of vectors before the first whose square is no larger than that. dependent
-   tells that this vector is in their span, so that the space is invariant: it is, if the error is so small that nothing could hide in it
+   as z are the coefficients of the nearest vector in their span. rank is the number of vectors before the first whose square is no
+   larger than that. dependent tells that this vector is in their span, so that the space is invariant: it is, if the error is so
+   small that nothing could hide in it
 */
-static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank, PetscBool *dependent)
+static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank,
+                                             PetscBool *dependent)
 {
   PetscScalar *z;
   PetscReal    before = 1.0;
@@ -94,10 +103,11 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
 }
 
 /*
-   H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or of dimension rank where the next vector is in their span, whose
-   column of R is known then
+   H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or of dimension rank where the next
+   vector is in their span, whose column of R is known then
 */
-static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank, PetscBool dependent, PCPolySpace *space)
+static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank,
+                                               PetscBool dependent, PCPolySpace *space)
 {
   const PetscInt m = dependent ? rank : PetscMax(rank - 1, 0), ld = m + 1;
 
@@ -118,12 +128,16 @@ static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A scale for the vectors of the next pass: the geometric mean of the distances of the first shift to the others, as vectors must neither overflow nor vanish */
+/*
+   A scale for the vectors of the next pass: the geometric mean of the distances of the first shift to the others, as vectors must
+   neither overflow nor vanish
+*/
 static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
 {
   PetscReal sum = 0.0, scale;
 
-  for (PetscInt i = 1; i < n; i++) sum += PetscLogReal(IDRSRootModulus((IDRSRoot){shifts[0].re - shifts[i].re, shifts[0].im - shifts[i].im}) + PETSC_SMALL);
+  for (PetscInt i = 1; i < n; i++)
+    sum += PetscLogReal(IDRSRootModulus((IDRSRoot){shifts[0].re - shifts[i].re, shifts[0].im - shifts[i].im}) + PETSC_SMALL);
   scale = n > 1 ? PetscExpReal(sum / (n - 1)) : IDRSRootModulus(shifts[0]);
   return scale > 0.0 ? scale : 1.0;
 }
@@ -158,7 +172,8 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
     PetscCall(PCPolyBasis_Private(op, columns, T, K));
     PetscCall(IDRSVecGram(n, K, W));
     PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
-    PetscCall(PetscInfo(v, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank, n, dependent ? ", the space is invariant" : ""));
+    PetscCall(PetscInfo(v, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank,
+                        n, dependent ? ", the space is invariant" : ""));
     if (pass && rank - 1 < before) break;
     PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
     PetscCall(PCPolyRitzValues_Private(space, ritz, &found));

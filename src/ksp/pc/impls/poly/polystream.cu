@@ -1,7 +1,8 @@
 /*
-   The copy of D^{-1}A of a MATAIJSTREAM, in the memory of the GPU: its chunks with columns packed as they are sent, and with values in half or single precision, or
-   as they are. It is made chunk by chunk in passes over the matrix, and takes its memory from that of the stream. On several processes that is the diagonal block; the entries outside are
-   in double precision, and added once their part of the vector has come.
+   The copy of D^{-1}A of a MATAIJSTREAM, in the memory of the GPU: its chunks with columns packed as they are sent, and with values
+   in half or single precision, or as they are. It is made chunk by chunk in passes over the matrix, and takes its memory from that
+   of the stream. On several processes that is the diagonal block; the entries outside are in double precision, and added once their
+   part of the vector has come.
 
    Values are multiplied by a power of two, as in polycuda.cu; vectors keep the precision of PetscScalar.
 */
@@ -52,7 +53,9 @@ static unsigned int PCPolyStreamBlocks(const IDRSStreamChunk *chunk)
 
 /* By a thread, for a row: the entries of D^{-1}A times scale; or where there is no place for them, the largest */
 template <typename Value>
-static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamFillKernel(const uint32_t *offsets, const PetscScalar *a, int32_t row, int32_t rows, const PetscScalar *inverse, PetscReal scale, Value *values, unsigned long long *largest)
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
+  PCPolyStreamFillKernel(const uint32_t *offsets, const PetscScalar *a, int32_t row, int32_t rows, const PetscScalar *inverse,
+                         PetscReal scale, Value *values, unsigned long long *largest)
 {
   const int32_t      r    = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
   unsigned long long mine = 0;
@@ -84,8 +87,9 @@ static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
     typedef decltype(value) Value;
 
     PetscFunctionBegin;
-    PCPolyStreamFillKernel<Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, 0, stream>>>((const uint32_t *)task->memory, (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk)), (int32_t)chunk->row, (int32_t)chunk->rows, copy->inverse,
-                                                                                                 copy->scale, to ? (Value *)(to + IDRSStreamValuesPlace(chunk)) : NULL, copy->largest);
+    PCPolyStreamFillKernel<Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, 0, stream>>>(
+      (const uint32_t *)task->memory, (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk)), (int32_t)chunk->row,
+      (int32_t)chunk->rows, copy->inverse, copy->scale, to ? (Value *)(to + IDRSStreamValuesPlace(chunk)) : NULL, copy->largest);
     PetscCallCUDA(cudaGetLastError());
     PetscFunctionReturn(PETSC_SUCCESS);
   }));
@@ -188,7 +192,8 @@ static PetscErrorCode PCPolyStreamOuter(PCPolyStream *copy, Mat A, const char *w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inverse, PetscBool unit, const char *why[], PetscBool *finite)
+static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inverse, PetscBool unit, const char *why[],
+                                              PetscBool *finite)
 {
   PCPolyStream *copy;
   PetscBool     parallel;
@@ -205,7 +210,8 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
   copy->A = block;
   if (inverse) PetscCall(VecGetArrayReadAndMemType(inverse, &copy->inverse, NULL));
   if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
-  if (((const Mat_AIJStream *)block->spptr)->settings.ordered) *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
+  if (((const Mat_AIJStream *)block->spptr)->settings.ordered)
+    *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
   else PetscCall(PCPolyStreamScale(copy, finite));
   if (*finite && !*why) PetscCall(PCPolyStreamAllocate(copy, why));
   if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
@@ -230,9 +236,14 @@ static PetscErrorCode PCPolyCopyDestroy_Stream(PCPolyCopy newcopy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = d (alpha u + beta D^{-1}A z) for the rows of a chunk, where beta is scaled for the entries of the copy, and d is NULL for ones */
+/*
+   y = d (alpha u + beta D^{-1}A z) for the rows of a chunk, where beta is scaled for the entries of the copy, and d is NULL for
+   ones
+*/
 template <typename Code, typename Value>
-static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel(IDRSStreamRows<Code, Value> A, uint32_t tile, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d, PetscScalar *y)
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
+  PCPolyStreamKernel(IDRSStreamRows<Code, Value> A, uint32_t tile, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled,
+                     IDRSStreamLevel z, const PetscScalar *d, PetscScalar *y)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
@@ -242,7 +253,9 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS) PCPolyStreamKernel
 }
 
 template <typename Code, typename Value>
-static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha, const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d, PetscScalar *y)
+static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha,
+                                         const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d,
+                                         PetscScalar *y)
 {
   const IDRSStreamChunk            *chunk  = &copy->chunks[c];
   const char                       *memory = copy->memory + copy->places[c];
@@ -252,12 +265,14 @@ static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, c
 
   PetscFunctionBegin;
   PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
-  PCPolyStreamKernel<Code, Value><<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, d, y);
+  PCPolyStreamKernel<Code, Value>
+    <<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, d, y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d,
+                                                   Vec y)
 {
   const PCPolyStream *copy = (const PCPolyStream *)newcopy->data;
   const PetscScalar  *zarray, *uarray, *darray = NULL;

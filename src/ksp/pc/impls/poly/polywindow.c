@@ -1,6 +1,7 @@
 /*
-   p(D^{-1}A) of a matrix that is streamed, in one pass over it if its memory on the GPU has room for so many steps. The factors of p are steps of matrix powers,
-   v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2}, the first one times p(0); a product with A after it, or before it, is another step of the same pass:
+   p(D^{-1}A) of a matrix that is streamed, in one pass over it if its memory on the GPU has room for so many steps. The factors of
+   p are steps of matrix powers, v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2}, the first one times p(0); a product with A
+   after it, or before it, is another step of the same pass:
 
      single root nu        w = w - D^{-1}A w / nu                                  gamma = -1 / nu, theta = nu
      pair of conjugates    t = (2 Re(nu) w - D^{-1}A w) / |nu|                     gamma = -1 / |nu|, theta = 2 Re(nu)
@@ -55,7 +56,13 @@ static void AddFactors(const PCPolynomial *p, Steps *steps)
 
 static PetscErrorCode RunSum(const PCPolyOperator *op, const Steps *steps, Vec x, const IDRSPowersSum *sum)
 {
-  const IDRSPowers powers = {.ops = &IDRSPowers_Stream, .A = op->A, .inverse = op->inverse, .k = steps->k, .gamma = steps->gamma, .theta = steps->theta, .mu = steps->mu};
+  const IDRSPowers powers = {.ops     = &IDRSPowers_Stream,
+                             .A       = op->A,
+                             .inverse = op->inverse,
+                             .k       = steps->k,
+                             .gamma   = steps->gamma,
+                             .theta   = steps->theta,
+                             .mu      = steps->mu};
 
   PetscFunctionBegin;
   PetscCall((*powers.ops->sum)(&powers, x, sum));
@@ -73,8 +80,12 @@ PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *op, const PCPo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyWindowRight_Private - y = c p(D^{-1}A) x, or y + c p(D^{-1}A) x where it adds, and z = A y, all in one pass; three different vectors */
-PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscScalar c, Vec x, PetscBool adds, Vec y, Vec z)
+/*
+   PCPolyWindowRight_Private - y = c p(D^{-1}A) x, or y + c p(D^{-1}A) x where it adds, and z = A y, all in one pass; three
+   different vectors
+*/
+PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscScalar c, Vec x, PetscBool adds,
+                                         Vec y, Vec z)
 {
   PetscScalar terms[PCPOLY_MAX_DEGREE] = {0.0};
   Steps       steps                    = {.k = 0};

@@ -5,8 +5,9 @@
              buffer --NCCL--> buffer    on a stream beside it, behind what has just been packed
      end     buffer --unpack--> array   on the stream of the array, behind the messages
 
-   Between begin and end the stream of the array is free, for the product with the diagonal block for instance, and the host waits for
-   nothing. Where what goes to or comes from each process lies one after another in the array, it travels without pack and unpack.
+   Between begin and end the stream of the array is free, for the product with the diagonal block for instance, and the host waits
+   for nothing. Where what goes to or comes from each process lies one after another in the array, it travels without pack and
+   unpack.
 */
 #include <petsc/private/sfimpl.h>
 #include <petscdevice_cuda.h>
@@ -188,14 +189,16 @@ static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, c
   SFExchange exchange = nccl->exchanges;
 
   PetscFunctionBegin;
-  while (exchange && !(exchange->inuse && exchange->rootdata == rootdata && exchange->leafdata == leafdata)) exchange = exchange->next;
+  while (exchange && !(exchange->inuse && exchange->rootdata == rootdata && exchange->leafdata == leafdata))
+    exchange = exchange->next;
   *found = exchange;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   A scatter that has begun with these arrays and not ended, as after an error, must not be found by the end of the next one. Its buffers are free once its
-   messages have arrived. Of arrays that are both empty there may be several under way, in which this process has no part
+   A scatter that has begun with these arrays and not ended, as after an error, must not be found by the end of the next one. Its
+   buffers are free once its messages have arrived. Of arrays that are both empty there may be several under way, in which this
+   process has no part
 */
 static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata)
 {
@@ -221,11 +224,12 @@ static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 }
 
 /*
-   The scalars of a unit where a scatter of such units goes from GPU to GPU, else 0. That depends on nothing that is different on another
-   process. Whether there are arrays on a device at all is agreed on in the first such scatter; where an array is on the host all the same,
-   it goes through the device.
+   The scalars of a unit where a scatter of such units goes from GPU to GPU, else 0. That depends on nothing that is different on
+   another process. Whether there are arrays on a device at all is agreed on in the first such scatter; where an array is on the
+   host all the same, it goes through the device.
 */
-static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype unit, MPI_Op op, PetscMemType rootmtype, PetscMemType leafmtype, PetscInt *bs)
+static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype unit, MPI_Op op, PetscMemType rootmtype,
+                                      PetscMemType leafmtype, PetscInt *bs)
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)sf);
   PetscMPIInt integers, addresses, types, combiner, size;
@@ -262,11 +266,15 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCheck(!why, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
       nccl->active = PETSC_TRUE;
       PetscCall(SFRootsCreate_NCCL(sf, nccl));
-      PetscCall(PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
+      PetscCall(
+        PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
       PetscCall(SFSideCreate_NCCL(&nccl->leaves));
     }
     nccl->agreed = PETSC_TRUE;
-    PetscCall(PetscInfo(sf, states[0] ? "scatters go from GPU to GPU\n" : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
+    PetscCall(
+      PetscInfo(sf, states[0]
+                      ? "scatters go from GPU to GPU\n"
+                      : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
   }
   if (nccl->active) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
   else *bs = 0;
@@ -274,7 +282,8 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
 }
 
 /* One message a process, from or to the array itself or a buffer */
-static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScalar *array, PetscScalar *buffer, IDRSMessage *messages)
+static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScalar *array, PetscScalar *buffer,
+                                      IDRSMessage *messages)
 {
   PetscFunctionBegin;
   for (IDRSRankCount p = 0; p < side->nranks; p++) {
@@ -287,7 +296,8 @@ static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_Op op, PetscBool reverse, PetscMemType frommtype, const void *fromdata, PetscMemType tomtype, void *todata)
+static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_Op op, PetscBool reverse, PetscMemType frommtype,
+                                   const void *fromdata, PetscMemType tomtype, void *todata)
 {
   const MPI_Comm     comm = PetscObjectComm((PetscObject)sf);
   const SFSide      *from = reverse ? &nccl->leaves : &nccl->roots, *to = reverse ? &nccl->roots : &nccl->leaves;
@@ -313,7 +323,9 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
     PetscCallCUDA(cudaMemcpyAsync(send, *host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   } else if (!direct) {
     PetscCall(PetscLogGpuTimeBegin());
-    SFPackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(from->items, bs, from->index_d, x, send);
+    SFPackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(from->items, bs,
+                                                                                                                  from->index_d, x,
+                                                                                                                  send);
     PetscCallCUDA(cudaGetLastError());
     PetscCall(PetscLogGpuTimeEnd());
   }
@@ -321,11 +333,13 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
   /* where one place gets items from several processes, the unpacking orders them */
-  exchange->received = to->direct && to->places == to->items && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE : PETSC_FALSE;
+  exchange->received = to->direct && to->places == to->items && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE
+                                                                                                                 : PETSC_FALSE;
   sends              = reverse ? exchange->leafmessages : exchange->rootmessages;
   receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
   PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
-  PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL, reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
+  PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL,
+                            reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
   PetscCall(IDRSNCCLExchange(comm, exchange->packed, from->nranks, sends, to->nranks, receives, exchange->arrived));
   exchange->inuse    = PETSC_TRUE;
   exchange->rootdata = reverse ? todata : fromdata;
@@ -336,9 +350,10 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
 
 static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange, MPI_Op op, PetscBool reverse, void *todata)
 {
-  const SFSide   *to = reverse ? &nccl->roots : &nccl->leaves;
-  const size_t    n = (size_t)to->places * exchange->bs, items = (size_t)to->items * exchange->bs;
-  PetscScalar    *received = reverse ? exchange->rootbuffer : exchange->leafbuffer, **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
+  const SFSide *to = reverse ? &nccl->roots : &nccl->leaves;
+  const size_t  n = (size_t)to->places * exchange->bs, items = (size_t)to->items * exchange->bs;
+  PetscScalar  *received = reverse ? exchange->rootbuffer : exchange->leafbuffer,
+              **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
   const PetscBool add = op == MPI_REPLACE ? PETSC_FALSE : PETSC_TRUE;
   cudaStream_t    stream;
 
@@ -353,7 +368,8 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
   } else if (!exchange->received && n) {
     PetscCall(PetscLogGpuTimeBegin());
-    SFUnpackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(to->places, exchange->bs, to->place_d, to->first_d, to->item_d, add, received, x);
+    SFUnpackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(
+      to->places, exchange->bs, to->place_d, to->first_d, to->item_d, add, received, x);
     PetscCallCUDA(cudaGetLastError());
     PetscCall(PetscLogGpuTimeEnd());
   }
@@ -362,7 +378,8 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PetscSFBcastBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType rootmtype, const void *rootdata, PetscMemType leafmtype, void *leafdata, MPI_Op op)
+static PetscErrorCode PetscSFBcastBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType rootmtype, const void *rootdata,
+                                             PetscMemType leafmtype, void *leafdata, MPI_Op op)
 {
   SF_NCCL *nccl;
   PetscInt bs;
@@ -389,7 +406,8 @@ static PetscErrorCode PetscSFBcastEnd_NCCL(PetscSF sf, MPI_Datatype unit, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PetscSFReduceBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType leafmtype, const void *leafdata, PetscMemType rootmtype, void *rootdata, MPI_Op op)
+static PetscErrorCode PetscSFReduceBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType leafmtype, const void *leafdata,
+                                              PetscMemType rootmtype, void *rootdata, MPI_Op op)
 {
   SF_NCCL *nccl;
   PetscInt bs;
@@ -482,37 +500,45 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
-  if (isascii) PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n", nccl->active ? "from GPU to GPU" : nccl->agreed ? "by type basic: there is one process, or the arrays of the first were on the host" : "none yet"));
+  if (isascii)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n",
+                                     nccl->active ? "from GPU to GPU"
+                                     : nccl->agreed
+                                       ? "by type basic: there is one process, or the arrays of the first were on the host"
+                                       : "none yet"));
   PetscCall((*nccl->basic.View)(sf, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*MC
-   PETSCSFNCCL - A `PetscSF` that sends the entries of vectors from GPU to GPU by NCCL, in the order of the stream: the host waits for nothing,
-   MPI need not know of GPUs, and work on the stream goes on beside the messages
+   PETSCSFNCCL - A `PetscSF` that sends the entries of vectors from GPU to GPU by NCCL, in the order of the stream: the host waits
+   for nothing, MPI need not know of GPUs, and work on the stream goes on beside the messages
 
    Options Database Keys:
 +  -sf_type nccl                     - for all scatters of vectors, also in `MatMult()`
--  -petscidrs_nccl_timeout <seconds> - how long the host waits for messages or sums of other processes before it gives up, by default 600
+- -petscidrs_nccl_timeout <seconds> - how long the host waits for messages or sums of other processes before it gives up, by default
+600
 
    Level: intermediate
 
    Notes:
-   It is registered by libpetscidrs when PETSc has CUDA; a library that was built without NCCL says so in the first scatter of arrays on a device. It
-   serves every `KSP` and `MatMult()` whose scatters read the option, for instance with `MATMPIAIJCUSPARSE` and `DMDA`.
+   It is registered by libpetscidrs when PETSc has CUDA; a library that was built without NCCL says so in the first scatter of
+   arrays on a device. It serves every `KSP` and `MatMult()` whose scatters read the option, for instance with `MATMPIAIJCUSPARSE`
+   and `DMDA`.
 
-   Of the operations, `PetscSFBcastBegin()` and `PetscSFReduceBegin()` with units of `MPIU_SCALAR`, or a contiguous type of them, that insert or add
-   go from GPU to GPU; all else is done as by the type basic. So are these if no process has an array on a device in the first of them, which is
-   collective; after that, arrays of processes that do have theirs on the host go through the device. Sums are in a fixed order: the results are the same
-   bits each time.
+   Of the operations, `PetscSFBcastBegin()` and `PetscSFReduceBegin()` with units of `MPIU_SCALAR`, or a contiguous type of them,
+   that insert or add go from GPU to GPU; all else is done as by the type basic. So are these if no process has an array on a device
+   in the first of them, which is collective; after that, arrays of processes that do have theirs on the host go through the device.
+   Sums are in a fixed order: the results are the same bits each time.
 
    Each process needs a GPU of its own; where two share one, the first scatter is an error that says so.
 
    `PetscSFGetType()` returns `PETSCSFBASIC`, which `VecScatterRemap()` asks for, and `PetscSFView()` says how the scatters go.
 
-   A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others wait for its messages, as they do
-   with the type basic. `KSPIDRS`, scatters of arrays on the host and `PetscSFDestroy()` give up after the seconds of `-petscidrs_nccl_timeout`; where PETSc
-   itself waits for the device, in a norm of another solver for instance, it waits on.
+   A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others
+   wait for its messages, as they do with the type basic. `KSPIDRS`, scatters of arrays on the host and `PetscSFDestroy()` give up
+   after the seconds of `-petscidrs_nccl_timeout`; where PETSc itself waits for the device, in a norm of another solver for
+   instance, it waits on.
 
 .seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
 M*/

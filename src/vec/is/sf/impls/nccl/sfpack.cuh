@@ -1,5 +1,6 @@
 /*
-   What a message takes from an array and what it brings there, on the device and, where the array is there, on the host. No PETSc call.
+   What a message takes from an array and what it brings there, on the device and, where the array is there, on the host. No PETSc
+   call.
 
    b   items of a message, one after another, bs scalars each
    x   the array; item i of the message is item index[i] of x
@@ -11,16 +12,18 @@
 #define SF_THREADS 256
 
 /* Scalar i of b_j = x_index(j) */
-static __host__ __device__ __forceinline__ void SFPack(size_t i, size_t bs, const PetscInt *index, const PetscScalar *x, PetscScalar *b)
+static __host__ __device__ __forceinline__ void SFPack(size_t i, size_t bs, const PetscInt *index, const PetscScalar *x,
+                                                       PetscScalar *b)
 {
   b[i] = x[index[i / bs] * bs + i % bs];
 }
 
 /*
-   Scalar i of x_place(t) = the last, or += the sum, of the b_j with index(j) = place(t). These are in item[first[t]], ..., item[first[t+1]-1],
-   in the order of the message: added up one after another, so that the result is the same bits each time.
+   Scalar i of x_place(t) = the last, or += the sum, of the b_j with index(j) = place(t). These are in item[first[t]], ...,
+   item[first[t+1]-1], in the order of the message: added up one after another, so that the result is the same bits each time.
 */
-static __host__ __device__ __forceinline__ void SFUnpack(size_t i, size_t bs, const PetscInt *place, const PetscInt *first, const PetscInt *item, bool add, const PetscScalar *b, PetscScalar *x)
+static __host__ __device__ __forceinline__ void SFUnpack(size_t i, size_t bs, const PetscInt *place, const PetscInt *first,
+                                                         const PetscInt *item, bool add, const PetscScalar *b, PetscScalar *x)
 {
   const size_t t = i / bs, l = i % bs;
   PetscScalar *to = x + place[t] * bs + l, sum = *to;
@@ -32,12 +35,17 @@ static __host__ __device__ __forceinline__ void SFUnpack(size_t i, size_t bs, co
   }
 }
 
-static __global__ void __launch_bounds__(SF_THREADS) SFPackKernel(size_t n, size_t bs, const PetscInt *index, const PetscScalar *x, PetscScalar *b)
+static __global__ void __launch_bounds__(SF_THREADS)
+  SFPackKernel(size_t n, size_t bs, const PetscInt *index, const PetscScalar *x, PetscScalar *b)
 {
-  for (size_t i = blockIdx.x * (size_t)SF_THREADS + threadIdx.x; i < n * bs; i += (size_t)gridDim.x * SF_THREADS) SFPack(i, bs, index, x, b);
+  for (size_t i = blockIdx.x * (size_t)SF_THREADS + threadIdx.x; i < n * bs; i += (size_t)gridDim.x * SF_THREADS)
+    SFPack(i, bs, index, x, b);
 }
 
-static __global__ void __launch_bounds__(SF_THREADS) SFUnpackKernel(size_t places, size_t bs, const PetscInt *place, const PetscInt *first, const PetscInt *item, bool add, const PetscScalar *b, PetscScalar *x)
+static __global__ void __launch_bounds__(SF_THREADS)
+  SFUnpackKernel(size_t places, size_t bs, const PetscInt *place, const PetscInt *first, const PetscInt *item, bool add,
+                 const PetscScalar *b, PetscScalar *x)
 {
-  for (size_t i = blockIdx.x * (size_t)SF_THREADS + threadIdx.x; i < places * bs; i += (size_t)gridDim.x * SF_THREADS) SFUnpack(i, bs, place, first, item, add, b, x);
+  for (size_t i = blockIdx.x * (size_t)SF_THREADS + threadIdx.x; i < places * bs; i += (size_t)gridDim.x * SF_THREADS)
+    SFUnpack(i, bs, place, first, item, add, b, x);
 }

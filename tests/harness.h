@@ -30,6 +30,7 @@ static inline PetscErrorCode ImplementationFromOptions(void)
 typedef struct {
   const char *name;
   PetscInt    made, wrong;
+  const char *skipped; /* why this process has skipped comparisons, or NULL */
 } Check;
 
 /* Complaints about a subject that a process prints */
@@ -53,18 +54,47 @@ static inline PetscErrorCode Expect(Check *check, PetscBool holds, const char fo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One line for all processes, and the check begins anew. Nothing compared is not as expected */
+/*
+   A subject that is skipped is told in the file that tools/run-tests names and counts; the line then is the one of the expected
+   output, which does not depend on the machine
+*/
+static inline PetscErrorCode TellSkipped(const Check *check)
+{
+  const char *const name = getenv("PETSCIDRS_SKIPPED");
+  char              program[PETSC_MAX_PATH_LEN], *file;
+  FILE             *skipped;
+
+  PetscFunctionBeginUser;
+  if (!name) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s: skipped, %s\n", check->name, check->skipped));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscGetProgramName(program, sizeof(program)));
+  PetscCall(PetscStrrchr(program, '/', &file));
+  PetscCall(PetscFOpen(PETSC_COMM_SELF, name, "a", &skipped));
+  PetscCall(PetscFPrintf(PETSC_COMM_SELF, skipped, "%s, %s: %s\n", file, check->name, check->skipped));
+  PetscCall(PetscFClose(PETSC_COMM_SELF, skipped));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s: as expected\n", check->name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One line for all processes, and the check begins anew. Nothing compared and nothing skipped is not as expected */
 static inline PetscErrorCode CheckVerdict(Check *check)
 {
-  PetscInt counts[2] = {check->made, check->wrong};
+  PetscInt    counts[2] = {check->made, check->wrong};
+  PetscMPIInt rank;
 
   PetscFunctionBeginUser;
   IDRSCallAllreduce(MPI_IN_PLACE, counts, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
-  if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", check->name));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (check->skipped && !counts[1]) {
+    if (!rank) PetscCall(TellSkipped(check));
+  } else if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", check->name));
   else
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " comparisons wrong\n", check->name,
                           counts[1], counts[0]));
   check->made = check->wrong = 0;
+  check->skipped             = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -75,8 +105,25 @@ static Check findings;
 #define Complain(...)          Expect(&findings, PETSC_FALSE, __VA_ARGS__)
 #define ComplainIf(wrong, ...) ((wrong) ? Complain(__VA_ARGS__) : Expect(&findings, PETSC_TRUE, NULL))
 
-/* There is nothing to compare here: too few processes, a PETSc that cannot do it */
-#define LeaveOut() Expect(&findings, PETSC_TRUE, NULL)
+/* All processes skip comparisons of the present subject, for the same reason */
+static inline PetscErrorCode Skip(const char reason[])
+{
+  PetscFunctionBeginUser;
+  findings.skipped = reason;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for want of a GPU, which is wrong where the tests run on one */
+static inline PetscErrorCode SkipWithoutGPU(void)
+{
+  PetscEnum passes = (PetscEnum)KSP_IDRS_AUTO;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, &passes, NULL));
+  PetscCall(ComplainIf(passes == (PetscEnum)KSP_IDRS_CUDA, "skipped, although there is a GPU"));
+  PetscCall(Skip("there is no GPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static inline PetscErrorCode Verdict(const char subject[])
 {

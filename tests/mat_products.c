@@ -258,7 +258,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
   if (set) sizes = count;
   for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
-    if (passes != KSP_IDRS_CUDA) PetscCall(LeaveOut());
+    if (passes != KSP_IDRS_CUDA) PetscCall(SkipWithoutGPU());
     else {
       for (PetscInt l = 0; l < spaces; l++) {
         /* another number of rows on every process */

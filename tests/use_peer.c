@@ -267,6 +267,15 @@ static PetscErrorCode TestLeave(Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Without vectors of type VECMPICUDA there are no peers */
+static PetscErrorCode SkipPeers(PetscMPIInt size)
+{
+  PetscFunctionBeginUser;
+  if (size > 1) PetscCall(SkipWithoutGPU());
+  else PetscCall(Skip("there is one process"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscInt    count = 0;
@@ -284,13 +293,14 @@ int main(int argc, char **argv)
   PetscCall(VecDuplicate(b, &x));
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));
   if (cuda) PetscCall(TestHistories(A, b, x));
-  else LeaveOut();
+  else PetscCall(SkipPeers(size));
   PetscCall(Verdict("histories"));
-  if (cuda && PETSC_VERSION_GE(3, 26, 0)) PetscCall(TestHalo()); /* older releases do not tell the scatter of a matrix */
-  else LeaveOut();
+  if (!cuda) PetscCall(SkipPeers(size));
+  else if (PETSC_VERSION_GE(3, 26, 0)) PetscCall(TestHalo());
+  else PetscCall(Skip("PETSc before 3.26 does not tell the scatter of a matrix"));
   PetscCall(Verdict("halo"));
   if (cuda) PetscCall(TestChannels(A, b, x));
-  else LeaveOut();
+  else PetscCall(SkipPeers(size));
   PetscCall(Verdict("many solvers"));
   if (cuda) PetscCall(TestLeave(b));
   else PetscCall(TestRefused(A, b, x));

@@ -48,7 +48,8 @@ PETSC_EXTERN const char *const KSPIDRSImplementations[];
   KSPIDRSCommunication - How the reductions of `KSPIDRS` travel between GPUs
 
   Values:
-+ `KSP_IDRS_COMMUNICATION_AUTO` - by NCCL if the scatter of the operator does and NCCL can be used, else by MPI, the default
++ `KSP_IDRS_COMMUNICATION_AUTO` - mapped memory if each process has a GPU of its own, else NCCL if the scatter of the operator uses
+                                  it, else MPI; the default
 . `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
 . `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
 - `KSP_IDRS_COMMUNICATION_PEER` - from GPU to GPU on one node, inside the kernels of the projections

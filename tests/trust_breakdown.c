@@ -635,8 +635,8 @@ static PetscScalar LargeEntry(PetscInt i, PetscInt j, PetscInt n)
 
 /*
    The residual falls to the tolerance, or near to the rounding errors of the large row times x. How far the last restarts get
-   depends on rounding errors: with a very large entry about 2 of 100 seeds end 2 to 5 times above the bound, and say so. Most seeds
-   must reach it, and all ten times the bound
+   depends on rounding errors: with a very large entry, about 2 of 100 seeds end above the bound, 1 of them far above, with
+   KSP_DIVERGED_BREAKDOWN. Most seeds must reach the bound, and those that do not must say so
 */
 #define SEEDS 5
 
@@ -664,15 +664,17 @@ static PetscErrorCode TestDominated(void)
 
       PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
       for (PetscInt seed = 0; seed < SEEDS; seed++) {
-        PetscReal rnorm, bnorm;
+        KSPConvergedReason reason;
+        PetscReal          rnorm, bnorm;
 
         PetscCall(KSPIDRSSetShadowSeed(ksp, 100 * seed));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
         missed += !(rnorm <= systems[i].attainable * bnorm);
-        PetscCall(ComplainIf(!(rnorm <= 10 * systems[i].attainable * bnorm),
-                             "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": the norm of b - A x is %g of %g", systems[i].name,
-                             sizes[is], 100 * seed, (double)rnorm, (double)bnorm));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(ComplainIf(reason > 0 ? !(rnorm <= 1.01 * rtol * bnorm) : reason != KSP_DIVERGED_BREAKDOWN,
+                             "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g",
+                             systems[i].name, sizes[is], 100 * seed, KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
       }
       PetscCall(ComplainIf(2 * missed > SEEDS,
                            "%s, s = %" PetscInt_FMT ": the norm of b - A x is above %g times that of b with %" PetscInt_FMT

@@ -110,12 +110,12 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
   for (PetscInt i = 0; i < idrs->active; i++) {
     KSPIDRSColumn *col = &idrs->slot[i];
 
-    col->p      = idrs->preconditioned || idrs->diagonal ? col->v : col->r;
+    col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
     col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
     col->trust  = KSPIDRSFreshTrust();
     col->scale  = 1.0;
     PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
-    PetscCall(IDRSWorkSetProduct(col->work, idrs->readable ? idrs->product : NULL));
+    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
     group.work[i] = col->work;
   }
@@ -408,7 +408,7 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
   idrs->set.updatetol   = 1e-3;
   idrs->set.maxrestarts = 10;
   idrs->set.width       = IDRS_MAX_WIDTH;
-  idrs->col             = &idrs->slot[0];
+  idrs->shown           = &idrs->slot[0];
   idrs->slots           = 1;
   idrs->active          = 1;
   PetscCall(IDRSSetDefaultDivtol(ksp, KSP_DIVTOL, IDRS_DIVTOL));

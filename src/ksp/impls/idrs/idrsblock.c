@@ -80,12 +80,6 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
   }
 }
 
-/* The norm at which a right-hand side meets its tolerance */
-static PetscReal KSPIDRSBlockTolerance(KSP ksp, const KSPIDRSColumn *col)
-{
-  return ((const KSP_IDRS *)ksp->data)->col == col ? ksp->ttol : col->ofksp.ttol;
-}
-
 /* R = Q S in place, until no more is left of any column than its tolerance or rounding allow to neglect */
 static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
@@ -98,9 +92,8 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionBegin;
   block->owners.count = 0;
   for (PetscInt j = 0; j < count; j++) {
-    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE
-                           ? KSPIDRSBlockTolerance(ksp, block->column[j])
-                           : 0.0;
+    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE ? block->column[j]->rep.ttol
+                                                                                                   : 0.0;
 
     PetscCall(IDRSBlockVecSet(idrs->slot[0].work, block->column[j]->r, &r[j]));
     small[j] = 0.1 * ttol;
@@ -183,8 +176,7 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < block->count; j++) {
     if (!marked[j]) continue;
-    PetscCall(KSPIDRSSelect_Private(ksp, block->column[j]));
-    PetscCall(IDRSBlockVecSet(block->column[j]->work, ksp->vec_sol, &x[ny]));
+    PetscCall(IDRSBlockVecSet(block->column[j]->work, block->column[j]->rep.sol, &x[ny]));
     PetscCall(PetscArraycpy(S + ny * IDRS_MAX_WIDTH, block->S + j * IDRS_MAX_WIDTH, IDRS_MAX_WIDTH));
     ny++;
   }
@@ -248,16 +240,15 @@ static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *
   } else block->waited++;
 }
 
-/* Reports the iteration of a right-hand side, which the KSP turns to */
+/* Reports the iteration of a right-hand side */
 static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSelect_Private(ksp, col));
   col->trust.rnorm = rnorm;
-  ksp->its         = its;
-  ksp->rnorm       = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  PetscCall(KSPIDRSConcludeReport_Private(ksp));
+  col->rep.its     = its;
+  col->rep.rnorm   = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm));
+  PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -271,14 +262,16 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
   *left = *ending = 0;
   block->reported = its;
   for (PetscInt j = 0; j < block->count; j++) {
+    KSPConvergedReason *reason = &block->column[j]->rep.reason;
+
     ended[j] = PETSC_FALSE;
     if (block->done[j]) continue;
     PetscCall(KSPIDRSBlockReport_Private(ksp, block->column[j], its, block->norms[j]));
-    if (ksp->reason == KSP_DIVERGED_DTOL) {
-      block->why  = "its residuals have grown too far";
-      ksp->reason = KSP_CONVERGED_ITERATING;
+    if (*reason == KSP_DIVERGED_DTOL) {
+      block->why = "its residuals have grown too far";
+      *reason    = KSP_CONVERGED_ITERATING;
     }
-    if (ksp->reason) ended[j] = PETSC_TRUE;
+    if (*reason) ended[j] = PETSC_TRUE;
     *left += 1;
     *ending += ended[j] ? 1 : 0;
   }
@@ -287,46 +280,42 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   v = b - A x of the right-hand side that the KSP is at, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it
-   is
-*/
-static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, PetscReal *rnorm)
+/* v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it is */
+static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
-  Vec                t = idrs->col->t, v = idrs->col->v;
+  const KSPIDRSFront alone = KSPIDRSAlone(col);
+  Vec                t = col->t, v = col->v;
 
   PetscFunctionBegin;
-  PetscCall(IDRSStreamJoin(idrs->col->work));
-  PetscCall(IDRSProductApply(idrs->product, ksp->vec_sol, t));
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(col->work));
+  PetscCall(IDRSProductApply(idrs->product, col->rep.sol, t));
+  PetscCall(IDRSStreamJoin(col->work));
   idrs->counts.matvecs++;
-  PetscCall(VecAYPX(t, -1.0, ksp->vec_rhs));
+  PetscCall(VecAYPX(t, -1.0, col->rep.rhs));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, v));
   else PetscCall(VecCopy(t, v));
   PetscCall(KSPIDRSNorms_Private(ksp, &alone, &v, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether b - A x meets the tolerance of the right-hand side that the KSP is at */
-static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, PetscBool *met)
+/* Whether b - A x of a right-hand side meets the tolerance */
+static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *met)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscReal rnorm;
+  KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSReported *rep  = &col->rep;
 
   PetscFunctionBegin;
   *met = PETSC_TRUE;
   if (!idrs->exact || ksp->converged != KSPConvergedDefault ||
-      (ksp->reason != KSP_CONVERGED_RTOL && ksp->reason != KSP_CONVERGED_ATOL))
+      (rep->reason != KSP_CONVERGED_RTOL && rep->reason != KSP_CONVERGED_ATOL))
     PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.verifications++;
-  PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, &rnorm));
-  ksp->rnorm  = rnorm;
-  ksp->reason = KSP_CONVERGED_ITERATING;
-  PetscCall(KSPConvergedDefault(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-  *met = (PetscBool)(ksp->reason > 0);
-  if (!*met) ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, col, &rep->rnorm));
+  rep->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
+  *met = (PetscBool)(rep->reason > 0);
+  if (!*met) rep->reason = KSP_CONVERGED_ITERATING;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -346,13 +335,12 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
   for (PetscInt j = 0; j < block->count; j++) {
     others[j] = (PetscBool)(!block->done[j] && !ended[j]);
     if (ended[j]) {
-      PetscCall(KSPIDRSSelect_Private(ksp, block->column[j]));
-      PetscCall(KSPIDRSBlockVerify_Private(ksp, &block->done[j]));
+      PetscCall(KSPIDRSBlockVerify_Private(ksp, block->column[j], &block->done[j]));
       if (!block->done[j]) {
         PetscCall(PetscInfo(ksp,
                             "Right-hand side %" PetscInt_FMT
                             ": the block recurrence meets the tolerance, and b - A x, whose norm is %g, does not\n",
-                            block->column[j]->index, (double)ksp->rnorm));
+                            block->column[j]->index, (double)block->column[j]->rep.rnorm));
         missed++;
       }
     }
@@ -384,7 +372,7 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
   IDRSBlockBounds bounds = {.count = block->count, .cosine = idrs->set.cosine, .anchornorm = block->anchornorm};
 
   for (PetscInt j = 0; j < block->count; j++)
-    bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? KSPIDRSBlockTolerance(ksp, block->column[j]) : -1.0);
+    bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? block->column[j]->rep.ttol : -1.0);
   bounds.high = KSPIDRSGrowthLimit(idrs, block->anchornorm);
   bounds.fall = block->owners.column[0]->anchor ? idrs->set.updatetol : 0.0;
   bounds.stop = (PetscBool)(block->halt || its >= ksp->max_it);
@@ -485,13 +473,12 @@ static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
   for (PetscInt j = 0; j < block->count; j++) {
     KSPIDRSColumn *col = block->column[j];
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
     if (block->done[j]) {
       PetscCall(VecSet(col->z, 0.0)); /* the end of a solve adds it to the solution */
       continue;
     }
-    ksp->reason                 = KSP_CONVERGED_ITERATING;
-    col->rec.its                = ksp->its;
+    col->rep.reason             = KSP_CONVERGED_ITERATING;
+    col->rec.its                = col->rep.its;
     r[alone.count]              = col->r;
     anchor[alone.count]         = col->anchor;
     alone.column[alone.count++] = col;
@@ -575,7 +562,7 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
     if (front->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
   }
   if (block.count < 2) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetSize(idrs->col->r, &N));
+  PetscCall(VecGetSize(idrs->slot[0].r, &N));
   if (idrs->set.s * block.count >= N) why = "the system has fewer unknowns than a block has shadow vectors";
   if (why) {
     idrs->blocks.why = why;

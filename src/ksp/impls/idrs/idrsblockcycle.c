@@ -69,7 +69,7 @@ void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec X[], Vec list[])
 /* P of the omega step, which is R where nothing is applied to it */
 static const IDRSBlockVec *KSPIDRSBlockP(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
 {
-  return idrs->preconditioned || idrs->diagonal ? block->V : block->R;
+  return KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? block->V : block->R;
 }
 
 /* The sum X_k -= X(:,0:k) alpha of step k, where X is G or U */
@@ -121,7 +121,7 @@ static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlock
 {
   const IDRSBlockScalars *algebra = &block->algebra;
   const PetscInt          k = at->k, m = algebra->m, q = algebra->q, columns = KSPIDRSBlockColumns(block, at);
-  const PetscBool         plain = (PetscBool)!idrs->preconditioned, scaled = (PetscBool)(plain && idrs->diagonal);
+  const PetscBool         plain = (PetscBool)!KSPIDRSIsPreconditioned(idrs), scaled = (PetscBool)(plain && idrs->diagonal);
   IDRSBlockAxpy           sum = KSPIDRSBlockAxpy(block, before, plain ? block->U + k * m : block->V, PETSC_FALSE);
 
   /* first, as it is in the cache at the end of a cycle */
@@ -175,7 +175,7 @@ static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *bl
   *sum = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, block->R, PETSC_TRUE);
   KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, q);
   sum++;
-  if (k == algebra->s - 1 && idrs->diagonal && !idrs->preconditioned) {
+  if (k == algebra->s - 1 && idrs->diagonal && !KSPIDRSIsPreconditioned(idrs)) {
     *sum = KSPIDRSBlockAxpy(block, sum - 1, block->V, PETSC_FALSE);
     KSPIDRSBlockTerm(block, sum, m, block->R, 1, PETSC_FALSE, algebra->identity, m);
     sum->scaled = sum->nx;
@@ -224,7 +224,7 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionBegin;
   if (k == block->algebra.s) {
     *operand = KSPIDRSBlockP(idrs, block);
-    if (idrs->preconditioned) {
+    if (KSPIDRSIsPreconditioned(idrs)) {
       KSPIDRSBlockList(m, block->R, x);
       KSPIDRSBlockList(m, block->V, y);
       PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
@@ -237,7 +237,7 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
     sum = KSPIDRSBlockDirectionSum(idrs, block, &block->at, NULL);
     PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 1, &sum));
   }
-  if (idrs->preconditioned) {
+  if (KSPIDRSIsPreconditioned(idrs)) {
     KSPIDRSBlockList(m, block->V, x);
     KSPIDRSBlockList(m, block->G + k * m, y);
     PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
@@ -310,7 +310,7 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const
   PetscFunctionBegin;
   step.tasks                    = KSPIDRSBlockTasks(block, block->dots);
   step.count[IDRS_BLOCK_FINISH] = KSPIDRSBlockFinishSums(idrs, block, &next);
-  if (idrs->preconditioned && next.directed) {
+  if (KSPIDRSIsPreconditioned(idrs) && next.directed) {
     *second                               = KSPIDRSBlockPreconditionedSum(block, &next, &chain[step.count[IDRS_BLOCK_FINISH] - 1]);
     step.count[IDRS_BLOCK_PRECONDITIONED] = 1;
   }

@@ -16,12 +16,12 @@
 
 /* The right-hand sides and solutions of this solve, and what becomes of them */
 typedef struct {
-  Mat            B, X;
-  KSPIDRSOfKSP   outer;     /* the KSP's own */
-  PCFailedReason failed;    /* whether the set-up of the preconditioner has failed on this process */
-  PetscReal    **histories; /* of right-hand sides that are done, or NULL */
-  PetscInt64    *lengths;
-  PetscInt       total; /* iterations of all */
+  Mat             B, X;
+  KSPIDRSReported outer;     /* the members that the KSP had */
+  PCFailedReason  failed;    /* whether the set-up of the preconditioner has failed on this process */
+  PetscReal     **histories; /* of right-hand sides that are done, or NULL */
+  PetscInt64     *lengths;
+  PetscInt        total; /* iterations of all */
 } KSPIDRSBlock;
 
 /* Why the right-hand sides are to be taken one by one; NULL if they need not */
@@ -93,14 +93,14 @@ PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What has become of the right-hand side that the KSP is at */
-static void KSPIDRSNoteResult(KSP ksp, PetscInt index)
+/* What has become of a right-hand side */
+static void KSPIDRSNoteResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
 {
   KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
 
-  results->reasons[index] = ksp->reason;
-  results->its[index]     = ksp->its;
-  results->norms[index]   = ksp->rnorm;
+  results->reasons[index] = rep->reason;
+  results->its[index]     = rep->its;
+  results->norms[index]   = rep->rnorm;
 }
 
 /* The outcome of all: the worst reason, and the largest number of iterations and norm */
@@ -156,15 +156,17 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
   PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may have left it to the first solve */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
-    PetscErrorCode ierr;
-    Vec            b;
+    KSPIDRSReported rep;
+    PetscErrorCode  ierr;
+    Vec             b;
 
     PetscCall(PCSetFailedReason(ksp->pc, failed)); /* an application that failed for the last one is none of this one's */
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
     ierr = KSPIDRSSolveColumn_Private(ksp, transpose, b, X, j);
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
     PetscCall(ierr);
-    KSPIDRSNoteResult(ksp, j);
+    rep = KSPIDRSGetReported(ksp);
+    KSPIDRSNoteResult(ksp, j, &rep);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -238,29 +240,27 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 /* A right-hand side enters a slot */
 static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
 {
-  const KSPIDRSOfKSP fresh = {.reason = KSP_CONVERGED_ITERATING};
-  KSPIDRSOfKSP       before;
-  PetscErrorCode     ierr;
-  PetscBool          copied;
-  Vec                column;
+  KSPIDRSReported *rep = &col->rep;
+  PetscErrorCode   ierr;
+  PetscBool        copied;
+  Vec              column;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSelect_Private(ksp, col));
-  PetscCall(KSPIDRSExchange_Private(ksp, &fresh, &before)); /* what the KSP has of it is freed after an error, too */
+  *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* what is in it is freed after an error, too */
   PetscCall(MatDenseGetColumnVecRead(block->B, index, &column));
-  ierr = KSPIDRSColumnVec_Private(ksp, column, &ksp->vec_rhs, &copied);
+  ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->rhs, &copied);
   PetscCall(MatDenseRestoreColumnVecRead(block->B, index, &column));
   PetscCall(ierr);
-  PetscCall(KSPIDRSProjectRHS_Private(ksp, &ksp->vec_rhs));
+  PetscCall(KSPIDRSProjectRHS_Private(ksp, &rep->rhs));
   PetscCall(MatDenseGetColumnVec(block->X, index, &column));
-  ierr = KSPIDRSColumnVec_Private(ksp, column, &ksp->vec_sol, &col->copied);
+  ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->sol, &col->copied);
   PetscCall(MatDenseRestoreColumnVec(block->X, index, &column));
   PetscCall(ierr);
   if (block->outer.history) {
     const PetscInt64 most = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
 
-    PetscCall(PetscMalloc1(most, &ksp->res_hist));
-    ksp->res_hist_max = most;
+    PetscCall(PetscMalloc1(most, &rep->history));
+    rep->historymax = most;
   }
   PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
   col->trust = KSPIDRSFreshTrust();
@@ -269,32 +269,42 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Empties a slot. The KSP may still have what was lent to it */
+static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSPIDRSReported none = {0};
+
+  PetscFunctionBegin;
+  KSPIDRSSetReported(ksp, &none);
+  PetscCall(PetscFree(col->rep.history));
+  PetscCall(VecDestroy(&col->rep.rhs));
+  PetscCall(VecDestroy(&col->rep.sol));
+  col->rep   = none;
+  col->index = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A right-hand side whose solution is complete leaves its slot */
 static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col)
 {
-  const PetscInt index = col->index;
-  KSPIDRSOfKSP   none  = {0}, last;
-  PetscErrorCode ierr  = PETSC_SUCCESS;
-  Vec            column;
+  const KSPIDRSReported *rep   = &col->rep;
+  const PetscInt         index = col->index;
+  PetscErrorCode         ierr  = PETSC_SUCCESS;
+  Vec                    column;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSelect_Private(ksp, col));
-  KSPIDRSNoteResult(ksp, index);
-  block->total += ksp->its;
-  if (ksp->res_hist) {
-    block->lengths[index] = (PetscInt64)ksp->res_hist_len;
+  KSPIDRSNoteResult(ksp, index, rep);
+  block->total += rep->its;
+  if (rep->history) {
+    block->lengths[index] = rep->historylen;
     PetscCall(PetscMalloc1(block->lengths[index], &block->histories[index]));
-    PetscCall(PetscArraycpy(block->histories[index], ksp->res_hist, block->lengths[index]));
+    PetscCall(PetscArraycpy(block->histories[index], rep->history, block->lengths[index]));
   }
   PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
-  if (col->copied) ierr = VecCopy(ksp->vec_sol, column);
+  if (col->copied) ierr = VecCopy(rep->sol, column);
   PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
   PetscCall(ierr);
-  PetscCall(KSPIDRSExchange_Private(ksp, &none, &last));
-  col->index = -1;
-  PetscCall(PetscFree(last.history));
-  PetscCall(VecDestroy(&last.rhs));
-  PetscCall(VecDestroy(&last.sol));
+  PetscCall(KSPIDRSEmptySlot_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -337,17 +347,14 @@ static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
 }
 
 /* Those of a front that are not done */
-static PetscErrorCode KSPIDRSKeepUndone_Private(KSP ksp, KSPIDRSFront *front)
+static void KSPIDRSKeepUndone(KSPIDRSFront *front)
 {
   PetscInt left = 0;
 
-  PetscFunctionBegin;
   for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    if (!ksp->reason) front->column[left++] = front->column[i];
+    if (!front->column[i]->rep.reason) front->column[left++] = front->column[i];
   }
   front->count = left;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -364,8 +371,7 @@ static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, 
   PetscFunctionBegin;
   front->count = 0;
   for (PetscInt i = 0; i < idrs->active; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[i]));
-    if (idrs->col->index >= 0 && ksp->reason) done.column[done.count++] = idrs->col;
+    if (idrs->slot[i].index >= 0 && idrs->slot[i].rep.reason) done.column[done.count++] = &idrs->slot[i];
   }
   if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
   for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSLeave_Private(ksp, block, done.column[i]));
@@ -383,7 +389,7 @@ static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, 
   PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of theirs */
   PetscCall(KSPIDRSBegin_Private(ksp, &entered));
   if (idrs->set.block) {
-    PetscCall(KSPIDRSKeepUndone_Private(ksp, &entered));
+    KSPIDRSKeepUndone(&entered);
     PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -400,9 +406,9 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
     do { /* until none is done before the cycle */
       PetscCall(KSPIDRSExchangeDone_Private(ksp, block, &next, &front));
       present = front.count;
-      PetscCall(KSPIDRSKeepUndone_Private(ksp, &front));
+      KSPIDRSKeepUndone(&front);
       PetscCall(KSPIDRSReachCycle_Private(ksp, &front));
-      PetscCall(KSPIDRSKeepUndone_Private(ksp, &front));
+      KSPIDRSKeepUndone(&front);
     } while (front.count < present);
     if (!front.count) break; /* as none has entered, none is left */
     PetscCall(KSPIDRSCycle_Private(ksp, &front));
@@ -430,37 +436,30 @@ static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *
 /* Gives the KSP back what is its own, and frees what right-hand sides have that an error has left in their slots */
 static PetscErrorCode KSPIDRSCloseBlock_Private(KSP ksp, KSPIDRSBlock *block)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  const KSPIDRSOfKSP none = {0};
-  KSPIDRSOfKSP       left;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[i]));
-    PetscCall(KSPIDRSExchange_Private(ksp, &none, &left));
-    PetscCall(VecDestroy(&left.rhs));
-    PetscCall(VecDestroy(&left.sol));
-    PetscCall(PetscFree(left.history));
-  }
-  PetscCall(KSPIDRSSelect_Private(ksp, &idrs->slot[0]));
-  PetscCall(KSPIDRSExchange_Private(ksp, &block->outer, &left));
+  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i]));
+  KSPIDRSSetReported(ksp, &block->outer);
+  idrs->shown = &idrs->slot[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* KSPIDRSIterateColumns_Private - Solves for all right-hand sides, in the slots that have been made ready */
 PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt     count = idrs->results.count;
-  const KSPIDRSOfKSP none  = {0};
-  KSPIDRSBlock       block = {.B = B, .X = X};
-  PetscErrorCode     ierr;
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = idrs->results.count;
+  KSPIDRSBlock   block = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PCGetFailedReason(ksp->pc, &block.failed));
   PetscCall(PetscCalloc2(count, &block.histories, count, &block.lengths));
-  for (PetscInt i = 0; i < idrs->active; i++) idrs->slot[i].index = -1;
-  PetscCall(KSPIDRSExchange_Private(ksp, &none, &block.outer));
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    idrs->slot[i].rep   = (KSPIDRSReported){0};
+    idrs->slot[i].index = -1;
+  }
   ierr = KSPIDRSCycles_Private(ksp, &block);
   PetscCall(KSPIDRSCloseBlock_Private(ksp, &block));
   if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &block));

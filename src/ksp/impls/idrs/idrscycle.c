@@ -51,7 +51,10 @@
 /* The present step of a column, for the passes */
 static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
-  return (IDRSStep){.k = col->rec.k, .start = col->rec.start, .unreported = col->rec.unreported, .matvec = idrs->fused};
+  return (IDRSStep){.k          = col->rec.k,
+                    .start      = col->rec.start,
+                    .unreported = col->rec.unreported,
+                    .matvec     = (PetscBool)(idrs->reader == KSPIDRS_READ_BY_PASS)};
 }
 
 /* Columns of a front for which a pass is to be made, with the step of each */
@@ -83,10 +86,12 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
 
     step.wantv = PETSC_TRUE;
     if (rec->k == idrs->set.s) {
-      if (rec->start && !rec->projectedr) KSPIDRSPassAdd(&pass, col, &step); /* r = r - G c */
-      if (rec->start) rec->projectedr = PETSC_TRUE;
+      if (rec->start && rec->omega == KSPIDRS_OMEGA_NEW) {
+        KSPIDRSPassAdd(&pass, col, &step); /* r = r - G c */
+        rec->omega = KSPIDRS_OMEGA_PROJECTED;
+      }
     } else if (!rec->start && rec->stage == KSPIDRS_NOTHING) {
-      step.wantu = (PetscBool)!idrs->preconditioned;
+      step.wantu = (PetscBool)!KSPIDRSIsPreconditioned(idrs);
       IDRSScalarsCombine(col->scalars, rec->k); /* M(k:s,k:s) c = f(k:s) */
       KSPIDRSPassAdd(&pass, col, &step);        /* v = r - G(:,k:s) c */
     }
@@ -129,12 +134,10 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *f
    The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the
    scalars
 */
-static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp)
+static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSColumn     *col     = idrs->col;
   const IDRSScalars *scalars = col->scalars;
-  const PetscInt     s = idrs->set.s, k = col->rec.k;
+  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = col->rec.k;
 
   PetscFunctionBegin;
   PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
@@ -178,10 +181,10 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCombine_Private(ksp, front));
-  if (idrs->joint) PetscCall(KSPIDRSPreconditionMult_Private(ksp));
-  else if (idrs->preconditioned) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
+  if (idrs->pcplace == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, front->column[0]));
+  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
   for (PetscInt i = 0; i < front->count; i++) {
-    if (!idrs->preconditioned) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
+    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
     front->column[i]->rec.stage = KSPIDRS_HAVE_U;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -206,39 +209,36 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
     x[i] = omega ? col->t : col->G[k];
     w[i] = omega ? col->v : col->t;
   }
-  if (idrs->fused || idrs->joint) idrs->counts.matvecs += front->count;
+  if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcplace == KSPIDRS_PC_JOINT) idrs->counts.matvecs += front->count;
   else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether the convergence test may end the solve with the norm of the present iteration */
-static PetscBool KSPIDRSTestsNorm(KSP ksp)
+static PetscBool KSPIDRSTestsNorm(KSP ksp, const KSPIDRSColumn *col)
 {
-  const PetscInt its = ((KSP_IDRS *)ksp->data)->col->rec.its;
+  const PetscInt its = col->rec.its;
 
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm &&
                      its >= IDRSMinimumIterations(ksp));
 }
 
 /* The host decides about norms at which the convergence test may end the solve. The bounds are for norms of the scaled r */
-static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp)
+static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
-  const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
-  const PetscReal scale  = idrs->col->scale;
-  const PetscBool tested = KSPIDRSTestsNorm(ksp);
+  const PetscBool tested = KSPIDRSTestsNorm(ksp, col);
 
-  return (IDRSBounds){.low    = tested ? scale * ksp->ttol : -1.0,
-                      .high   = tested ? ksp->divtol * (scale * ksp->rnorm0) : PETSC_MAX_REAL,
-                      .cosine = idrs->set.cosine};
+  return (IDRSBounds){.low    = tested ? col->scale * col->rep.ttol : -1.0,
+                      .high   = tested ? ksp->divtol * (col->scale * col->rep.rnorm0) : PETSC_MAX_REAL,
+                      .cosine = ((const KSP_IDRS *)ksp->data)->set.cosine};
 }
 
 /* The same, and no more growth than this recurrence is to have */
-static IDRSBounds KSPIDRSGetBounds(KSP ksp)
+static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 {
-  const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
-  IDRSBounds      bounds = KSPIDRSGetTestedBounds(ksp);
+  IDRSBounds bounds = KSPIDRSGetTestedBounds(ksp, col);
 
-  bounds.high = PetscMin(bounds.high, idrs->col->scale * KSPIDRSGrowthLimit(idrs, idrs->col->trust.anchornorm));
+  bounds.high = PetscMin(bounds.high, col->scale * KSPIDRSGrowthLimit((const KSP_IDRS *)ksp->data, col->trust.anchornorm));
   return bounds;
 }
 
@@ -257,9 +257,8 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
     KSPIDRSColumn *col  = front->column[i];
     const IDRSStep step = KSPIDRSGetStep(idrs, col);
 
-    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && !col->rec.again) {
-      PetscCall(KSPIDRSSelect_Private(ksp, col));
-      bounds[ahead.group.count] = KSPIDRSGetBounds(ksp);
+    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_AGAIN) {
+      bounds[ahead.group.count] = KSPIDRSGetBounds(ksp, col);
       KSPIDRSPassAdd(&ahead, col, &step);
     } else KSPIDRSPassAdd(&lockstep, col, &step);
     col->rec.stage = KSPIDRS_PROJECTED;
@@ -273,24 +272,22 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
    KSPIDRSCollect_Private - Takes the outcome of the oldest projection in flight. Where the device has stopped there, the recurrence
    is in that step again. An omega step is done again then, as t is lost
 */
-PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
+PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->col->rec;
+  KSPIDRSRecurrence *rec  = &col->rec;
   const IDRSStep    *step = &outcome->step;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueCollect(idrs->col->work, outcome));
-  outcome->rnorm /= idrs->col->scale;
+  PetscCall(IDRSQueueCollect(col->work, outcome));
+  outcome->rnorm /= col->scale;
   if (outcome->stopped) {
     rec->k          = step->k;
     rec->columns    = step->k;
     rec->start      = step->start;
     rec->unreported = step->unreported;
-    rec->its        = ksp->its + (step->unreported ? 1 : 0);
-    rec->again      = (PetscBool)(step->k == idrs->set.s);
-    rec->stage      = rec->again ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
-    rec->projectedr = (PetscBool)(step->start && rec->again);
+    rec->its        = col->rep.its + (step->unreported ? 1 : 0);
+    rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_AGAIN : KSPIDRS_OMEGA_NEW;
+    rec->stage      = rec->omega == KSPIDRS_OMEGA_AGAIN ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -299,14 +296,13 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, IDRSOutcome *outcome)
    KSPIDRSCanBeWhole - Whether the next steps may be made by one kernel: r is that of the recurrence, in whose omega step after the
    start nothing has been done, and the convergence test, which does not look at the first norms, does so from now on
 */
-PetscBool KSPIDRSCanBeWhole(KSP ksp)
+PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
-  const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
-  const KSPIDRSRecurrence *rec  = &idrs->col->rec;
+  const KSPIDRSRecurrence *rec = &col->rec;
 
-  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED && !rec->again &&
-                     !(rec->start && rec->k == idrs->set.s) &&
-                     (KSPIDRSTestsNorm(ksp) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED &&
+                     rec->omega != KSPIDRS_OMEGA_AGAIN && !(rec->start && rec->k == col->scalars->s) &&
+                     (KSPIDRSTestsNorm(ksp, col) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
 /*
@@ -314,27 +310,26 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp)
    one, whose direction is r or B^{-1}r. Tells what it has done, and the outcome of the step after that, which the host is to
    finish, or of the projection of an r that an update has made
 */
-PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcome *outcome)
+PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &idrs->col->rec;
-  IDRSStep           step   = KSPIDRSGetStep(idrs, idrs->col);
-  const PetscReal    scale  = idrs->col->scale;
-  const IDRSLimits   limits = {.bounds     = KSPIDRSGetBounds(ksp),
+  KSPIDRSRecurrence *rec    = &col->rec;
+  IDRSStep           step   = KSPIDRSGetStep(idrs, col);
+  const PetscReal    scale  = col->scale;
+  const IDRSLimits   limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
                                .its        = rec->its,
                                .maxits     = ksp->max_it,
-                               .fall       = idrs->col->anchor ? idrs->set.updatetol : 0.0,
-                               .anchornorm = scale * idrs->col->trust.anchornorm,
-                               .peak       = scale * idrs->col->trust.peak,
-                               .tested     = KSPIDRSGetTestedBounds(ksp).high,
+                               .fall       = col->anchor ? idrs->set.updatetol : 0.0,
+                               .anchornorm = scale * col->trust.anchornorm,
+                               .peak       = scale * col->trust.peak,
+                               .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
                                .growth     = KSPIDRSGrowth(idrs)};
   PetscBool          updated;
 
   PetscFunctionBegin;
   step.wantu = KSPIDRSBeginsWhole(rec);
   PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
-  PetscCall(
-    IDRSQueueWhole(idrs->col->work, &step, &limits, scale == 1.0 ? ksp->vec_sol : NULL, idrs->col->anchor, report, outcome));
+  PetscCall(IDRSQueueWhole(col->work, &step, &limits, scale == 1.0 ? col->rep.sol : NULL, col->anchor, report, outcome));
   outcome->rnorm /= scale;
   updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
   idrs->counts.wholes++;
@@ -346,7 +341,7 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, IDRSWholeReport *report, IDRSOutcom
   rec->columns    = rec->k;
   rec->start      = outcome->step.start;
   rec->unreported = outcome->step.unreported;
-  rec->projectedr = (PetscBool)(rec->start && rec->k == idrs->set.s);
+  rec->omega      = rec->start && rec->k == idrs->set.s ? KSPIDRS_OMEGA_PROJECTED : KSPIDRS_OMEGA_NEW;
   rec->stage      = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -367,27 +362,27 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
    alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the
    start
 */
-static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, PetscReal *rr)
+static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rr)
 {
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec     = &idrs->col->rec;
-  const IDRSScalars *scalars = idrs->col->scalars;
+  KSPIDRSRecurrence *rec     = &col->rec;
+  const IDRSScalars *scalars = col->scalars;
   const PetscInt     s = idrs->set.s, k = rec->k;
-  const IDRSStep     step = KSPIDRSGetStep(idrs, idrs->col);
+  const IDRSStep     step = KSPIDRSGetStep(idrs, col);
   IDRSVerdict        verdict;
 
   PetscFunctionBegin;
   /* r = r - G c, before beta becomes beta + c */
-  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, idrs->col->U, idrs->col->G));
-  PetscCall(IDRSQueueContinue(idrs->col->work, &step, idrs->set.cosine, rr, &verdict));
+  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
+  PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict));
   if (verdict == IDRS_PIVOT)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
-                        ksp->its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
+                        col->rep.its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
   if (verdict == IDRS_NO_OMEGA)
-    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", ksp->its,
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
                         (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
   if (verdict != IDRS_GOES_ON) rec->halt = KSPIDRS_BREAKDOWN;
-  else if (rec->residual != KSPIDRS_RECURRED) idrs->col->scalars->beta[k] = 0.0;
+  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -402,10 +397,10 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
 
   if (k < s) {
     step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
-    step.wantu = (PetscBool)(step.wantv && k + 1 < s && !idrs->preconditioned);
+    step.wantu = (PetscBool)(step.wantv && k + 1 < s && !KSPIDRSIsPreconditioned(idrs));
   } else {
     step.wantv = (PetscBool)(!last && !due);
-    step.wantu = (PetscBool)(step.wantv && !idrs->preconditioned);
+    step.wantu = (PetscBool)(step.wantv && !KSPIDRSIsPreconditioned(idrs));
   }
   return step;
 }
@@ -414,21 +409,21 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
    Before the pass: the smoothed iterate takes a step of the start with G_k as it was, and an omega step with p and t. Whether r
    will be due to be computed afresh
 */
-static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, PetscReal rr, PetscBool *due)
+static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, PetscBool *due)
 {
   KSP_IDRS                *idrs     = (KSP_IDRS *)ksp->data;
-  const KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  const PetscBool          lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work);
+  const KSPIDRSRecurrence *rec      = &col->rec;
+  const IDRSScalars       *scalars  = col->scalars;
+  const PetscBool          lockstep = (PetscBool)!IDRSQueueOnDevice(col->work);
   const PetscInt           k        = rec->k;
 
   PetscFunctionBegin;
   *due = PETSC_FALSE;
   if (k == idrs->set.s) {
-    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(idrs->col->scalars, rr)) ||
-                       KSPIDRSUpdateDue(idrs, lockstep ? PetscSqrtReal(rr) / idrs->col->scale : idrs->col->trust.rnorm));
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->omega, &idrs->col->p, &idrs->col->t));
-  } else if (rec->start)
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
+    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(scalars, rr)) ||
+                       KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm));
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t));
+  } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,49 +434,47 @@ static KSPIDRSStage KSPIDRSStageAfter(const IDRSStep *step)
 }
 
 /* After the pass of step k: G_k, U_k and r are there, and v or U_{k+1} */
-static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
+static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec      = &idrs->col->rec;
+  KSPIDRSRecurrence *rec      = &col->rec;
   const PetscInt     k        = rec->k;
-  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work), last = (PetscBool)(rec->its >= ksp->max_it);
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work), last = (PetscBool)(rec->its >= ksp->max_it);
 
   PetscFunctionBegin;
-  if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, idrs->col->scalars->beta + k, idrs->col->U + k, idrs->col->G + k));
+  if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, col->scalars->beta + k, col->U + k, col->G + k));
   rec->k = k + 1;
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
   if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep))
-    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(idrs->col->scalars, rr) ? KSPIDRS_NORM_KNOWN
-                                                                                                          : KSPIDRS_NORM_NOW;
+    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(col->scalars, rr) ? KSPIDRS_NORM_KNOWN
+                                                                                                    : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* After the pass of the omega step: z and r are there, and v or U_0 */
-static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
+static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(idrs->col->work),
-                  sharp       = (PetscBool)(lockstep && IDRSNormIsSharp(idrs->col->scalars, rr));
+  KSPIDRSRecurrence *rec      = &col->rec;
+  const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work);
+  const PetscBool    sharp    = (PetscBool)(lockstep && IDRSNormIsSharp(col->scalars, rr));
 
   PetscFunctionBegin;
-  rec->k          = 0;
-  rec->columns    = 0;
-  rec->start      = PETSC_FALSE;
-  rec->projectedr = PETSC_FALSE;
-  rec->again      = PETSC_FALSE;
+  rec->k       = 0;
+  rec->columns = 0;
+  rec->start   = PETSC_FALSE;
+  rec->omega   = KSPIDRS_OMEGA_NEW;
   if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d)))
     *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The algebra of a step whose sums have been collected, or are left to the device, and whether vectors follow */
-static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *follows)
+static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rr, PetscBool *follows)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->col->rec;
+  KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
   PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
@@ -489,8 +482,8 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, PetscReal *rr, PetscBool *
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
-  if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == idrs->set.s)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!IDRSQueueOnDevice(idrs->col->work)) PetscCall(KSPIDRSContinue_Private(ksp, rr));
+  if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == col->scalars->s)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!IDRSQueueOnDevice(col->work)) PetscCall(KSPIDRSContinue_Private(ksp, col, rr));
   *follows = (PetscBool)!rec->halt;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -516,15 +509,14 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
   for (PetscInt i = 0; i < front->count; i++) {
     KSPIDRSColumn *col = front->column[i];
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
     norm[i] = KSPIDRS_NORM_LATER;
     omega   = (PetscBool)(col->rec.k == idrs->set.s);
-    PetscCall(KSPIDRSAlgebra_Private(ksp, &rr[i], &follows[i]));
+    PetscCall(KSPIDRSAlgebra_Private(ksp, col, &rr[i], &follows[i]));
     if (follows[i]) {
       PetscBool due;
       IDRSStep  step;
 
-      PetscCall(KSPIDRSBeforeFinish_Private(ksp, rr[i], &due));
+      PetscCall(KSPIDRSBeforeFinish_Private(ksp, col, rr[i], &due));
       step = KSPIDRSGetFinish(ksp, col, due);
       KSPIDRSPassAdd(&pass, col, &step);
     }
@@ -537,13 +529,12 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
 
     if (!follows[i]) continue;
     done++;
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
     col->rec.its++;
     col->rec.stage      = KSPIDRSStageAfter(step);
     col->rec.unreported = PETSC_TRUE;
-    if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, step, rr[i], &norm[i]));
-    else PetscCall(KSPIDRSAfterInner_Private(ksp, step, rr[i], &norm[i]));
-    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, col, step, rr[i], &norm[i]));
+    else PetscCall(KSPIDRSAfterInner_Private(ksp, col, rr[i], &norm[i]));
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     if (norm[i] == KSPIDRS_NORM_KNOWN) rnorm[i] = PetscSqrtReal(rr[i]) / col->scale; /* else rr may be negative */
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -2,7 +2,7 @@
    The data of KSPIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
      idrs.c   idrscolumns.c   idrsblock.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c
-     idrsslots.c   { idrsops.h, idrsproduct.h }
+     idrsreport.c   idrsslots.c   { idrsops.h, idrsproduct.h }
 
    idrs.c also calls idrsplacement.c, idrsview.c and idrsset.c; idrsview.c calls idrsset.c
 */
@@ -50,6 +50,30 @@ typedef enum {
   KSPIDRS_DEVICE
 } KSPIDRSWhere;
 
+/* Why something is not done; NULL if it is, or if there is nothing to do */
+typedef const char *KSPIDRSReason;
+
+/* Where the preconditioner of this solve is applied */
+typedef enum {
+  KSPIDRS_PC_PASSES,  /* on the right, by the passes: a diagonal, or the identity; or on the left, with each matvec */
+  KSPIDRS_PC_BETWEEN, /* on the right, between v and U */
+  KSPIDRS_PC_JOINT    /* there, together with the matvec after it */
+} KSPIDRSPCPlace;
+
+/* How it is applied to several columns */
+typedef enum {
+  KSPIDRS_PC_EACH,        /* one after another */
+  KSPIDRS_PC_BLOCK,       /* by PCMatApply() */
+  KSPIDRS_PC_BLOCK_IF_ALL /* by PCMatApply(), unless that fails, which may be for one of them */
+} KSPIDRSPCColumns;
+
+/* What reads the matrix of the iterations, besides MatMult() */
+typedef enum {
+  KSPIDRS_READ_BY_NONE,
+  KSPIDRS_READ_BY_RUN, /* a kernel with many steps may */
+  KSPIDRS_READ_BY_PASS /* the projection of a step, which computes its matvec, and such a kernel */
+} KSPIDRSReader;
+
 /* Between solves, inside one, or after one that has ended with an error */
 typedef enum {
   KSPIDRS_IDLE,
@@ -87,17 +111,23 @@ typedef enum {
   KSPIDRS_NORM_NOW    /* it is computed at once */
 } KSPIDRSNorm;
 
+/* What has been done in an omega step before its matvec */
+typedef enum {
+  KSPIDRS_OMEGA_NEW,
+  KSPIDRS_OMEGA_PROJECTED, /* r = r - G c, at the end of the start */
+  KSPIDRS_OMEGA_AGAIN      /* that, and the device has stopped in this step: the host does it again, as t is lost */
+} KSPIDRSOmega;
+
 /* State of the recurrence: x = vec_sol + z + U(:,0:columns) beta */
 typedef struct {
   PetscInt        k; /* step of the cycle, s for the omega step */
   KSPIDRSStage    stage;
   KSPIDRSResidual residual;
   KSPIDRSHalt     halt;
-  PetscBool       start;      /* in the start: steps of the first cycle, up to its omega step */
-  PetscBool       projectedr; /* r is r - G c already, in the omega step that ends the start */
-  PetscBool       again;      /* the device has stopped in this omega step, which the host does again: t is lost */
+  PetscBool       start; /* in the start: steps of the first cycle, up to its omega step */
+  KSPIDRSOmega    omega;
   PetscInt        columns;    /* columns of U whose beta is not in z yet */
-  PetscInt        its;        /* iterations that have been made; ksp->its of them have been reported */
+  PetscInt        its;        /* iterations that have been made; rep.its of them have been reported */
   PetscBool       unreported; /* the norm of iteration its is to be reported */
   PetscBool       added;      /* the solve has ended with all of x in vec_sol: z = 0, and no columns */
 } KSPIDRSRecurrence;
@@ -116,7 +146,8 @@ typedef struct {
 } KSPIDRSTrust;
 
 /*
-   What the KSP has of a right-hand side. While KSPMatSolve() is at another one it is kept here, see KSPIDRSSelect_Private()
+   A right-hand side with its solution, and what has been reported of it, with the meaning that the members of a KSP have. The KSP
+   is given them for the convergence test, the history and the monitors, see idrsreport.c
 */
 typedef struct {
   Vec                rhs, sol;
@@ -125,7 +156,7 @@ typedef struct {
   KSPConvergedReason reason;
   PetscReal         *history;
   PetscInt64         historymax, historylen;
-} KSPIDRSOfKSP;
+} KSPIDRSReported;
 
 /*
    A right-hand side with the vectors of its recurrence. KSPSolve() has one; those of KSPMatSolve() that are solved at the same time
@@ -143,13 +174,13 @@ typedef struct {
   KSPIDRSRecurrence rec;
   KSPIDRSTrust      trust;
   /*
-     a power of 2; r, z and the anchor belong to the system times scale, see KSPIDRSSetScale_Private(). Norms in trust and in the
-     KSP are not scaled
+     a power of 2; r, z and the anchor belong to the system times scale, see KSPIDRSSetScale_Private(). Norms in trust and in rep
+     are not scaled
   */
-  PetscReal    scale;
-  KSPIDRSOfKSP ofksp;
-  PetscInt     index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
-  PetscBool    copied; /* the solution is a copy of the column of X */
+  PetscReal       scale;
+  KSPIDRSReported rep;
+  PetscInt        index;  /* in the right-hand sides of KSPMatSolve(); -1 for an empty slot */
+  PetscBool       copied; /* the solution is a copy of the column of X */
 } KSPIDRSColumn;
 
 /* Columns that make a step together: all are in the same k */
@@ -169,10 +200,10 @@ typedef struct {
 
 /* What block recurrences of the last solve have done */
 typedef struct {
-  PetscInt    columns, rank; /* right-hand sides, and columns of their bases */
-  PetscInt    alone;         /* right-hand sides that have gone on by themselves, or had no block recurrence */
-  const char *why;           /* the last of them, or NULL */
-  PetscBool   ahead;         /* a device does the algebra, and the host is a step ahead of it */
+  PetscInt      columns, rank; /* right-hand sides, and columns of their bases */
+  PetscInt      alone;         /* right-hand sides that have gone on by themselves, or had no block recurrence */
+  KSPIDRSReason why;           /* of the last of them */
+  PetscBool     ahead;         /* a device does the algebra, and the host is a step ahead of it */
 } KSPIDRSBlockCounts;
 
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
@@ -190,17 +221,16 @@ typedef struct {
 
   /* Work space, from KSPSetUp_IDRS() until reset. The first slot is that of KSPSolve(); KSPMatSolve() makes the others */
   KSPIDRSColumn  slot[IDRS_MAX_WIDTH];
-  KSPIDRSColumn *col;      /* the slot whose right-hand side the KSP is at */
+  KSPIDRSColumn *shown;    /* the slot whose right-hand side has been reported last */
   PetscInt       slots;    /* that have vectors */
   PetscInt       nvecs;    /* length of vecs */
   Vec           *vecs;     /* work vectors of the first slot, and of the smoothed iterate */
   Vec           *slotvecs; /* of the other slots, as many for each as `slotlength` says */
   void          *slotmemory;
   PetscInt       slotlength;
-  IDRSProduct    product;  /* y = A x */
-  PetscBool      exact;    /* the operator is not known to be inexact, so b - A x can be trusted */
-  PetscBool      fused;    /* the projection of a step computes its matvec */
-  PetscBool      readable; /* it does, or a kernel with many steps may */
+  IDRSProduct    product; /* y = A x */
+  PetscBool      exact;   /* the operator is not known to be inexact, so b - A x can be trusted */
+  KSPIDRSReader  reader;
   Vec           *inverse;  /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
   Vec            diagonal; /* that vector, where the passes apply the preconditioner of this solve, else NULL */
   /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
@@ -210,57 +240,43 @@ typedef struct {
   KSPIDRSWhere where;
 
   /* Of this solve */
-  KSPIDRSState state;
-  PetscInt     nesting; /* solves of this type that this one is inside of */
-  PetscInt     depth;   /* projections in flight that the host does not wait for: 0 in lockstep */
-  /* a preconditioner stands between v and U: on the right, not PCNONE, and none that the passes apply */
-  PetscBool preconditioned;
-  /* why the passes do not apply the preconditioner, or why it is on the left; NULL where there is none, or they do */
-  const char *between;
-  PetscBool   joint;    /* the preconditioner and the matvec after it are one operation */
-  PetscBool   lagged;   /* the norm of an inner step comes with the next reduction */
-  PetscBool   scatters; /* the scatter of the operator goes from GPU to GPU */
-  /* why the host waits for the device in every step; NULL where it does not, or where there is no device */
-  const char          *lockstep;
+  KSPIDRSState         state;
+  PetscInt             nesting; /* solves of this type that this one is inside of */
+  PetscInt             depth;   /* projections in flight that the host does not wait for: 0 in lockstep */
+  KSPIDRSPCPlace       pcplace;
+  KSPIDRSPCColumns     pccolumns;
+  KSPIDRSReason        between;    /* why the passes do not apply the preconditioner */
+  PetscBool            lagged;     /* the norm of an inner step comes with the next reduction */
+  PetscBool            scatters;   /* the scatter of the operator goes from GPU to GPU */
+  KSPIDRSReason        lockstep;   /* why the host does not go ahead of the device */
   const KSPIDRSRunOps *run;        /* what runs the recurrence */
-  const char          *slowerrun;  /* why nothing faster does, or NULL */
+  KSPIDRSReason        slowerrun;  /* why nothing faster does */
   PetscScalar          sigma;      /* of the smoothed iterate */
   PetscScalar          addedsigma; /* the sigma with which d was last added to vec_sol */
   PetscInt             active;     /* slots that take part in this solve */
-  PetscBool            matapply;   /* preconditioners of several columns by PCMatApply(), */
-  PetscBool            mayfail;    /* which may fail for one of them */
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
   KSPIDRSBlockCounts   blocks;
-  /* why the last KSPMatSolve() took its right-hand sides one by one; NULL where it did not, or there was none */
-  const char *apart;
+  KSPIDRSReason        apart; /* why the last KSPMatSolve() did not solve for several right-hand sides at the same time */
 } KSP_IDRS;
 
-/* What runs the recurrence until something has to be decided, or ksp->reason is set: step by step, or a whole solve at once */
+/* Whether a preconditioner stands between v and U */
+static inline PetscBool KSPIDRSIsPreconditioned(const KSP_IDRS *idrs)
+{
+  return (PetscBool)(idrs->pcplace != KSPIDRS_PC_PASSES);
+}
+
+/* What runs the recurrence until something has to be decided, or there is a reason to end: step by step, or many steps at once */
 struct _KSPIDRSRunOps {
   KSPIDRSRun kind;
   PetscErrorCode (*runs)(KSP, const char *[]); /* sets the string to NULL, or to the reason why it cannot run this solve */
-  PetscErrorCode (*run)(KSP);
+  PetscErrorCode (*run)(KSP, KSPIDRSColumn *);
 };
 
-/* The right-hand side that the KSP is at, by itself */
-static inline KSPIDRSFront KSPIDRSAlone(KSP ksp)
+/* A front of one column */
+static inline KSPIDRSFront KSPIDRSAlone(KSPIDRSColumn *col)
 {
-  KSPIDRSFront front = {.count = 1};
-
-  front.column[0] = ((KSP_IDRS *)ksp->data)->col;
-  return front;
-}
-
-/* The right-hand side and the solution of a column, which the KSP need not be at */
-static inline Vec KSPIDRSGetRHS(KSP ksp, const KSPIDRSColumn *col)
-{
-  return ((KSP_IDRS *)ksp->data)->col == col ? ksp->vec_rhs : col->ofksp.rhs;
-}
-
-static inline Vec KSPIDRSGetSolution(KSP ksp, const KSPIDRSColumn *col)
-{
-  return ((KSP_IDRS *)ksp->data)->col == col ? ksp->vec_sol : col->ofksp.sol;
+  return (KSPIDRSFront){.count = 1, .column = {col}};
 }
 
 /* The works of a front, for which passes are made together */
@@ -279,10 +295,9 @@ static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
 }
 
 /* Whether r has fallen so far, to this norm, that it is to be computed from z again */
-static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, PetscReal rnorm)
+static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, const KSPIDRSColumn *col, PetscReal rnorm)
 {
-  return (PetscBool)(idrs->col->anchor &&
-                     IDRSUpdateIsDue(rnorm, idrs->set.updatetol, idrs->col->trust.peak, idrs->col->trust.anchornorm));
+  return (PetscBool)(col->anchor && IDRSUpdateIsDue(rnorm, idrs->set.updatetol, col->trust.peak, col->trust.anchornorm));
 }
 
 /*
@@ -313,10 +328,9 @@ static inline PetscBool KSPIDRSBeginsWhole(const KSPIDRSRecurrence *rec)
 }
 
 /* The norm of the r that the recurrence starts from, where none was computed before, with KSP_NORM_NONE */
-static inline void KSPIDRSSetStartNorm(KSP_IDRS *idrs, PetscReal rnorm)
+static inline void KSPIDRSSetStartNorm(KSPIDRSTrust *trust, PetscReal rnorm)
 {
-  if (idrs->col->trust.anchornorm < PETSC_MAX_REAL) return;
-  KSPIDRSSetReplacedNorm(&idrs->col->trust, rnorm);
+  if (trust->anchornorm == PETSC_MAX_REAL) KSPIDRSSetReplacedNorm(trust, rnorm);
 }
 
 /* idrs.c */
@@ -338,9 +352,14 @@ PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSMakeSlots_Private(KSP, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSDestroySlots_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *, IDRSWork, Vec[]);
-PETSC_INTERN PetscErrorCode KSPIDRSSelect_Private(KSP, KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSExchange_Private(KSP, const KSPIDRSOfKSP *, KSPIDRSOfKSP *);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
+
+/* idrsreport.c */
+PETSC_INTERN KSPIDRSReported KSPIDRSGetReported(KSP);
+PETSC_INTERN void            KSPIDRSSetReported(KSP, const KSPIDRSReported *);
+PETSC_INTERN PetscErrorCode  KSPIDRSTest_Private(KSP, KSPIDRSColumn *, PetscReal);
+PETSC_INTERN PetscErrorCode  KSPIDRSTestNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
+PETSC_INTERN PetscErrorCode  KSPIDRSShow_Private(KSP, KSPIDRSColumn *);
 
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSOpenBlock_Private(KSP, Mat, Mat);
@@ -368,19 +387,19 @@ PETSC_INTERN PetscErrorCode KSPIDRSPCApplyMult_Private(KSP, PetscScalar, Vec, Pe
 /* idrssmooth.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscInt, const PetscScalar[], Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, PetscReal *);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP, const KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, const KSPIDRSColumn *, PetscReal *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothTake_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothReturn_Private(KSP, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothTake_Private(KSP, const KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothReturn_Private(KSP, KSPIDRSColumn *, Vec);
 
 /* idrscycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSP, IDRSOutcome *);
-PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, IDRSWholeReport *, IDRSOutcome *);
-PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *, IDRSOutcome *);
+PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, KSPIDRSColumn *, IDRSWholeReport *, IDRSOutcome *);
+PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSFront *, KSPIDRSNorm[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSFront *);
 
@@ -389,17 +408,17 @@ PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSFront *, Vec[], PetscReal[]);
-PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, PetscReal, PetscInt);
+PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
 
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSReachCycle_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP, KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSFront *);
 PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSFront *);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

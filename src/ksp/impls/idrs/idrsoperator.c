@@ -22,14 +22,16 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   if (!info.device) alone = "the vector operations do not run on a GPU";
   else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
-  idrs->fused    = idrs->product->backend && idrs->active == 1 ? PETSC_TRUE : PETSC_FALSE;
-  idrs->readable = idrs->fused;
-  if (!idrs->fused && !alone && idrs->active == 1 && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO)
-    idrs->readable = (PetscBool)(idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES);
+  idrs->reader = KSPIDRS_READ_BY_NONE;
+  if (idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->product->backend) idrs->reader = KSPIDRS_READ_BY_PASS;
+  else if (!alone && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
+           (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
+    idrs->reader = KSPIDRS_READ_BY_RUN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,10 +67,10 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
   PetscFunctionBegin;
   idrs->counts.matvecs++;
   idrs->counts.matvecseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
   else PetscCall(IDRSProductApply(idrs->product, x, y));
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.matvecseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -91,10 +93,10 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front,
 
     idrs->counts.matvecs += count;
     idrs->counts.matvecseconds -= IDRSGpuSeconds();
-    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(IDRSStreamJoin(idrs->slot[0].work));
     if (count == 1) PetscCall(IDRSProductApplyColumns(idrs->product, 2, both, into));
     else PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
-    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(IDRSStreamJoin(idrs->slot[0].work));
     idrs->counts.matvecseconds += IDRSGpuSeconds();
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -107,7 +109,7 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front,
 static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec       x    = KSPIDRSGetSolution(ksp, col);
+  Vec       x    = col->rep.sol;
   PetscBool same;
 
   PetscFunctionBegin;
@@ -140,7 +142,7 @@ PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSFront *front, P
     PetscBool            same;
 
     t[i] = col->t;
-    b[i] = KSPIDRSGetRHS(ksp, col);
+    b[i] = col->rep.rhs;
     if (!zero) PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, y[i]));
     PetscCall(PetscObjectTypeCompare((PetscObject)b[i], ((PetscObject)y[i])->type_name, &same));
     if (!same) {

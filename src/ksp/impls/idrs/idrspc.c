@@ -13,9 +13,9 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
   PetscFunctionBegin;
   idrs->counts.preconditions++;
   idrs->counts.pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   PetscCall(KSP_PCApply(ksp, x, y));
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -28,9 +28,9 @@ PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBo
   PetscFunctionBegin;
   idrs->counts.preconditions++;
   idrs->counts.pcseconds -= IDRSGpuSeconds();
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   PetscUseMethod(ksp->pc, IDRS_JOINT_APPLY, (PC, PetscScalar, Vec, PetscBool, Vec, Vec), (ksp->pc, c, v, adds, u, g));
-  PetscCall(IDRSStreamJoin(idrs->col->work));
+  PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -71,9 +71,9 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionBegin;
   *failed = PETSC_FALSE;
   PetscCall(PCGetFailedReason(ksp->pc, &before));
-  if (idrs->mayfail) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+  if (idrs->pccolumns == KSPIDRS_PC_BLOCK_IF_ALL) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
   PetscCall(PCMatApply(ksp->pc, X, Y));
-  if (!idrs->mayfail) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->pccolumns == KSPIDRS_PC_BLOCK) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &reason));
   any = reason ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
@@ -128,12 +128,12 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscBool failed = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (idrs->matapply) {
+  if (idrs->pccolumns != KSPIDRS_PC_EACH) {
     idrs->counts.preconditions += count;
     idrs->counts.pcseconds -= IDRSGpuSeconds();
-    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(IDRSStreamJoin(idrs->slot[0].work));
     PetscCall(KSPIDRSMatApplyVecs_Private(ksp, count, x, y, &failed));
-    PetscCall(IDRSStreamJoin(idrs->col->work));
+    PetscCall(IDRSStreamJoin(idrs->slot[0].work));
     idrs->counts.pcseconds += IDRSGpuSeconds();
     if (failed)
       PetscCall(
@@ -151,8 +151,8 @@ static PetscErrorCode KSPIDRSSetUpBlock_Private(KSP ksp, MatType type, Mat block
   PetscInt  n, N;
 
   PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(idrs->col->r, &n));
-  PetscCall(VecGetSize(idrs->col->r, &N));
+  PetscCall(VecGetLocalSize(idrs->slot[0].r, &n));
+  PetscCall(VecGetSize(idrs->slot[0].r, &N));
   PetscCall(MatSetSizes(block, n, PETSC_DECIDE, N, idrs->slots));
   PetscCall(MatSetType(block, type));
   PetscCall(MatSetUp(block));
@@ -192,8 +192,8 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   Mat            A;
 
   PetscFunctionBegin;
-  idrs->matapply = PETSC_FALSE;
-  if (idrs->active == 1 || !idrs->preconditioned || !ksp->pc->ops->matapply || ksp->transpose_solve)
+  idrs->pccolumns = KSPIDRS_PC_EACH;
+  if (idrs->active == 1 || !KSPIDRSIsPreconditioned(idrs) || !ksp->pc->ops->matapply || ksp->transpose_solve)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 nobody is told of one that fails */
@@ -201,15 +201,14 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
     PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &host, VECSEQ, VECMPI, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &host, VECSEQ, VECMPI, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   any = failed ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->matapply = PETSC_TRUE;
-  idrs->mayfail  = direct ? PETSC_FALSE : PETSC_TRUE; /* types that may have inner solvers, which others learn of */
+  idrs->pccolumns = direct ? KSPIDRS_PC_BLOCK : KSPIDRS_PC_BLOCK_IF_ALL; /* other types may have inner solvers */
   if (!idrs->pcin) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
   if (!idrs->pcout) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -220,13 +219,15 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 {
   KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
   IDRSJointRunsFn *runs;
+  PetscBool        joint = PETSC_FALSE;
 
   PetscFunctionBegin;
-  idrs->joint = PETSC_FALSE;
-  if (!idrs->preconditioned || idrs->active > 1 || idrs->fused || ksp->transpose_solve || nullspace)
+  if (!KSPIDRSIsPreconditioned(idrs) || idrs->active > 1 || idrs->reader == KSPIDRS_READ_BY_PASS || ksp->transpose_solve ||
+      nullspace)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
-  if (runs) PetscCall((*runs)(ksp->pc, idrs->col->r, &idrs->joint));
+  if (runs) PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &joint));
+  if (joint) idrs->pcplace = KSPIDRS_PC_JOINT;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,18 +249,18 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  removed              = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
-  jacobi               = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
-  idrs->preconditioned = (PetscBool)(ksp->pc_side == PC_RIGHT && !none && !jacobi);
-  idrs->between        = NULL;
+  removed       = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
+  jacobi        = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
+  idrs->pcplace = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_BETWEEN : KSPIDRS_PC_PASSES;
+  idrs->between = NULL;
   if (removed) idrs->between = "a null space is removed after each application of the preconditioner";
-  else if (idrs->preconditioned || ksp->pc_side == PC_LEFT)
+  else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
     idrs->between = "the preconditioner is not PCNONE or PCJACOBI from the right";
   idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
-    PetscCall(VecSet(idrs->col->v, 1.0));
-    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->col->v, idrs->inverse[0]));
+    PetscCall(VecSet(idrs->slot[0].v, 1.0));
+    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->slot[0].v, idrs->inverse[0]));
     idrs->diagonal = idrs->inverse[0];
   }
   PetscCall(KSPIDRSSetMatApply_Private(ksp));

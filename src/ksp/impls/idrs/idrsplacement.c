@@ -91,7 +91,7 @@ PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
 
   PetscFunctionBegin;
   *moved = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->col->r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
   PetscCall(KSPIDRSHalfBound_Private(ksp, device, &half));

@@ -15,27 +15,19 @@
    KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one
    whose norm has grown too much
 */
-PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
+PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSTrust      *trust = &idrs->col->trust;
-  const PetscInt     its   = ksp->its;
-  KSPConvergedReason reason;
-  PetscInt64         length;
+  const KSP_IDRS     *idrs  = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSTrust *trust = &col->trust;
+  KSPIDRSReported    *rep   = &col->rep;
 
   PetscFunctionBegin;
-  if (!ksp->reason && its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  reason      = ksp->reason;
-  ksp->reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
-  length      = (PetscInt64)ksp->res_hist_len;
-  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
-  trust->logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
-  PetscCall(KSPMonitor(ksp, its, ksp->rnorm));
-  ksp->reason = reason;
-  if (!ksp->reason && idrs->col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(idrs->col->work) &&
-      trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? ksp->rnorm : trust->anchornorm)) {
-    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", its, (double)trust->rnorm));
-    idrs->col->rec.halt = KSPIDRS_GROWTH;
+  if (!rep->reason && rep->its >= ksp->max_it) rep->reason = KSP_DIVERGED_ITS;
+  PetscCall(KSPIDRSShow_Private(ksp, col));
+  if (!rep->reason && col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(col->work) &&
+      trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rep->rnorm : trust->anchornorm)) {
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", rep->its, (double)trust->rnorm));
+    col->rec.halt = KSPIDRS_GROWTH;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -44,47 +36,47 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp)
    KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets
    the tolerance is to be verified first: the recurrence halts, and the report is concluded then
 */
-static PetscErrorCode KSPIDRSReport_Private(KSP ksp, PetscInt its, PetscReal rnorm)
+static PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
-  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSTrust *trust = &idrs->col->trust;
+  KSPIDRSTrust    *trust = &col->trust;
+  KSPIDRSReported *rep   = &col->rep;
 
   PetscFunctionBegin;
-  trust->rnorm = rnorm;
-  trust->peak  = PetscMax(trust->peak, rnorm);
-  if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, &rnorm));
-  PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
-  ksp->its   = its;
-  ksp->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(PetscObjectSAWsGrantAccess((PetscObject)ksp));
+  trust->rnorm  = rnorm;
+  trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
-  KSPCheckNorm(ksp, rnorm);
-  PetscCall((*ksp->converged)(ksp, its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  if (its && idrs->exact && ksp->converged == KSPConvergedDefault &&
-      (ksp->reason == KSP_CONVERGED_RTOL || ksp->reason == KSP_CONVERGED_ATOL)) {
-    ksp->reason         = KSP_CONVERGED_ITERATING;
-    idrs->col->rec.halt = KSPIDRS_UNVERIFIED;
-  } else PetscCall(KSPIDRSConcludeReport_Private(ksp));
+  if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
+  rep->its   = its;
+  rep->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
+  if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
+  if (its && ((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
+      (rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL)) {
+    rep->reason   = KSP_CONVERGED_ITERATING;
+    col->rec.halt = KSPIDRS_UNVERIFIED;
+  } else PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the recurrence of the right-hand side that the KSP is at goes on as it is */
-static PetscBool KSPIDRSGoesOn(KSP ksp)
+/* Whether the recurrence goes on as it is */
+static PetscBool KSPIDRSGoesOn(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(!ksp->reason && !((const KSP_IDRS *)ksp->data)->col->rec.halt);
+  return (PetscBool)(!col->rep.reason && !col->rec.halt);
 }
 
 /* The outcome of a projection: whether its sums are numbers, and the norm of the iteration before it */
-static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, const IDRSOutcome *outcome)
+static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const IDRSOutcome *outcome)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
   PetscFunctionBegin;
-  if (outcome->verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
+  if (outcome->verdict == IDRS_NOT_FINITE) {
+    PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (outcome->step.unreported) {
-    if (outcome->verdict != IDRS_GOES_ON) idrs->col->rec.unreported = PETSC_FALSE;
-    PetscCall(KSPIDRSReport_Private(ksp, ksp->its + 1, outcome->rnorm));
-  } else if (outcome->step.start) KSPIDRSSetStartNorm(idrs, outcome->rnorm);
+    if (outcome->verdict != IDRS_GOES_ON) col->rec.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, col, col->rep.its + 1, outcome->rnorm));
+  } else if (outcome->step.start) KSPIDRSSetStartNorm(&col->trust, outcome->rnorm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,16 +84,15 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, const IDRSOutcome *o
    Collects and reports until no more projections than these are in flight, unless the solve ends; *stopped, which may be NULL,
    tells whether the device has stopped in one of them
 */
-static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, PetscInt inflight, PetscBool *stopped)
+static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt inflight, PetscBool *stopped)
 {
-  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  while (KSPIDRSGoesOn(ksp) && IDRSQueueInFlight(idrs->col->work) > inflight) {
-    PetscCall(KSPIDRSCollect_Private(ksp, &outcome));
+  while (KSPIDRSGoesOn(col) && IDRSQueueInFlight(col->work) > inflight) {
+    PetscCall(KSPIDRSCollect_Private(col, &outcome));
     if (stopped) *stopped = outcome.stopped;
-    PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
+    PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -127,10 +118,9 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *fron
 
     reports[i] = PETSC_FALSE;
     if (norm[i] == KSPIDRS_NORM_LATER) continue;
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(KSPIDRSCollectUpTo_Private(ksp, 0, &stopped));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, &stopped));
     ended.work[ended.count++] = col->work;
-    reports[i]                = (PetscBool)(KSPIDRSGoesOn(ksp) && !stopped);
+    reports[i]                = (PetscBool)(KSPIDRSGoesOn(col) && !stopped);
     if (!reports[i] || norm[i] != KSPIDRS_NORM_NOW) continue;
     rnorm[i] = col->trust.rnorm;
     if (off) continue;
@@ -141,10 +131,11 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *fron
   if (computed.count) PetscCall(IDRSNorm(&computed, norms));
   for (PetscInt j = 0; j < computed.count; j++) rnorm[place[j]] = norms[j] / front->column[place[j]]->scale;
   for (PetscInt i = 0; i < front->count; i++) {
+    KSPIDRSColumn *col = front->column[i];
+
     if (!reports[i]) continue;
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    idrs->col->rec.unreported = PETSC_FALSE;
-    PetscCall(KSPIDRSReport_Private(ksp, idrs->col->rec.its, rnorm[i]));
+    col->rec.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, col, col->rec.its, rnorm[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -177,10 +168,9 @@ static PetscErrorCode KSPIDRSStepTogether_Private(KSP ksp, KSPIDRSFront *front)
   for (PetscInt i = 0; i < front->count; i++) {
     KSPIDRSColumn *col = front->column[i];
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(KSPIDRSCollectUpTo_Private(ksp, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
     /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
-    if (KSPIDRSGoesOn(ksp) && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k))
+    if (KSPIDRSGoesOn(col) && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k))
       front->column[left++] = col;
   }
   front->count = left;
@@ -190,10 +180,10 @@ static PetscErrorCode KSPIDRSStepTogether_Private(KSP ksp, KSPIDRSFront *front)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step of it */
-static PetscErrorCode KSPIDRSStep_Private(KSP ksp)
+/* A step of one column */
+static PetscErrorCode KSPIDRSStep_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSPIDRSFront front = KSPIDRSAlone(ksp);
+  KSPIDRSFront front = KSPIDRSAlone(col);
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSStepTogether_Private(ksp, &front));
@@ -201,12 +191,19 @@ static PetscErrorCode KSPIDRSStep_Private(KSP ksp)
 }
 
 /* Whether a cycle has ended so that r is to be computed from z again */
-static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs)
+static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
-  const KSPIDRSRecurrence *rec = &idrs->col->rec;
+  const KSPIDRSRecurrence *rec = &col->rec;
 
   return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED &&
-                     KSPIDRSUpdateDue(idrs, idrs->col->trust.rnorm));
+                     KSPIDRSUpdateDue(idrs, col, col->trust.rnorm));
+}
+
+/* Whether a run makes another step: something else is to be decided if r has been replaced, or if an update is due */
+static PetscBool KSPIDRSRunGoesOn(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(KSPIDRSGoesOn(col) && col->rec.residual == KSPIDRS_RECURRED &&
+                     !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col));
 }
 
 /* Runs: "steps", one after another */
@@ -217,13 +214,11 @@ static PetscErrorCode KSPIDRSRuns_Steps(KSP ksp, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
+static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumn *col)
 {
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-
   PetscFunctionBegin;
-  do PetscCall(KSPIDRSStep_Private(ksp));
-  while (KSPIDRSGoesOn(ksp) && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+  do PetscCall(KSPIDRSStep_Private(ksp, col));
+  while (KSPIDRSRunGoesOn(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,27 +226,30 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp)
    An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the
    iteration whose norm it is
 */
-static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, IDRSOutcome *outcome, PetscBool updated)
+static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  KSPIDRSTrust      *trust    = &idrs->col->trust;
+  KSPIDRSRecurrence *rec      = &col->rec;
+  KSPIDRSTrust      *trust    = &col->trust;
   const PetscReal    promised = trust->rnorm;
   PetscReal          rr;
 
   PetscFunctionBegin;
-  if (outcome->verdict == IDRS_NOT_FINITE) KSPCheckNorm(ksp, (PetscReal)INFINITY);
-  PetscCall(IDRSQueueContinue(idrs->col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
+  if (outcome->verdict == IDRS_NOT_FINITE) {
+    PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(IDRSQueueContinue(col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
   rec->k        = 0;
-  rec->again    = PETSC_FALSE;
+  rec->omega    = KSPIDRS_OMEGA_NEW;
   rec->residual = KSPIDRS_RECURRED;
   KSPIDRSSetReplacedNorm(trust, outcome->rnorm);
   if (rec->unreported) {
     rec->unreported = PETSC_FALSE;
-    PetscCall(KSPIDRSReport_Private(ksp, rec->its, outcome->rnorm));
+    PetscCall(KSPIDRSReport_Private(ksp, col, rec->its, outcome->rnorm));
   }
-  if (KSPIDRSGoesOn(ksp) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
-    PetscCall(KSPIDRSProgress_Private(ksp, outcome->rnorm, IDRS_STAGNATION_UPDATE));
+  if (KSPIDRSGoesOn(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
+    PetscCall(KSPIDRSProgress_Private(ksp, col, outcome->rnorm, IDRS_STAGNATION_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -259,21 +257,20 @@ static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, IDRSOutcome *outcome,
    What a kernel has done, as if the host had done it: norms, and reliable updates between them. The kernel ends where something
    else is to be decided
 */
-static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, const IDRSStep *first, const IDRSWholeReport *report)
+static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *first, const IDRSWholeReport *report)
 {
-  KSP_IDRS   *idrs   = (KSP_IDRS *)ksp->data;
   PetscInt    update = 0;
   IDRSOutcome passed = {
     .step = {.start = first->start, .unreported = first->unreported}
   };
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i <= report->count && KSPIDRSGoesOn(ksp); i++) {
+  for (PetscInt i = 0; i <= report->count && KSPIDRSGoesOn(col); i++) {
     if (update < report->updates && report->update[update].after == i)
-      KSPIDRSSetReplacedNorm(&idrs->col->trust, report->update[update++].rnorm / idrs->col->scale);
+      KSPIDRSSetReplacedNorm(&col->trust, report->update[update++].rnorm / col->scale);
     if (i == report->count) break;
-    passed.rnorm = report->norms[i] / idrs->col->scale;
-    PetscCall(KSPIDRSReportOutcome_Private(ksp, &passed));
+    passed.rnorm = report->norms[i] / col->scale;
+    PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &passed));
     passed.step.unreported = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -286,13 +283,13 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   IDRSWorkInfo info;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   *why = NULL;
   if (!info.device) *why = "the vector operations do not run on a GPU";
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
   else if (idrs->between) *why = idrs->between;
-  else PetscCall(IDRSQueueWholeRuns(idrs->col->work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
+  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,10 +297,9 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
    Steps and reliable updates in one kernel, the norms of their iterations, and the step in which the host continues; those that no
    kernel can begin with, one by one
 */
-static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
+static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumn *col)
 {
-  const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  const KSPIDRSFront alone = KSPIDRSAlone(col);
   IDRSWholeReport    report;
   IDRSOutcome        outcome;
 
@@ -311,18 +307,18 @@ static PetscErrorCode KSPIDRSRun_Whole(KSP ksp)
   do {
     PetscBool updated = PETSC_FALSE;
 
-    if (KSPIDRSCanBeWhole(ksp)) {
-      const IDRSStep first = {.start = idrs->col->rec.start, .unreported = idrs->col->rec.unreported};
+    if (KSPIDRSCanBeWhole(ksp, col)) {
+      const IDRSStep first = {.start = col->rec.start, .unreported = col->rec.unreported};
 
-      if (!KSPIDRSBeginsWhole(&idrs->col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &alone));
-      PetscCall(KSPIDRSWhole_Private(ksp, &report, &outcome));
-      PetscCall(KSPIDRSReportWhole_Private(ksp, &first, &report));
+      if (!KSPIDRSBeginsWhole(&col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &alone));
+      PetscCall(KSPIDRSWhole_Private(ksp, col, &report, &outcome));
+      PetscCall(KSPIDRSReportWhole_Private(ksp, col, &first, &report));
       updated = (PetscBool)(outcome.step.k == IDRS_RESIDUAL);
-      if (KSPIDRSGoesOn(ksp) && updated) PetscCall(KSPIDRSTakeReplaced_Private(ksp, &outcome, PETSC_TRUE));
-      else if (KSPIDRSGoesOn(ksp)) PetscCall(KSPIDRSReportOutcome_Private(ksp, &outcome));
+      if (KSPIDRSGoesOn(col) && updated) PetscCall(KSPIDRSTakeReplaced_Private(ksp, col, &outcome, PETSC_TRUE));
+      else if (KSPIDRSGoesOn(col)) PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
     }
-    if (KSPIDRSGoesOn(ksp) && !updated) PetscCall(KSPIDRSStep_Private(ksp));
-  } while (KSPIDRSGoesOn(ksp) && idrs->col->rec.residual == KSPIDRS_RECURRED && !KSPIDRSAtUpdate(idrs));
+    if (KSPIDRSGoesOn(col) && !updated) PetscCall(KSPIDRSStep_Private(ksp, col));
+  } while (KSPIDRSRunGoesOn(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -377,7 +373,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
-  PetscCall(IDRSWorkGetInfo(idrs->col->work, &info));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
   idrs->lockstep = NULL;
   idrs->depth    = 0;
@@ -408,22 +404,22 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 }
 
 /* What holds between two runs, and what the parts of a step rely on */
-static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
+static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 {
-  const KSP_IDRS          *idrs     = (const KSP_IDRS *)ksp->data;
-  const KSPIDRSRecurrence *rec      = &idrs->col->rec;
-  const PetscBool          recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->k == idrs->set.s);
+  const KSPIDRSRecurrence *rec = &col->rec;
+  const PetscBool recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->k == col->scalars->s);
 
   PetscFunctionBegin;
-  PetscAssert(rec->k >= 0 && rec->k <= idrs->set.s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
+  PetscAssert(rec->k >= 0 && rec->k <= col->scalars->s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
   PetscAssert(rec->columns == (recurred ? rec->k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
-  PetscAssert(!rec->projectedr || (rec->start && omega), PETSC_COMM_SELF, PETSC_ERR_PLIB,
-              "r has been projected outside of the omega step that ends the start");
-  PetscAssert(!rec->again || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A step other than an omega step is to be done again");
+  PetscAssert(rec->omega == KSPIDRS_OMEGA_NEW || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "Something of an omega step in step %" PetscInt_FMT, rec->k);
+  PetscAssert(rec->omega != KSPIDRS_OMEGA_PROJECTED || rec->start, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "r has been projected after the start");
   PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->halt || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "A failure of an r that has been replaced");
-  PetscAssert(!IDRSQueueOnDevice(idrs->col->work) || (recurred && !rec->halt), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+  PetscAssert(!IDRSQueueOnDevice(col->work) || (recurred && !rec->halt), PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -431,7 +427,6 @@ static PetscErrorCode KSPIDRSAssertState_Private(KSP ksp)
 /* KSPIDRSBegin_Private - From the right-hand side and the guess of each column to its first residual, which is reported */
 PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
   PCFailedReason failed;
 
@@ -445,15 +440,12 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSFront *front)
   PetscCall(KSPIDRSTrueResidual_Private(ksp, front, ksp->guess_zero, r, anchor));
   for (PetscInt i = 0; i < front->count; i++) {
     IDRSVecFlag(r[i], failed);
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    ksp->reason = KSP_CONVERGED_ITERATING;
+    front->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   }
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    PetscCall(KSPIDRSReport_Private(ksp, 0, idrs->col->trust.rnorm));
-  }
+  for (PetscInt i = 0; i < front->count; i++)
+    PetscCall(KSPIDRSReport_Private(ksp, front->column[i], 0, front->column[i]->trust.rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -476,17 +468,13 @@ static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSFront
   for (PetscInt i = 0; i < front->count; i++) {
     KSPIDRSColumn *col = front->column[i];
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
-    PetscCall(KSPIDRSAssertState_Private(ksp));
+    PetscCall(KSPIDRSAssertState_Private(col));
     if (col->rec.halt == KSPIDRS_UNVERIFIED) KSPIDRSFrontAdd(&unverified, col);
-    else if (col->rec.halt) PetscCall(KSPIDRSRestart_Private(ksp));
-    else if (KSPIDRSAtUpdate(idrs)) KSPIDRSFrontAdd(&due, col);
+    else if (col->rec.halt) PetscCall(KSPIDRSRestart_Private(ksp, col));
+    else if (KSPIDRSAtUpdate(idrs, col)) KSPIDRSFrontAdd(&due, col);
   }
   if (unverified.count) PetscCall(KSPIDRSVerify_Private(ksp, &unverified));
-  for (PetscInt i = 0; i < unverified.count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, unverified.column[i]));
-    PetscCall(KSPIDRSConcludeReport_Private(ksp));
-  }
+  for (PetscInt i = 0; i < unverified.count; i++) PetscCall(KSPIDRSConcludeReport_Private(ksp, unverified.column[i]));
   if (due.count) PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -504,8 +492,7 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
   for (PetscInt i = 0; i < front->count; i++) {
     KSPIDRSColumn *col = front->column[i];
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
-    if (!KSPIDRSGoesOn(ksp) || col->rec.residual == KSPIDRS_RECURRED) continue;
+    if (!KSPIDRSGoesOn(col) || col->rec.residual == KSPIDRS_RECURRED) continue;
     if (col->rec.start) KSPIDRSFrontAdd(&begin, col);
     else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSFrontAdd(&replaced, col); /* else a step is to be finished first */
   }
@@ -515,10 +502,9 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
     KSPIDRSColumn *col = replaced.column[i];
     IDRSOutcome    outcome;
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
     PetscCall(IDRSQueueCollect(col->work, &outcome));
     outcome.rnorm /= col->scale;
-    PetscCall(KSPIDRSTakeReplaced_Private(ksp, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
+    PetscCall(KSPIDRSTakeReplaced_Private(ksp, col, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -526,47 +512,49 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
 /* KSPIDRSEnd_Private - From the last iteration of each column to its solution */
 PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSFront *front)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   const IDRSGroup group = KSPIDRSGetGroup(front);
   KSPIDRSFront    known = {.count = 0}, owed = {.count = 0};
 
   PetscFunctionBegin;
   PetscCall(IDRSQueueEnd(&group));
   for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
+    KSPIDRSColumn   *col = front->column[i];
+    KSPIDRSReported *rep = &col->rep;
+
     /* after a breakdown it is the norm of b - A x */
-    if (idrs->col->trust.logged && ksp->res_hist_len > 0) ksp->res_hist[ksp->res_hist_len - 1] = ksp->rnorm;
+    if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
     /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
-    if (ksp->reason == KSP_DIVERGED_NANORINF) continue;
-    KSPIDRSFrontAdd(&known, idrs->col);
-    if (!idrs->col->rec.added) KSPIDRSFrontAdd(&owed, idrs->col);
+    if (rep->reason == KSP_DIVERGED_NANORINF) continue;
+    KSPIDRSFrontAdd(&known, col);
+    if (!col->rec.added) KSPIDRSFrontAdd(&owed, col);
   }
   PetscCall(KSPIDRSAddIterate_Private(ksp, &owed));
-  for (PetscInt i = 0; i < known.count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, known.column[i]));
-    PetscCall(KSPIDRSSmoothTake_Private(ksp));
-  }
+  for (PetscInt i = 0; i < known.count; i++) PetscCall(KSPIDRSSmoothTake_Private(ksp, known.column[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSIterate_Private - One right-hand side, from the first residual to the solution */
+/* KSPIDRSIterate_Private - The right-hand side of the KSP, from the first residual to the solution */
 PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 {
-  const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumn     *col   = &idrs->slot[0];
+  const KSPIDRSFront alone = KSPIDRSAlone(col);
 
   PetscFunctionBegin;
+  idrs->shown = col;
+  col->rep    = KSPIDRSGetReported(ksp);
   PetscCall(KSPIDRSBegin_Private(ksp, &alone));
-  while (!ksp->reason) {
+  while (!col->rep.reason) {
     PetscCall(KSPIDRSDecide_Private(ksp, &alone));
-    if (KSPIDRSGoesOn(ksp)) PetscCall((*idrs->run->run)(ksp));
+    if (KSPIDRSGoesOn(col)) PetscCall((*idrs->run->run)(ksp, col));
   }
   PetscCall(KSPIDRSEnd_Private(ksp, &alone));
+  KSPIDRSSetReported(ksp, &col->rep);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSReachCycle_Private - Brings all columns of the front to the begin of a cycle, but for those whose ksp->reason is set.
+   KSPIDRSReachCycle_Private - Brings all columns of the front to the begin of a cycle, but for those that have a reason to end.
    Where a device has stopped in the midst of a cycle, it is ended by this right-hand side alone
 */
 PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
@@ -583,12 +571,11 @@ PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
       KSPIDRSColumn           *col = before.column[i];
       const KSPIDRSRecurrence *rec = &col->rec;
 
-      PetscCall(KSPIDRSSelect_Private(ksp, col));
-      if (KSPIDRSGoesOn(ksp)) {
+      if (KSPIDRSGoesOn(col)) {
         if (rec->k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED) continue;
-        PetscCall(KSPIDRSStep_Private(ksp));
+        PetscCall(KSPIDRSStep_Private(ksp, col));
       }
-      if (!ksp->reason) KSPIDRSFrontAdd(&left, col);
+      if (!col->rep.reason) KSPIDRSFrontAdd(&left, col);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -609,8 +596,7 @@ PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSFront *front)
       KSPIDRSColumn           *col = front->column[i];
       const KSPIDRSRecurrence *rec = &col->rec;
 
-      PetscCall(KSPIDRSSelect_Private(ksp, col));
-      if (KSPIDRSGoesOn(ksp) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED)
+      if (KSPIDRSGoesOn(col) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED)
         front->column[left++] = col;
     }
     front->count = left;

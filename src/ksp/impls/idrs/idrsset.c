@@ -262,7 +262,7 @@ PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 
   PetscFunctionBegin;
   *reductions = 0;
-  if (!idrs->col->G) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!idrs->slot[0].G) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   *reductions = (PetscInt)(info.reductions - idrs->counts.before + idrs->counts.norms);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,56 +1,7 @@
 /*
-   Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time, and which of them the KSP is at. What
-   decides about a right-hand side reads and sets members of the KSP, such as its iteration number and its history, and is written
-   for one: a right-hand side is selected before it
+   Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time
 */
 #include "idrsimpl.h"
-
-/* What the KSP has of the present right-hand side */
-static KSPIDRSOfKSP KSPIDRSKeep(KSP ksp)
-{
-  return (KSPIDRSOfKSP){.rhs        = ksp->vec_rhs,
-                        .sol        = ksp->vec_sol,
-                        .its        = ksp->its,
-                        .rnorm      = ksp->rnorm,
-                        .rnorm0     = ksp->rnorm0,
-                        .ttol       = ksp->ttol,
-                        .reason     = ksp->reason,
-                        .history    = ksp->res_hist,
-                        .historymax = (PetscInt64)ksp->res_hist_max,
-                        .historylen = (PetscInt64)ksp->res_hist_len};
-}
-
-/* KSPIDRSExchange_Private - Gives the KSP another right-hand side, and returns what it had of the one before */
-PetscErrorCode KSPIDRSExchange_Private(KSP ksp, const KSPIDRSOfKSP *next, KSPIDRSOfKSP *before)
-{
-  const KSPIDRSOfKSP given = *next; /* the same one, perhaps */
-
-  PetscFunctionBegin;
-  *before           = KSPIDRSKeep(ksp);
-  ksp->vec_rhs      = given.rhs;
-  ksp->vec_sol      = given.sol;
-  ksp->its          = given.its;
-  ksp->rnorm        = given.rnorm;
-  ksp->rnorm0       = given.rnorm0;
-  ksp->ttol         = given.ttol;
-  ksp->reason       = given.reason;
-  ksp->res_hist     = given.history;
-  ksp->res_hist_max = given.historymax;
-  ksp->res_hist_len = given.historylen;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSSelect_Private - Turns the KSP to the right-hand side of this slot */
-PetscErrorCode KSPIDRSSelect_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  if (idrs->col == col) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSExchange_Private(ksp, &col->ofksp, &idrs->col->ofksp));
-  idrs->col = col;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* KSPIDRSSetSlot_Private - The vectors of a slot, four or five of them with the anchor, and its work */
 PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vecs[])

@@ -26,14 +26,14 @@ PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscS
 }
 
 /* KSPIDRSSmoothSums_Private - Defers the sums, for the present r, to the next reduction */
-PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
+PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, idrs->col->r));
-  PetscCall(IDRSDeferDots(idrs->col->work, idrs->e, idrs->q));
+  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, col->r));
+  PetscCall(IDRSDeferDots(col->work, idrs->e, idrs->q));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -41,7 +41,7 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp)
    KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by the norm of r + sigma e = q + (sigma - 1)
    e. Where the difference of squares would lose more than half of its digits, the norm is computed from the vector.
 */
-PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
+PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
   const PetscScalar *dots;
@@ -49,7 +49,7 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, PetscReal *rnorm)
 
   PetscFunctionBegin;
   if (!idrs->d || PetscIsInfOrNanReal(*rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetDots(idrs->col->work, &dots));
+  PetscCall(IDRSGetDots(col->work, &dots));
   ee          = PetscRealPart(dots[IDRS_DOT_XX]);
   qq          = PetscRealPart(dots[IDRS_DOT_YY]);
   idrs->sigma = 1.0;
@@ -78,34 +78,34 @@ PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothTake_Private - Turns vec_sol into the smoothed iterate: vec_sol += sigma d */
-PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp)
+/* KSPIDRSSmoothTake_Private - Turns the solution into the smoothed iterate: sol += sigma d */
+PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSmoothAdd_Private(ksp, ksp->vec_sol));
+  PetscCall(KSPIDRSSmoothAdd_Private(ksp, col->rep.sol));
   idrs->addedsigma = idrs->sigma;
   idrs->sigma      = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSSmoothReturn_Private - Turns vec_sol back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
+   KSPIDRSSmoothReturn_Private - Turns the solution back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
    without smoothing r = y
 */
-PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, Vec y)
+PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
 {
   KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  const KSPIDRSFront alone = KSPIDRSAlone(col);
 
   PetscFunctionBegin;
-  if (!idrs->d) PetscCall(VecCopy(y, idrs->col->r));
+  if (!idrs->d) PetscCall(VecCopy(y, col->r));
   else {
     PetscCall(VecScale(idrs->d, idrs->addedsigma));
-    PetscCall(VecAXPY(ksp->vec_sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, &idrs->col->r, NULL));
-    PetscCall(VecWAXPY(idrs->e, -1.0, idrs->col->r, y));
+    PetscCall(VecAXPY(col->rep.sol, -1.0, idrs->d));
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, &col->r, NULL));
+    PetscCall(VecWAXPY(idrs->e, -1.0, col->r, y));
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -17,7 +17,7 @@
 #define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
 
 /*
-   KSPIDRSAddIterate_Private - Adds to the vec_sol of each column what the recurrence has not added yet: vec_sol += (z +
+   KSPIDRSAddIterate_Private - Adds to the solution of each column what the recurrence has not added yet: sol += (z +
    U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten
 */
 PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
@@ -32,7 +32,7 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
     KSPIDRSColumn *col = front->column[i];
 
     columns[i]       = col->rec.columns;
-    x[i]             = col->scale == 1.0 ? KSPIDRSGetSolution(ksp, col) : col->v;
+    x[i]             = col->scale == 1.0 ? col->rep.sol : col->v;
     col->rec.columns = 0;
     if (col->scale != 1.0) PetscCall(VecSet(col->v, 0.0));
   }
@@ -40,7 +40,7 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
   for (PetscInt i = 0; i < front->count; i++) {
     KSPIDRSColumn *col = front->column[i];
 
-    if (col->scale != 1.0) PetscCall(VecAXPY(KSPIDRSGetSolution(ksp, col), 1.0 / col->scale, col->v));
+    if (col->scale != 1.0) PetscCall(VecAXPY(col->rep.sol, 1.0 / col->scale, col->v));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -48,10 +48,11 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
 /* The iterate of this moment, for monitors and convergence tests; between solves it is all in vec_sol */
 PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSColumn *col  = idrs->shown;
 
   PetscFunctionBegin;
-  PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(idrs->col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+  PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a "
              "convergence test");
   if (!v) {
@@ -63,10 +64,10 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   }
   if (idrs->state == KSPIDRS_IDLE) PetscCall(VecCopy(ksp->vec_sol, v));
   else {
-    if (idrs->col->scale == 1.0) PetscCall(VecCopy(ksp->vec_sol, v));
+    if (col->scale == 1.0) PetscCall(VecCopy(col->rep.sol, v));
     else PetscCall(VecSet(v, 0.0));
-    PetscCall(IDRSAddIterate(IDRSAlone(idrs->col->work), &idrs->col->rec.columns, &v));
-    if (idrs->col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / idrs->col->scale, ksp->vec_sol));
+    PetscCall(IDRSAddIterate(IDRSAlone(col->work), &col->rec.columns, &v));
+    if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol));
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
@@ -143,15 +144,13 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
 }
 
 /*
-   Turns vec_sol back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the
+   Turns the solution back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the
    smoothed iterate if there is one, and rnorm its norm. The next reliable update starts here
 */
-static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, PetscReal rnorm)
+static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
-  KSPIDRSColumn *col = ((KSP_IDRS *)ksp->data)->col;
-
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSmoothReturn_Private(ksp, col->v));
+  PetscCall(KSPIDRSSmoothReturn_Private(ksp, col, col->v));
   PetscCall(KSPIDRSAnchor_Private(col));
   col->scale = 1.0;
   PetscCall(KSPIDRSSetScale_Private(ksp, col, rnorm));
@@ -177,18 +176,16 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
     KSPIDRSColumn     *col = front->column[i];
     KSPIDRSRecurrence *rec = &col->rec;
 
-    PetscCall(KSPIDRSSelect_Private(ksp, col));
     PetscCall(
       IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
     IDRSScalarsForget(col->scalars, 0);
-    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->start       = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
     rec->k           = 0;
     rec->stage       = KSPIDRS_NOTHING;
     rec->halt        = KSPIDRS_NO_HALT;
-    rec->projectedr  = PETSC_FALSE;
-    rec->again       = PETSC_FALSE;
+    rec->omega       = KSPIDRS_OMEGA_NEW;
     rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
@@ -198,9 +195,8 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
   PetscCall(KSPIDRSNorms_Private(ksp, front, r, norms));
   for (PetscInt i = 0; i < front->count; i++) {
     norms[i] /= front->column[i]->scale;
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
     PetscCall(KSPIDRSSetScale_Private(ksp, front->column[i], norms[i]));
-    KSPIDRSSetStartNorm(idrs, norms[i]);
+    KSPIDRSSetStartNorm(&front->column[i]->trust, norms[i]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -213,8 +209,7 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSFront *front
   PetscFunctionBegin;
   PetscCall(KSPIDRSAddIterate_Private(ksp, front));
   for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    PetscCall(KSPIDRSSmoothTake_Private(ksp));
+    PetscCall(KSPIDRSSmoothTake_Private(ksp, front->column[i]));
     v[i] = front->column[i]->v;
   }
   PetscCall(KSPIDRSTrueResidual_Private(ksp, front, PETSC_FALSE, v, NULL));
@@ -226,9 +221,9 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSFront *front
    KSPIDRSProgress_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above
    the smallest one comes from a peak, and is not counted.
 */
-PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight)
+PetscErrorCode KSPIDRSProgress_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
 {
-  KSPIDRSTrust *trust = &((KSP_IDRS *)ksp->data)->col->trust;
+  KSPIDRSTrust *trust = &col->trust;
 
   PetscFunctionBegin;
   if (rnorm <= 0.5 * trust->floor) {
@@ -238,52 +233,51 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, PetscReal rnorm, PetscInt weight
   if (trust->stagnations >= IDRS_MAX_STAGNATIONS) {
     PetscCall(
       PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
-    if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
-    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    if (ksp->normtype != KSP_NORM_NONE) col->rep.rnorm = rnorm;
+    col->rep.reason = KSP_DIVERGED_BREAKDOWN;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Compares a norm of b - A x with the tolerances. A test other than PETSc's default is not called a second time in an iteration */
-static PetscErrorCode KSPIDRSTest_Private(KSP ksp, PetscReal rnorm)
+static PetscErrorCode KSPIDRSTestAgain_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE)
-    PetscCall(KSPConvergedDefault(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
+  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   The norm of v = b - A x, of the right-hand side that the KSP is at, is compared with the tolerances instead of that of r; r
-   becomes b - A x, and the solve goes on, where it misses them
+   The norm of v = b - A x is compared with the tolerances instead of that of r; if it misses them, r becomes b - A x, and the solve
+   goes on
 */
-static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, PetscReal rnorm)
+static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec  = &idrs->col->rec;
+  KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
-  KSPCheckNorm(ksp, rnorm);
-  PetscCall(KSPIDRSTest_Private(ksp, rnorm));
-  if (!ksp->reason)
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
+  if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
+  if (!col->rep.reason)
     PetscCall(PetscInfo(
       ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n",
-      (double)ksp->rnorm, (double)rnorm));
-  ksp->rnorm = rnorm;
-  rec->added = (PetscBool)(ksp->reason != KSP_CONVERGED_ITERATING);
-  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProgress_Private(ksp, rnorm, IDRS_STAGNATION_VERIFY));
-  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
-  PetscCall(KSPIDRSSmoothSums_Private(ksp));
+      (double)col->rep.rnorm, (double)rnorm));
+  col->rep.rnorm = rnorm;
+  rec->added     = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
+  if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSProgress_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
+  if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
+  PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
   rec->residual = KSPIDRS_REPLACED;
   if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it ksp->reason is set, or r is b - A x,
-   for each of them
+   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it each of them has a reason, or its r is
+   b - A x
 */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSFront *front)
 {
@@ -294,9 +288,8 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSFront *front)
   idrs->counts.verifications += front->count;
   PetscCall(KSPIDRSTrueNorm_Private(ksp, front, norms));
   for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    idrs->col->rec.halt = KSPIDRS_NO_HALT;
-    PetscCall(KSPIDRSJudge_Private(ksp, norms[i]));
+    front->column[i]->rec.halt = KSPIDRS_NO_HALT;
+    PetscCall(KSPIDRSJudge_Private(ksp, front->column[i], norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -322,9 +315,8 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
   PetscCall(KSPIDRSAddIterate_Private(ksp, front));
   PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
   for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSelect_Private(ksp, front->column[i]));
-    PetscCall(KSPIDRSSmoothSums_Private(ksp));
-    idrs->col->rec.residual = KSPIDRS_RELIABLE_UPDATE;
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, front->column[i]));
+    front->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
   }
   idrs->counts.updates += front->count;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -334,30 +326,27 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
    Ends a start that has broken down after k steps: where the columns that are there span a Krylov space that A leaves invariant,
    the residual vanishes for the x + U c with P^H (r - G c) = 0
 */
-static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp)
+static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
-  IDRSScalars   *scalars = idrs->col->scalars;
-  const PetscInt k       = idrs->col->rec.k;
+  IDRSScalars   *scalars = col->scalars;
+  const PetscInt k       = col->rec.k;
 
   PetscFunctionBegin;
-  if (k < idrs->set.s) {
+  if (k < ((KSP_IDRS *)ksp->data)->set.s) {
     IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, idrs->col->U, idrs->col->G));
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G));
   }
   IDRSScalarsEndStart(scalars, k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Removes from x the U c that KSPIDRSFinishStart_Private() has added: v = b - A x, and its norm */
-static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, PetscReal *rnorm)
+static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(ksp);
+  const KSPIDRSFront alone = KSPIDRSAlone(col);
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < idrs->col->rec.k; j++)
-    PetscCall(VecAXPY(ksp->vec_sol, -idrs->col->scalars->c[j] / idrs->col->scale, idrs->col->U[j]));
+  for (PetscInt j = 0; j < col->rec.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -368,12 +357,10 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, PetscReal *rnorm)
    shadow space would not change that, so the seed is kept. The other columns are zero until the first cycle computes them, and the
    omega step comes first, which needs no f
 */
-static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp)
+static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSColumn     *col  = idrs->col;
-  KSPIDRSRecurrence *rec  = &col->rec;
-  const PetscInt     s = idrs->set.s, k = rec->k;
+  KSPIDRSRecurrence *rec = &col->rec;
+  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = rec->k;
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
@@ -397,62 +384,63 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp)
    has found the solution. Where r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed
    iterate stays what it is, and is where to begin if from any other x the recurrence would soon be too far from it.
 */
-PetscErrorCode KSPIDRSRestart_Private(KSP ksp)
+PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &idrs->col->rec;
-  KSPIDRSTrust      *trust  = &idrs->col->trust;
+  KSPIDRSRecurrence *rec    = &col->rec;
+  KSPIDRSTrust      *trust  = &col->trust;
+  KSPIDRSReported   *rep    = &col->rep;
   const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH),
                   continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
-  const KSPIDRSFront alone  = KSPIDRSAlone(ksp);
+  const KSPIDRSFront alone  = KSPIDRSAlone(col);
   PetscReal          rnorm;
 
   PetscFunctionBegin;
-  if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp));
+  if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
-      PetscCall(IDRSAddIterate(IDRSAlone(idrs->col->work), &rec->columns, &idrs->d));
+      PetscCall(IDRSAddIterate(IDRSAlone(col->work), &rec->columns, &idrs->d));
       idrs->sigma = 1.0;
     }
-    PetscCall(VecSet(idrs->col->z, 0.0));
+    PetscCall(VecSet(col->z, 0.0));
     rec->columns = 0;
   }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, &rnorm));
-  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, &rnorm));
-  KSPCheckNorm(ksp, rnorm);
-  if (ksp->normtype != KSP_NORM_NONE) ksp->rnorm = rnorm;
-  PetscCall(KSPIDRSTest_Private(ksp, rnorm));
-  if (!ksp->reason && rnorm == 0.0) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
+  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
+  if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ksp->normtype != KSP_NORM_NONE) rep->rnorm = rnorm;
+  PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
+  if (!rep->reason && rnorm == 0.0) rep->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
   if (rnorm <= 0.5 * trust->restartnorm) {
     trust->noprogress  = 0;
     trust->restartnorm = rnorm;
   }
-  if (!ksp->reason && continues) {
-    PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
-    PetscCall(KSPIDRSContinueStart_Private(ksp));
+  if (!rep->reason && continues) {
+    PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
+    PetscCall(KSPIDRSContinueStart_Private(ksp, col));
     KSPIDRSSetReplacedNorm(trust, rnorm);
-    PetscCall(KSPIDRSSmoothSums_Private(ksp));
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!ksp->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
+  if (!rep->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
     /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
-    if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault)
-      PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-    if (!ksp->reason) {
+    if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
+    if (!rep->reason) {
       PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", trust->restarts));
-      ksp->reason = KSP_DIVERGED_BREAKDOWN;
+      rep->reason = KSP_DIVERGED_BREAKDOWN;
     }
   }
-  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.restarts++;
   trust->restarts++;
   if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
-    PetscCall(VecCopy(idrs->col->v, idrs->col->r));
-    PetscCall(KSPIDRSAnchor_Private(idrs->col));
+    PetscCall(VecCopy(col->v, col->r));
+    PetscCall(KSPIDRSAnchor_Private(col));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, rnorm));
+  } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -231,7 +231,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (idrs->set.block)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  block recurrences for right-hand sides that are solved for at the same time\n"));
   if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
-  if (!idrs->col->G) {
+  if (!idrs->slot[0].G) {
     PetscCall(
       PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -243,7 +243,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (counts->matvecs) {
     if (idrs->diagonal)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
-    if (idrs->joint)
+    if (idrs->pcplace == KSPIDRS_PC_JOINT)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
@@ -260,7 +260,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
                                      " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
                                      counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts));
     if (!info.composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
-    if (!idrs->results.latest && idrs->col->trust.stagnations >= IDRS_MAX_STAGNATIONS)
+    if (!idrs->results.latest && idrs->slot[0].trust.stagnations >= IDRS_MAX_STAGNATIONS)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

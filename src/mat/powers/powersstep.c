@@ -7,9 +7,11 @@
 /* IDRSPowersByStep - v_1 ... v_k */
 PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
 {
+  const IDRSPowersOps *ops = powers->ops;
+
   PetscFunctionBegin;
   for (PetscInt j = 1; j <= powers->k; j++)
-    PetscCall((*powers->ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL));
+    PetscCall((*ops->step)(powers, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

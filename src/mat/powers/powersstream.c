@@ -107,10 +107,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   }
   PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
   if (levels > most) {
-    PetscCall(PetscInfo(powers->A,
-                        "Matrix powers in %" PetscInt_FMT " passes: %" PetscInt_FMT " steps, and a pass has room for %" PetscInt_FMT
-                        "\n",
-                        (levels + most - 1) / most, levels, most));
+    PetscCall(PetscInfo(powers->A, "A pass has room for %" PetscInt_FMT " of %" PetscInt_FMT " matrix powers\n", most, levels));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));
   }
   sequence.c    = sum->c;

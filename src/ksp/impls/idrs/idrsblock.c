@@ -337,9 +337,7 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
     if (ended[j]) {
       PetscCall(KSPIDRSBlockVerify_Private(ksp, block->column[j], &block->done[j]));
       if (!block->done[j]) {
-        PetscCall(PetscInfo(ksp,
-                            "Right-hand side %" PetscInt_FMT
-                            ": the block recurrence meets the tolerance, and b - A x, whose norm is %g, does not\n",
+        PetscCall(PetscInfo(ksp, "Right-hand side %" PetscInt_FMT ": ||b - A x|| = %g does not meet the tolerance as r does\n",
                             block->column[j]->index, (double)block->column[j]->rep.rnorm));
         missed++;
       }
@@ -517,8 +515,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockBasis_Private(ksp, block));
   if (!block->owners.count) { /* without a norm zero has not been seen to be solved for */
-    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow. Right-hand sides that are "
-                             "left go on without one\n"));
+    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSBlockVectors_Private(ksp, block));

@@ -260,9 +260,8 @@ static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, KSPIDRSColumn *col, PetscRea
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
   if (!col->rep.reason)
-    PetscCall(PetscInfo(
-      ksp, "Residual norm %g of the recurrence meets the tolerance, the norm of b - A x is %g: the solve goes on from b - A x\n",
-      (double)col->rep.rnorm, (double)rnorm));
+    PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve goes on from b - A x\n",
+                        (double)col->rep.rnorm, (double)rnorm));
   col->rep.rnorm = rnorm;
   rec->added     = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);

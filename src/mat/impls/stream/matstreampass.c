@@ -386,10 +386,8 @@ PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, Pet
                      Data(A)->deep->depth); /* there may be memory for more levels, or for fewer than in a layout for this number */
   IDRSCallAllreduce(MPI_IN_PLACE, levels, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   if (*levels < wanted)
-    PetscCall(PetscInfo(A,
-                        "Passes of %" PetscInt_FMT " levels, and %" PetscInt_FMT
-                        " were wanted: rows of other processes are there up to distance %" PetscInt_FMT "%s\n",
-                        *levels, wanted, Data(A)->deep->depth - 1, Data(A)->deep->limited ? ", as more would be too many" : ""));
+    PetscCall(PetscInfo(A, "Passes of %" PetscInt_FMT " levels instead of %" PetscInt_FMT ": there are no more ghosts%s\n", *levels,
+                        wanted, Data(A)->deep->limited ? ", as more would be too many" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -140,11 +140,8 @@ static PetscErrorCode BJIDRSCheckResults(PC pc)
                block, bjidrs->starts[block], bjidrs->starts[block + 1] - 1, KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i],
                (double)bjidrs->norms[i]);
     if (failed++ < BJIDRS_NAMED)
-      PetscCall(PetscInfo(pc,
-                          "Block %" PetscInt_FMT ", rows %" PetscInt_FMT " to %" PetscInt_FMT
-                          " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g\n",
-                          block, bjidrs->starts[block], bjidrs->starts[block + 1] - 1, KSPConvergedReasons[bjidrs->reasons[i]],
-                          bjidrs->its[i], (double)bjidrs->norms[i]));
+      PetscCall(PetscInfo(pc, "Block %" PetscInt_FMT ", %s after %" PetscInt_FMT " iterations: ||b - A x|| = %g\n", block,
+                          KSPConvergedReasons[bjidrs->reasons[i]], bjidrs->its[i], (double)bjidrs->norms[i]));
   }
   if (failed)
     PetscCall(

@@ -38,14 +38,13 @@ const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "P
 #define PCPOLY_COLUMN 65536
 
 static const char *const PCPolyRemarks[] = {
-  [PCPOLY_AS_ASKED]   = "as asked",
-  [PCPOLY_INDEFINITE] = "Ritz values lie on both sides of the imaginary axis: the degree is not checked, and preconditioning by a "
-                        "polynomial may not pay",
-  [PCPOLY_SPACE_ENDS] = "the Krylov space of the start vector has no larger dimension",
-  [PCPOLY_HALF_PLANE] = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
-  [PCPOLY_INACCURATE] = "with a larger degree rounding errors are too large",
-  [PCPOLY_NOT_FINITE] = "A, or A scaled, has entries that are infinite or NaN",
-  [PCPOLY_SINGULAR]   = "no polynomial of A reduces the start vector",
+  [PCPOLY_AS_ASKED]     = "as asked",
+  [PCPOLY_INDEFINITE]   = "Ritz values lie on both sides of the imaginary axis: the polynomial may not help",
+  [PCPOLY_SPACE_ENDS]   = "the Krylov space of the start vector has no larger dimension",
+  [PCPOLY_HALF_PLANE]   = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
+  [PCPOLY_INACCURATE]   = "with a larger degree rounding errors are too large",
+  [PCPOLY_NOT_FINITE]   = "A, or A scaled, has entries that are infinite or NaN",
+  [PCPOLY_SINGULAR]     = "no polynomial of A reduces the start vector",
   [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
 };
 

@@ -998,8 +998,8 @@ static PetscErrorCode MatCreateChain(PetscReal factor, PetscInt n, Mat *A)
 }
 
 /*
-   Entries of any size: if a number cannot hold a scaling, all scalings are still finite and positive, and no entry is larger than
-   1. Otherwise, the whole certificate holds
+   Entries of any size: if a number cannot hold a scaling, all scalings are still finite and positive, and no entry is above 1.
+   Otherwise, the whole certificate holds
 */
 static PetscErrorCode TestClipped(void)
 {

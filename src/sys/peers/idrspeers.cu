@@ -2,8 +2,8 @@
    The mailboxes of a communicator: made by all processes together, mapped by CUDA's interprocess communication, and divided into
    channels.
 
-   A channel has room for two exchanges, which take turns. Exchange e + 2 may overwrite what exchange e has left: a process sends e
-   + 2 once its kernel with e + 1 has ended, for which the message e + 1 of each other process has come, and a process sends that
+   A channel has room for two exchanges, which take turns. Exchange e + 2 may overwrite what exchange e has left: a process sends
+   e + 2 once its kernel with e + 1 has ended, for which the message e + 1 of each other process has come, and a process sends that
    after its kernel with e has read everything. So the kernels of a channel are to run one after another on each device, which those
    of a solver do.
 */

@@ -652,10 +652,10 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
   `KSP`.
 
-  With D the diagonal of the matrix A the preconditioner is $B^{-1} = p(D^{-1}A) D^{-1}$. The polynomial p is such that $\pi(z) = 1
-  - z p(z)$ is the residual polynomial of degree steps of GMRES for $D^{-1}A$ and a random start vector. Its roots, the harmonic
-  Ritz values, come from a Krylov space that has more dimensions than the degree, and that is built by matrix products and two or
-  three reductions. p is applied factor by factor, by its own roots in Leja order.
+  With D the diagonal of the matrix A the preconditioner is $B^{-1} = p(D^{-1}A) D^{-1}$. The polynomial p is such that
+  $\pi(z) = 1 - z p(z)$ is the residual polynomial of degree steps of GMRES for $D^{-1}A$ and a random start vector. Its roots, the
+  harmonic Ritz values, come from a Krylov space that has more dimensions than the degree, and that is built by matrix products and
+  two or three reductions. p is applied factor by factor, by its own roots in Leja order.
 
   The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it takes a smaller degree. If the
   polynomial reduces the start vector less than predicted, it takes values of a wider precision, then a smaller degree. If Ritz

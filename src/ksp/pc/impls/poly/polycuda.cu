@@ -12,7 +12,7 @@
    - There are no columns where the entries of each slot are as far from the diagonal, as those of stencils are.
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
    - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once
-   their part of z has come.
+     their part of z has come.
    - So are long rows, which are in no slice.
 */
 #include "../../../../vec/cuda/launch.cuh"

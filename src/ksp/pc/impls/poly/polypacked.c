@@ -7,10 +7,10 @@
      has one entry of each row, as 16 bits each for the columns, from a base of the slot on, and a value in single precision, or in
      that of PetscScalar.
    - The entries of a slot are those whose columns come next in their rows and are not too far from each other; rows that have none
-   get a zero there.
+     get a zero there.
    - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
    - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z
-   has come.
+     has come.
 */
 #include "polyimpl.h"
 #include <petscidrs/private/idrsrows.h>

@@ -3,9 +3,9 @@
 */
 #pragma once
 
-#include "../../vec/cuda/launch.cuh"
+#include "../../sys/kernels/launch.cuh"
 #include "columns.h"
-#include "rowsum.cuh"
+#include "../../sys/kernels/rowsum.cuh"
 
 /* Registers are for sums, and for the entries of X that a thread has on their way */
 template <int K>

@@ -166,8 +166,8 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductGoesByRows_CUDA - Whether rows are long in the mean */
-PetscErrorCode IDRSProductGoesByRows_CUDA(Mat A, PetscBool *byrows)
+/* IDRSProductGoesByRows_CSR - Returns whether rows are long in the mean */
+PetscErrorCode IDRSProductGoesByRows_CSR(Mat A, PetscBool *byrows)
 {
   const char *why;
   int         lanes = 1;

@@ -3,7 +3,7 @@
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
-#include "../../vec/cuda/finish.cuh"
+#include "../../sys/kernels/finish.cuh"
 #include "halo.h"
 
 struct _n_IDRSHalo {

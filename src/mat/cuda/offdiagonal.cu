@@ -4,7 +4,8 @@
 */
 #include <petscsf.h>
 #include <petscidrs/private/idrsproduct.h>
-#include "../../vec/cuda/project.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/project.cuh"
 #include "sliced.cuh"
 #include "messages.cuh"
 #include "offdiagonal.h"
@@ -153,8 +154,8 @@ static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProje
   PetscFunctionBegin;
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->cuda->multiprocessors, PetscMin(enough, most),
-                                                                          0, true, projection->stream, off->some.A,
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->multiprocessors, PetscMin(enough, most), 0,
+                                                                          true, projection->stream, off->some.A,
                                                                           (const PetscInt *)off->some.rows, (size_t)off->n, shadow,
                                                                           ghosts, projection->x, projection->y, out,
                                                                           projection->algebra);

@@ -5,10 +5,11 @@
    memory, and the warp copies them ahead of their use, from before the kernel ahead of this one in the stream has ended: nothing
    but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds until their next use; writes x.
 */
-#include "csr.h"
+#include "../../sys/kernels/csr.h"
+#include "columns.h"
 #include "matvec.cuh"
 #include "ring.cuh"
-#include "rowsum.cuh"
+#include "../../sys/kernels/rowsum.cuh"
 #include "slicedcopy.h"
 
 typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
@@ -71,7 +72,7 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   PetscFunctionBegin;
   PetscCall(IDRSLaunchMatvec(
     product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-      return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A),
+      return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->multiprocessors, IDRSSlicedBlocks(copy->A),
                                                                 IDRSProductRing::bytes, !copy->once, projection->stream, copy->A,
                                                                 copy->once, boundary, shadow, projection->u, projection->x,
                                                                 projection->y, projection->out, projection->algebra);
@@ -79,13 +80,16 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const IDRSProjectOps IDRSProjections_Sliced = {IDRSProductProject_Sliced, IDRSProductConnect_CUDA};
+
 // clang-format off
 const IDRSProductOps IDRSProducts_Sliced = {
   PetscDesignatedInitializer(name, "sliced"),
   PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
-  PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
+  PetscDesignatedInitializer(projection, &IDRSProjections_Sliced),
   PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),
+  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_Sliced),
 };
 // clang-format on

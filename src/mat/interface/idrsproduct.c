@@ -213,12 +213,25 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
   PetscFunctionBegin;
   PetscCall(IDRSProductUpdate(product, product->backend));
   PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* so that the log counts it, with the inner products */
-  PetscCall((*product->backend->project)(product, projection));
+  PetscCall((*product->backend->projection->project)(product, projection));
   PetscCall(PetscLogEventEnd(MAT_Mult, product->A, 0, 0, 0));
   product->matvecs++;
   PetscCall(PetscLogGpuFlops(product->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/*
+   IDRSProductConnect - Returns whether projections can exchange the halo of the product, which may be NULL on some processes,
+   inside their kernels; collective. Both back ends have the same halo
+*/
+PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
+{
+  PetscFunctionBegin;
+  PetscCall((*IDRSProductList[0]->projection->connect)(product, comm, connected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {

@@ -10,7 +10,7 @@
    Where vectors are long a column that several sums have is read by each of them here: blockslab.cu is for such sums then, see
    IDRSBlockCombinePrepared_CUDA().
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 /* Columns of X whose coefficients are in shared memory at a time, and those that a thread loads at a time */
 #define IDRS_BLOCK_PART  64

@@ -11,7 +11,7 @@
    lane % 4 + 4 l of X, and of columns 2 (lane % 4) + l of each 8 columns of Y. Coefficients come from the cache.
 */
 #define IDRS_THREADS 128
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 #define IDRS_SLAB_STAGES 2 /* slabs of a block of threads */
 /* blocks of threads on a multiprocessor: with one, of 176 columns, a sum took 211 us on an H100 that took 138 without slabs */

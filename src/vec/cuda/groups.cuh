@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 /* The vectors of a work, and the diagonal of B^{-1} */
 enum {

@@ -3,7 +3,7 @@
    before; or it leaves that to NCCL, and a kernel does the algebra. The host waits for results only when it collects them. Where
    the device has stopped, the kernels return at once.
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
 /* Algebra by itself, from sums that may be in the storage already */
@@ -57,7 +57,7 @@ static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool autom
 static PetscErrorCode IDRSQueueHalo_Peer(IDRSWork work, PetscBool *halo)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSProductConnect_CUDA(work->product, work->comm, halo));
+  PetscCall(IDRSProductConnect(work->product, work->comm, halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,11 +266,10 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, NULL),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
-  PetscDesignatedInitializer(wholeruns, IDRSWholeRuns_CUDA),
-  PetscDesignatedInitializer(whole, IDRSWhole_CUDA),
+  PetscDesignatedInitializer(whole, &IDRSWhole_CUDA),
 };
 
 const IDRSQueueOps IDRSQueue_NCCL = {
@@ -280,7 +279,7 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
-  PetscDesignatedInitializer(reduce, NULL),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
@@ -292,7 +291,7 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, NULL),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

@@ -89,14 +89,14 @@ typedef struct {
    before the product
 */
 struct IDRSNearEntries {
-  IDRSBlockMessage    *entries; /* of all rows, in global memory */
-  PetscScalar         *own;
-  IDRSIndex            first, n; /* own rows */
-  uint32_t             number;
-  IDRSBoundedPatience *patience;
-  const PetscInt      *others; /* their rows */
-  IDRSIndex            count;
-  IDRSIndex            rows; /* of each block, but for the last ones */
+  IDRSBlockMessage *entries; /* of all rows, in global memory */
+  PetscScalar      *own;
+  IDRSIndex         first, n; /* own rows */
+  uint32_t          number;
+  IDRSWaitPolls    *wait;
+  const PetscInt   *others; /* their rows */
+  IDRSIndex         count;
+  IDRSIndex         rows; /* of each block, but for the last ones */
   /* where there is one cluster: messages of own rows, in shared memory, where others ask for them; else NULL */
   IDRSBlockMessage *close;
   uint32_t          rank; /* of this block in it */
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u,
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = load(l / IDRS_PARTS, l % IDRS_PARTS);
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
-  } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
+  } while (!IDRSWarpAll(!missing) && !u.wait->Ends());
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) {
     if (begin + l * stride < u.count) to[begin + l * stride] = IDRSMessagesScalar(message + l * IDRS_PARTS);
@@ -375,7 +375,7 @@ struct IDRSOnChipBlocks {
 #pragma unroll
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
     if (mine < warps) IDRSWarpTotals<count>(values, shared->warps[mine]);
-    if (__syncthreads_or(!u.patience->left)) return true; /* nobody gets sums of which a part has not come */
+    if (__syncthreads_or(!u.wait->left)) return true; /* nobody gets sums of which a part has not come */
     if (all) {
       for (unsigned int k = threadIdx.x; k < count * cluster.size; k += blockDim.x) {
         const unsigned int i = k >> (__ffs(cluster.size) - 1);
@@ -417,12 +417,12 @@ struct IDRSOnChipBlocks {
                                        ((lane + l * IDRS_CLUSTER_LANES) & (cluster.size - 1)));
 #pragma unroll
         for (int l = 0; l < ranks; l++) missing |= IDRSMessageLacks(message[l], u.number);
-      } while (!IDRSWarpAll(!mine || !missing) && !u.patience->Ends());
+      } while (!IDRSWarpAll(!mine || !missing) && !u.wait->Ends());
 #pragma unroll
       for (int l = 0; l < ranks; l++) sum += l * IDRS_CLUSTER_LANES < cluster.size ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
       for (int offset = IDRS_CLUSTER_LANES / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
-      if (!u.patience->left) return;
+      if (!u.wait->left) return;
 #pragma unroll 1
       for (unsigned int to = lane; mine && to < cluster.count; to += IDRS_CLUSTER_LANES, box += apart)
         IDRSPostMessage(box, sum, u.number);
@@ -450,7 +450,7 @@ struct IDRSOnChipBlocks {
           for (int l = 0; l < IDRS_TAKES; l++) message[l] = load(i, min(first + l, messages - 1));
 #pragma unroll
           for (int l = 0; l < IDRS_TAKES; l++) missing |= IDRSMessageLacks(message[l], u.number);
-        } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
+        } while (!IDRSWarpAll(!missing) && !u.wait->Ends());
 #pragma unroll
         for (int l = 0; l < IDRS_TAKES; l++) sum[l] = first + l < messages ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
@@ -487,7 +487,7 @@ struct IDRSOnChipBlocks {
       Take<S, HASHED>(y, (int)count, cluster.count, sums,
                       [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
-    return !u.patience->left;
+    return !u.wait->left;
   }
 
   __device__ __forceinline__ void Tell(size_t i, PetscScalar x) const
@@ -532,26 +532,26 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   extern __shared__ __align__(16) PetscScalar chip[];
   __shared__ IDRSOnChipSums<S> sums;
   const size_t                 rows = IDRSKeep((unsigned int)onchip.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
-               n               = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
-  const PetscInt *others       = onchip.rowsofothers + onchip.firstother[blockIdx.x];
-  const size_t    count        = (size_t)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]),
-               more            = CHIP == IDRS_CHIP_HALO ? count : 0;
-  const size_t        ld       = CHIP == IDRS_CHIP_HALO ? IDRSKeep((unsigned int)(rows + onchip.others)) : rows;
-  const int           s        = (int)IDRSKeep((unsigned int)given.panels.s);
-  IDRSBoundedPatience patience = {IDRS_WHOLE_POLLS};
-  IDRSWholeSteps      steps    = given;
-  IDRSShadow<S>       P        = shadow;
-  PetscScalar        *own = chip + (2 * s + (CHIP == IDRS_CHIP_FAR ? 1 : 2)) * ld, *free = own + rows + onchip.others;
-  const size_t        slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
-  const IDRSMatIndex  begin = given.A.i[first], end = given.A.i[first + n];
-  IDRSNearEntries     near = {given.entries, own,    (IDRSIndex)first, (IDRSIndex)n,   given.partials.launch,
-                              &patience,     others, (IDRSIndex)count, (IDRSIndex)rows};
-  IDRSBlockMessage   *all  = NULL;
-  PetscScalar        *a;
-  uint32_t           *slice, *rest;
-  uint16_t           *j;
-  IDRSStep            step;
-  const auto          run = [&](auto A, auto u) {
+               n           = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
+  const PetscInt *others   = onchip.rowsofothers + onchip.firstother[blockIdx.x];
+  const size_t    count    = (size_t)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]),
+               more        = CHIP == IDRS_CHIP_HALO ? count : 0;
+  const size_t       ld    = CHIP == IDRS_CHIP_HALO ? IDRSKeep((unsigned int)(rows + onchip.others)) : rows;
+  const int          s     = (int)IDRSKeep((unsigned int)given.panels.s);
+  IDRSWaitPolls      wait  = {given.polls};
+  IDRSWholeSteps     steps = given;
+  IDRSShadow<S>      P     = shadow;
+  PetscScalar       *own = chip + (2 * s + (CHIP == IDRS_CHIP_FAR ? 1 : 2)) * ld, *free = own + rows + onchip.others;
+  const size_t       slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
+  IDRSNearEntries    near = {given.entries, own,    (IDRSIndex)first, (IDRSIndex)n,   given.partials.launch,
+                             &wait,         others, (IDRSIndex)count, (IDRSIndex)rows};
+  IDRSBlockMessage  *all  = NULL;
+  PetscScalar       *a;
+  uint32_t          *slice, *rest;
+  uint16_t          *j;
+  IDRSStep           step;
+  const auto         run = [&](auto A, auto u) {
     IDRSOnChipBlocks<S, decltype(A), decltype(u)> blocks = {
       A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second, all};
 

@@ -14,8 +14,8 @@
 */
 #pragma once
 
-#include "coefficients.cuh"
-#include "rows.cuh"
+#include "../../sys/kernels/coefficients.cuh"
+#include "../../sys/kernels/rows.cuh"
 
 /* Both panels; column j of G starts at G + j ld */
 typedef struct {

@@ -6,7 +6,8 @@
    One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
    Where x = A u is still to be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
 */
-#include "project.cuh"
+#include "idrscudaimpl.cuh"
+#include "../../sys/kernels/project.cuh"
 #include <petscidrs/private/idrsproduct.h>
 
 /* A column of a projection */
@@ -39,11 +40,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 }
 
 /* Of vectors that are there, in so many columns */
-static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection projections[])
+static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count, const IDRSProjection projections[])
 {
-  const IDRS_CUDA *cuda   = projections[0].cuda;
-  bool             packed = IDRSPacked(cuda);
-  IDRSProjected    columns[IDRS_MAX_WIDTH];
+  bool          packed = IDRSPacked(cuda);
+  IDRSProjected columns[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
@@ -87,16 +87,16 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
 
   PetscFunctionBegin;
   IDRSStepVecs(work, &algebra->step, &x, &y);
-  *projection         = {};
-  projection->cuda    = cuda;
-  projection->n       = work->n;
-  projection->s       = work->s;
-  projection->key     = IDRSShadowKey(work->seed);
-  projection->rstart  = (uint64_t)work->rstart;
-  projection->halo    = work->halo;
-  projection->algebra = *algebra;
-  projection->both    = y;
-  projection->stream  = stream;
+  *projection                 = {};
+  projection->multiprocessors = cuda->multiprocessors;
+  projection->n               = work->n;
+  projection->s               = work->s;
+  projection->key             = IDRSShadowKey(work->seed);
+  projection->rstart          = (uint64_t)work->rstart;
+  projection->halo            = work->halo;
+  projection->algebra         = *algebra;
+  projection->both            = y;
+  projection->stream          = stream;
   if (fused) {
     projection->operand = IDRSStepOperand(work, &algebra->step);
     PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
@@ -147,7 +147,9 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
       projections[i].out.ends = !(fused && !first && group->work[i]->size > 1);
     }
     if (fused && !first) PetscCall(IDRSProductProject(group->work[0]->product, &projections[0]));
-    else PetscCall(IDRSProjectRows_CUDA(group->count, projections)); /* the other parts find x in memory */
+    else
+      PetscCall(IDRSProjectRows_CUDA((const IDRS_CUDA *)group->work[0]->data, group->count,
+                                     projections)); /* the other parts find x in memory */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   __shared__ PetscReal shared[IDRS_WARPS];
   const IDRSSquared   &mine = columns.Mine();
   PetscReal            sum  = 0.0;
-  IDRSPatience         patience;
+  IDRSWaitUnlimited    wait;
 
   overlap.Begin();
   for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) sum += IDRSSquare<W>(IDRSLoad<W>(mine.v, i, n));
@@ -169,7 +169,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   __syncthreads();
   if (threadIdx.x == 0) IDRSPostMessage(mine.messages + blockIdx.x, IDRSWarpsTotal(shared, 0), mine.launch);
   if (blockIdx.x || threadIdx.x >= IDRS_WARP) return;
-  sum = IDRSMessagesSum<IDRS_WARP>(mine.messages, mine.launch, gridDim.x, patience);
+  sum = IDRSMessagesSum<IDRS_WARP>(mine.messages, mine.launch, gridDim.x, wait);
   if (threadIdx.x) return;
   *(volatile PetscReal *)mine.square = sum;
   __threadfence_system();

@@ -6,6 +6,7 @@
 */
 #include "onchip.h"
 #include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/timeout.h"
 
 struct _n_IDRSWhole {
   IDRSBlockMessage *entries; /* of u, or of what becomes of it, in even steps and in odd ones */
@@ -21,9 +22,9 @@ struct _n_IDRSWhole {
 
 /* The u of a step, on its way to the rows that need it */
 struct IDRSEntries {
-  IDRSBlockMessage    *entries;
-  uint32_t             number;
-  IDRSBoundedPatience *patience;
+  IDRSBlockMessage *entries;
+  uint32_t          number;
+  IDRSWaitPolls    *wait;
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
   {
@@ -53,8 +54,8 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
       message[l] = IDRSLoadRelaxed(u.entries + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
     all = true;
 #pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
-  } while (!IDRSWarpAll(all || u.patience->Ends())); /* each lane has a patience of its own here, as in IDRSMessagesSum() */
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageIsThere(message[l], u.number);
+  } while (!IDRSWarpAll(all || u.wait->Ends())); /* each lane counts its own loads here, as in IDRSMessagesSum() */
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }
@@ -82,7 +83,7 @@ struct IDRSGridBlocks {
   template <int S, bool Y>
   __device__ __forceinline__ bool Leave(IDRSDots<S, Y, true> &dots)
   {
-    if (__syncthreads_or(!u.patience->left)) return true;
+    if (__syncthreads_or(!u.wait->left)) return true;
     (void)IDRSDotsFinish<S, Y>(dots, Partials());
     return false;
   }
@@ -92,9 +93,9 @@ struct IDRSGridBlocks {
                                           const Meanwhile &meanwhile)
   {
     if (threadIdx.x < IDRS_WARP) meanwhile();
-    if (y) IDRSDotsTotal<S, true, HASHED, true>(Partials(), P, false, sums, *u.patience);
-    else IDRSDotsTotal<S, false, HASHED, true>(Partials(), P, false, sums, *u.patience);
-    return __syncthreads_or(!u.patience->left);
+    if (y) IDRSDotsTotal<S, true, HASHED, true>(Partials(), P, false, sums, *u.wait);
+    else IDRSDotsTotal<S, false, HASHED, true>(Partials(), P, false, sums, *u.wait);
+    return __syncthreads_or(!u.wait->left);
   }
 
   __device__ __forceinline__ void Tell(size_t, PetscScalar) const {}
@@ -106,9 +107,9 @@ template <int S, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
 {
-  IDRSBoundedPatience patience = {IDRS_WHOLE_POLLS};
-  IDRSGridBlocks      blocks   = {
-    steps.A, steps.partials, {steps.entries, steps.partials.launch, &patience}
+  IDRSWaitPolls  wait   = {steps.polls};
+  IDRSGridBlocks blocks = {
+    steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
   };
 
   (void)IDRSWholeRun<S, HASHED>(steps, P, blocks);
@@ -210,7 +211,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 #define IDRS_WHOLE_TURNS    8
 
 /* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
-PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
 {
   const IDRSWhole *whole = &((const IDRS_CUDA *)work->data)->whole;
   Mat              block = NULL;
@@ -260,10 +261,11 @@ static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWhol
 }
 
 /*
-   IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums
+   Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums
    of *step. The scalars go to the device and come back
 */
-PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step, IDRSWholeReport *report)
+static PetscErrorCode IDRSWholeMakeSteps(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step,
+                                         IDRSWholeReport *report)
 {
   IDRS_CUDA     *cuda     = (IDRS_CUDA *)work->data;
   IDRSWhole      whole    = cuda->whole;
@@ -300,6 +302,7 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   steps.result     = whole->result;
   steps.arrived    = cuda->arrived;
   steps.sequence   = ++cuda->sequence;
+  steps.polls      = IDRSGetPolls();
   steps.partials.launch++;
   PetscCall(IDRSGetCSR(block, &steps.A));
   for (int i = 0; i < count; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
@@ -316,10 +319,13 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   }
   cuda->partials.launch += IDRS_WHOLE_STEPS;
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
-  PetscCheck(
-    !whole->result->lost, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "Blocks of a kernel of KSPIDRS have not met: are they held up, by a debugger perhaps? -ksp_idrs_run steps does without");
+  PetscCheck(!whole->result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A kernel of KSPIDRS has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run. -ksp_idrs_run "
+             "steps needs no such kernel",
+             (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(work->storage, whole->result->storage, IDRS_STORAGE(work->s)));
   IDRSWholeSetReport(whole->result, step, report);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const IDRSWholeOps IDRSWhole_CUDA = {IDRSWholeRuns, IDRSWholeMakeSteps};

@@ -31,7 +31,7 @@
 
      Rows            those of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of
-                     the step, u.patience how long is waited
+                     the step, u.wait how long is waited
      halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones,
                      where the product ends. r^H r is that of own rows only
      Tell()          tells others of an entry of a vector that an own row has made of the product, if they have that row, too
@@ -245,7 +245,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   PetscInt                      completed = 0, told = 0, updates = steps.x ? 0 : -1;
   IDRSScalars                   scalars;
   IDRSLane<S>                   lane;
-  bool                          lost;
+  bool                          timedout;
   const auto                    prepare = [&]() {
     if (!step.start)
       IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates),
@@ -268,9 +268,9 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
       if (square) rr = 0.0;
       blocks.Meet();
-      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square);
-      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square);
-      lost = blocks.template Collect<S, HASHED>(y, P, x, scalars.sums, prepare) || lost;
+      if (y) timedout = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square);
+      else timedout = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square);
+      timedout = blocks.template Collect<S, HASHED>(y, P, x, scalars.sums, prepare) || timedout;
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
@@ -283,7 +283,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
           square  = lane.rr;
         }
         if (threadIdx.x == 0) {
-          shared.next     = lost ? IDRS_WHOLE_ENDS : follows;
+          shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
           shared.promised = after;
           if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
         }
@@ -307,7 +307,8 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
     if (step.start || step.unreported) told++;
-    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson, &lost);
+    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson,
+                                        &timedout);
     if (threadIdx.x == 0 && blockIdx.x == 0) {
       steps.result->squares[told] = shared.promised;
       if (shared.goeson) steps.result->updated[updates] = {told + 1, shared.limits.anchornorm};
@@ -329,7 +330,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     steps.result->k          = (int)step.k;
     steps.result->start      = step.start;
     steps.result->unreported = step.unreported;
-    steps.result->lost       = lost;
+    steps.result->timedout   = timedout;
     __threadfence_system();
     *(volatile uint64_t *)steps.arrived = steps.sequence;
   }

@@ -22,7 +22,7 @@
 #pragma once
 
 #include <petscidrs/private/idrstrust.h>
-#include "dots.cuh"
+#include "../../sys/kernels/dots.cuh"
 #include "passes.cuh"
 #include "wholesteps.cuh"
 
@@ -135,12 +135,12 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
 /*
    The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for
    the direction. scalars, limits, c and goeson are in shared memory. Returns the part of r^H r of this thread; goeson tells whether
-   the kernel goes on, and *lost, to the first warp, whether a message has not come
+   the kernel goes on, and *timedout, to the first warp, whether a message has not come
 */
 template <int S, bool HASHED, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
                                                                 IDRSScalars *scalars, IDRSLimits &limits, PetscReal promised,
-                                                                IDRSCoefficients<S> &c, bool &goeson, bool *lost)
+                                                                IDRSCoefficients<S> &c, bool &goeson, bool *timedout)
 {
   const IDRSDirection none = {false, false, steps.diagonal, steps.v}, direction = {true, true, steps.diagonal, steps.v};
   const IDRSTellOther<decltype(blocks.u)> tellz = {blocks.u, steps.z, steps.panels.n};
@@ -151,10 +151,10 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
                                                      tellz);
   blocks.Meet();
   IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
-  *lost = blocks.template Leave<S, false>(dots);
-  *lost = blocks.template Collect<S, HASHED>(false, P, steps.r, scalars->sums, []() {}) || *lost;
+  *timedout = blocks.template Leave<S, false>(dots);
+  *timedout = blocks.template Collect<S, HASHED>(false, P, steps.r, scalars->sums, []() {}) || *timedout;
   if (threadIdx.x < IDRS_WARP) {
-    const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*lost;
+    const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*timedout;
 
     if (threadIdx.x == 0) goeson = goes;
   }

@@ -241,8 +241,6 @@ PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
 PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {
   PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (work->streams) PetscCall(IDRSStreamJoin_CUDA());
-#endif
+  if (work->passes->device) PetscCall((*work->passes->device->join)());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -37,6 +37,13 @@ PetscErrorCode IDRSQueueNoHalo(IDRSWork work, PetscBool *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSQueueReduced - For queues whose launch has added up the sums of all processes */
+PetscErrorCode IDRSQueueReduced(const IDRSGroup *group, const IDRSStep steps[])
+{
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The scalars are where the algebra is done, so begin and end have nothing to move */
 static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
 {
@@ -174,7 +181,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
     work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
   }
   PetscCall(IDRSPassEnd(first, IDRS_PROJECT));
-  if (queue->reduce) PetscCall((*queue->reduce)(group, steps));
+  PetscCall((*queue->reduce)(group, steps));
   first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -226,7 +233,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
   *why = NULL;
   if (!work->queue->whole) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
-  else PetscCall((*work->queue->wholeruns)(work, work->product, automatic, why));
+  else PetscCall((*work->queue->whole->runs)(work, work->product, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,7 +255,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor,
                               IDRSWholeReport *report, IDRSOutcome *outcome)
 {
-  PetscBool device = PETSC_FALSE;
+  IDRSPlace place = IDRS_PLACE_HOST;
 
   PetscFunctionBegin;
   PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER,
@@ -256,8 +263,8 @@ PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLim
   outcome->step    = *step;
   outcome->stopped = PETSC_TRUE;
   PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
-  if (x) PetscCall(IDRSOnDevice(x, &device));
-  PetscCall((*work->queue->whole)(work, limits, device ? x : NULL, anchor, &outcome->step, report));
+  if (x) PetscCall(IDRSVecWhere(x, &place));
+  PetscCall((*work->queue->whole->run)(work, limits, place == IDRS_PLACE_HOST ? NULL : x, anchor, &outcome->step, report));
   PetscCall(IDRSPassEnd(work, IDRS_WHOLE));
   for (PetscInt i = 0; i < report->matvecs; i++) { /* so that the log counts them */
     PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));

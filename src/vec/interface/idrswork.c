@@ -69,10 +69,9 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
   PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
   PetscCall(VecGetLocalSize(like, &work->n));
   PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
-  work->s       = s;
-  work->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
-  work->queue   = &IDRSQueue_Host;
-  work->streams = work->passes->device;
+  work->s      = s;
+  work->hashed = P ? PETSC_FALSE : PETSC_TRUE;
+  work->queue  = &IDRSQueue_Host;
 
   PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* sums come last in it, and deferred dots after them */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
@@ -206,7 +205,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->slower      = work->slower;
   info->throughhost = work->throughhost;
   info->composed    = work->passes->composed;
-  info->device      = work->passes->device;
+  info->device      = (PetscBool)(work->passes->device != NULL);
   info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
   info->halo        = work->halo;

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../sys/device/target.cuh"
+#include "../device/target.cuh"
 #include <type_traits>
 #include "csr.h"
 

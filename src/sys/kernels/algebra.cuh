@@ -6,7 +6,7 @@
 #pragma once
 
 #include <petscidrs/private/idrsops.h>
-#include "../../sys/peers/idrspeers.h"
+#include "../peers/idrspeers.h"
 #include "coefficients.cuh"
 #include "rows.cuh"
 

@@ -4,6 +4,7 @@
 */
 #pragma once
 
+#include "algebra.cuh"
 #include "launch.cuh"
 #include "peers.cuh"
 
@@ -18,7 +19,7 @@ typedef struct {
 
 /* One launch of a projection, for the columns of the shadow space from first on, IDRS_COLUMNS_AT_ONCE at most */
 struct _n_IDRSProjection {
-  const IDRS_CUDA          *cuda;
+  int                       multiprocessors;
   cudaStream_t              stream;
   PetscInt                  n, s, first;
   uint64_t                  key, rstart; /* of the hashed shadow space */
@@ -69,16 +70,16 @@ template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out,
                                                       const IDRSAlgebra &algebra)
 {
-  const bool   yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
-  PetscScalar *storage = NULL, *sums = out.sums;
-  IDRSPatience patience;
+  const bool        yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
+  PetscScalar      *storage = NULL, *sums = out.sums;
+  IDRSWaitUnlimited wait;
 
   if (!IDRSDotsFinish<S, Y>(dots, out.partials) || !out.ends) return;
   if (algebra.storage) {
     storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
-  IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, patience);
+  IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, wait);
   if (algebra.result) {
     if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums))
       IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);

@@ -113,6 +113,10 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
     PetscCall(VecGetArrayReadAndMemType(X[c], &launch->arrays.x[c], NULL));
     PetscCall(VecGetArrayWriteAndMemType(Y[c], &launch->arrays.y[c], NULL));
   }
+  for (PetscInt c = k; c < IDRS_MAX_WIDTH; c++) { /* a kernel for more than k columns computes the last one again */
+    launch->arrays.x[c] = launch->arrays.x[k - 1];
+    launch->arrays.y[c] = launch->arrays.y[k - 1];
+  }
   if (rowscatter) {
     PetscCall(IDRSColumnsTravel_CUDA(product, k));
     PetscCall(PetscLogGpuTimeBegin());

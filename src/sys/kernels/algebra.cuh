@@ -56,9 +56,12 @@ static __device__ __forceinline__ PetscScalar *IDRSAlgebraBegin(const IDRSAlgebr
   return shared;
 }
 
-/* By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it */
+/*
+   By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it. One
+   function of a file for all its kernels: inlined it is most of the code of each
+*/
 template <int S, bool Y>
-static __device__ __forceinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
+static __device__ __noinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
 {
   __syncthreads();
   if (threadIdx.x < IDRS_WARP) {

@@ -90,23 +90,27 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
   if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
 }
 
-/* Calls launch with S, Y and HASHED of a kernel as types, and the shadow vectors that it takes */
+/*
+   Calls launch with S, Y and HASHED of a kernel as types, and the shadow vectors that it takes. There is one kernel for any number
+   of explicit shadow vectors, which few solves have
+*/
 template <typename L>
 static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&launch)
 {
-  return IDRSDispatch(PetscMin(projection.s, IDRS_COLUMNS_AT_ONCE), false, [&](auto S, auto) {
-    if constexpr (S > 0) {
-      IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
+  const auto dispatch = [&](auto S, auto HASHED) {
+    IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
 
-      for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++)
-        shadow.a[j] = projection.P[projection.first + j];
-      if (projection.P) {
-        if (projection.both) launch(S, std::true_type(), std::false_type(), shadow);
-        else launch(S, std::false_type(), std::false_type(), shadow);
-      } else {
-        if (projection.both) launch(S, std::true_type(), std::true_type(), shadow);
-        else launch(S, std::false_type(), std::true_type(), shadow);
-      }
-    }
+    for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++)
+      shadow.a[j] = projection.P[projection.first + j];
+    if (projection.both) launch(S, std::true_type(), HASHED, shadow);
+    else launch(S, std::false_type(), HASHED, shadow);
+  };
+
+  if (projection.P) {
+    dispatch(IDRSInt<IDRS_COLUMNS_AT_ONCE>(), std::false_type());
+    return cudaGetLastError();
+  }
+  return IDRSDispatch(PetscMin(projection.s, IDRS_COLUMNS_AT_ONCE), false, [&](auto S, auto) {
+    if constexpr (S > 0) dispatch(S, std::true_type());
   });
 }

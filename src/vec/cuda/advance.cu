@@ -34,7 +34,7 @@ PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
-  PetscCall(IDRSLaunchColumns(group, -1, columns,
+  PetscCall(IDRSLaunchColumns(group, group->work[0]->s, -1, columns,
                               [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
                                 blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>, IDRSAdvanceKernel<S, W, 1>>(
                                   (const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv,

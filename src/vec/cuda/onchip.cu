@@ -430,7 +430,7 @@ struct IDRSOnChipBlocks {
   }
 
   /* By a warp, a lane for a sum: adds up so many messages for each, which load(sum, number) asks for */
-  template <int S, bool HASHED, typename Load>
+  template <int S, typename Load>
   __device__ __forceinline__ void Take(bool y, int count, unsigned int messages, PetscScalar *sums, const Load &load)
   {
 #pragma unroll 1
@@ -460,13 +460,12 @@ struct IDRSOnChipBlocks {
         }
         total += sum[0];
       }
-      if (place >= 0)
-        ((PetscReal *)sums)[place] = total * (y ? IDRSSumScale<S, true, HASHED>(i) : IDRSSumScale<S, false, HASHED>(i));
+      if (place >= 0) ((PetscReal *)sums)[place] = total * (y ? IDRSSumScale<S, true, true>(i) : IDRSSumScale<S, false, true>(i));
     }
   }
 
   /* By all threads: the sums of all blocks, by the first warp */
-  template <int S, bool HASHED, typename Meanwhile>
+  template <int S, typename Meanwhile>
   __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums,
                                           const Meanwhile &meanwhile)
   {
@@ -481,11 +480,11 @@ struct IDRSOnChipBlocks {
     meanwhile();
     boxes += cluster.index * cluster.count * count;
     if (all)
-      Take<S, HASHED>(y, (int)count, cluster.size, sums,
-                      [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
+      Take<S>(y, (int)count, cluster.size, sums,
+              [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
     else
-      Take<S, HASHED>(y, (int)count, cluster.count, sums,
-                      [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
+      Take<S>(y, (int)count, cluster.count, sums,
+              [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
     return !u.wait->left;
   }
@@ -524,7 +523,7 @@ static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t
   for (size_t i = threadIdx.x; i < count; i += blockDim.x) to[n + i] = from[others[i]];
 }
 
-template <int S, bool HASHED, int CHIP>
+template <int S, int CHIP>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSOnChipKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow,
                    const __grid_constant__ IDRSOnChip onchip)
@@ -556,7 +555,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
       A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second, all};
 
     IDRSClusterMeet();
-    return IDRSWholeRun<S, HASHED>(steps, P, blocks);
+    return IDRSWholeRun<S>(steps, P, blocks);
   };
 
   steps.panels = {chip, chip + s * ld, ld, n + more, s};
@@ -589,10 +588,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     }
   }
   P.rstart += first;
-  if (!HASHED) {
-#pragma unroll
-    for (int j = 0; j < S; j++) P.a[j] += first;
-  }
   for (int i = threadIdx.x; i < IDRSClusterMessages<S>; i += blockDim.x) sums.messages[0][i] = sums.messages[1][i] = {0, 0};
   for (int i = threadIdx.x; i < IDRS_WARPS * IDRSWarpRoom<S>; i += blockDim.x)
     sums.warps[i / IDRSWarpRoom<S>][i % IDRSWarpRoom<S>] = 0.0;
@@ -841,11 +836,11 @@ static PetscErrorCode IDRSOnChipUploadNear(const PetscInt *i, PetscInt n, const 
 static PetscErrorCode IDRSOnChipGetClusters(IDRSWork work, const IDRSOnChip *onchip, int *clusters, size_t *shared, size_t *sums)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) {
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
     *sums = IDRSCloseSums<S> * onchip->size;
-    if (onchip->halo) return IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_HALO>, onchip->size, clusters, shared);
-    return onchip->matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_NEAR>, onchip->size, clusters, shared)
-                          : IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_FAR>, onchip->size, clusters, shared);
+    if (onchip->halo) return IDRSGetClusters(IDRSOnChipKernel<S, IDRS_CHIP_HALO>, onchip->size, clusters, shared);
+    return onchip->matrix ? IDRSGetClusters(IDRSOnChipKernel<S, IDRS_CHIP_NEAR>, onchip->size, clusters, shared)
+                          : IDRSGetClusters(IDRSOnChipKernel<S, IDRS_CHIP_FAR>, onchip->size, clusters, shared);
   }));
   *clusters = PetscMin(*clusters, IDRS_WARP); /* mailboxes that there is room for */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -945,7 +940,7 @@ PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const Pets
 
   PetscFunctionBegin;
   PetscCall(IDRSOnChipDestroy_CUDA(onchip));
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, IDRS_CHIP_NEAR>, &can)); /* the same devices */
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, IDRS_CHIP_NEAR>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_ONCHIP_ROWS) size *= 2;
   for (; size <= IDRS_CLUSTER_BLOCKS && !onchip->clusters; size *= 2) PetscCall(IDRSOnChipTry(work, i, j, own, true, size, onchip));
@@ -959,14 +954,14 @@ PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const Pets
 PetscErrorCode IDRSOnChipLaunch_CUDA(IDRSWork work, const IDRSOnChip *onchip, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) {
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
     cudaLaunchAttribute      attributes[2];
     const cudaLaunchConfig_t config = IDRSClusterConfig(onchip->clusters, onchip->size, onchip->threads, onchip->bytes, stream,
                                                         attributes);
 
-    if (!onchip->matrix) return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_FAR>, *steps, shadow, *onchip);
-    return onchip->halo ? cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_HALO>, *steps, shadow, *onchip)
-                        : cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_NEAR>, *steps, shadow, *onchip);
+    if (!onchip->matrix) return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, IDRS_CHIP_FAR>, *steps, shadow, *onchip);
+    return onchip->halo ? cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, IDRS_CHIP_HALO>, *steps, shadow, *onchip)
+                        : cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, IDRS_CHIP_NEAR>, *steps, shadow, *onchip);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -86,10 +86,10 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 /*
    The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread
 */
-template <int S, int W, bool START, typename Rows = IDRSGridRows, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
 static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
-                                                           const IDRSDirection &direction, int k, int end, PetscScalar *r,
-                                                           const Tell &tell)
+                                                           const IDRSDirection &direction, bool start, int k, int end,
+                                                           PetscScalar *r, const Tell &tell)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
@@ -100,7 +100,7 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
                 Uc = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
-    if (START) IDRSAdd<W>(rr, -c.b[k], g);
+    if (start) IDRSAdd<W>(rr, -c.b[k], g);
     /* one sweep over the columns: those before k for this step, those after it for the next */
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
@@ -109,13 +109,13 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
 
         IDRSAdd<W>(g, -c.a[zero + j], gj);
         IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
-        if (START) IDRSAdd<W>(Gc, c.b[zero + j], gj);
+        if (start) IDRSAdd<W>(Gc, c.b[zero + j], gj);
       } else if (j > k && j < end) {
         if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
         if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    if (START) IDRSAdd<W>(Gc, c.a[k], g);
+    if (start) IDRSAdd<W>(Gc, c.a[k], g);
     else IDRSAdd<W>(rr, -c.b[k], g);
     sum += IDRSSquare<W>(rr);
     if (k > 0) {
@@ -124,7 +124,7 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
     }
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, k + 1, START ? (PetscScalar)1.0 : c.omega, i, rr, Uc, tell);
+    IDRSDirect<W>(panels, direction, k + 1, start ? (PetscScalar)1.0 : c.omega, i, rr, Uc, tell);
   }
   return sum;
 }

@@ -88,13 +88,13 @@ struct IDRSGridBlocks {
     return false;
   }
 
-  template <int S, bool HASHED, typename Meanwhile>
+  template <int S, typename Meanwhile>
   __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
                                           const Meanwhile &meanwhile)
   {
     if (threadIdx.x < IDRS_WARP) meanwhile();
-    if (y) IDRSDotsTotal<S, true, HASHED, true>(Partials(), P, false, sums, *u.wait);
-    else IDRSDotsTotal<S, false, HASHED, true>(Partials(), P, false, sums, *u.wait);
+    if (y) IDRSDotsTotal<S, true, true, true>(Partials(), P, false, sums, *u.wait);
+    else IDRSDotsTotal<S, false, true, true>(Partials(), P, false, sums, *u.wait);
     return __syncthreads_or(!u.wait->left);
   }
 
@@ -103,7 +103,7 @@ struct IDRSGridBlocks {
   __device__ __forceinline__ void Meet() const {}
 };
 
-template <int S, bool HASHED>
+template <int S>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
 {
@@ -112,7 +112,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
   };
 
-  (void)IDRSWholeRun<S, HASHED>(steps, P, blocks);
+  (void)IDRSWholeRun<S>(steps, P, blocks);
 }
 
 PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
@@ -222,6 +222,7 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBoo
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
+  else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else PetscCall(IDRSProductRuns_CUDA(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -242,8 +243,8 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
 
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholeKernel<S, hashed>, blocks, IDRS_THREADS, stream, *steps, shadow);
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
+    return IDRSLaunchCooperative(IDRSWholeKernel<S>, blocks, IDRS_THREADS, stream, *steps, shadow);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

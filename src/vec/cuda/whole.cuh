@@ -47,7 +47,7 @@
    Product and projection of a step, whose sums are left for all blocks; rr: part of r^H r of this thread, or square: it is to be
    made here of r as it is, first: state of the hash for its first row
 */
-template <int S, bool Y, bool HASHED, typename Blocks>
+template <int S, bool Y, typename Blocks>
 static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
                                                         const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr,
                                                         bool square)
@@ -68,9 +68,9 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
       x[i] = xi;
       blocks.Tell(i, xi);
     }
-    IDRSWholeDotsAdd<S, Y, HASHED>(dots, P, state, i, n, xi, Y ? r : (PetscScalar)0.0);
+    IDRSWholeDotsAdd<S, Y>(dots, state, xi, Y ? r : (PetscScalar)0.0);
     if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
-    if (HASHED && row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
+    if (row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
   return blocks.template Leave<S, Y>(dots);
 }
@@ -162,8 +162,8 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
 
   if (k == s) return IDRSWholeAdvanceRows<S, Rows>(steps, c, next);
   if (!step.start) return IDRSWholeUpdateRows<S, Rows>(steps, c, k, next);
-  if (inner) return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, next);
-  return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, nobody);
+  if (inner) return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, next);
+  return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, nobody);
 }
 
 /* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
@@ -233,7 +233,7 @@ struct IDRSWholeShared {
    The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the
    step in which the host continues; the first block tells the host the rest
 */
-template <int S, bool HASHED, typename Blocks>
+template <int S, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
   __shared__ IDRSWholeShared<S> memory[1];
@@ -268,9 +268,9 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
       if (square) rr = 0.0;
       blocks.Meet();
-      if (y) timedout = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square);
-      else timedout = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square);
-      timedout = blocks.template Collect<S, HASHED>(y, P, x, scalars.sums, prepare) || timedout;
+      if (y) timedout = IDRSWholeProject<S, true>(steps, P, hash, blocks, x, rr, square);
+      else timedout = IDRSWholeProject<S, false>(steps, P, hash, blocks, x, rr, square);
+      timedout = blocks.template Collect<S>(y, P, x, scalars.sums, prepare) || timedout;
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
@@ -307,8 +307,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
     if (step.start || step.unreported) told++;
-    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson,
-                                        &timedout);
+    rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson, &timedout);
     if (threadIdx.x == 0 && blockIdx.x == 0) {
       steps.result->squares[told] = shared.promised;
       if (shared.goeson) steps.result->updated[updates] = {told + 1, shared.limits.anchornorm};
@@ -337,28 +336,16 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   return step;
 }
 
-/*
-   Calls launch with S and HASHED of a kernel as types, and the shadow vectors that it takes. The error of the launch becomes one of
-   PETSc
-*/
+/* Calls launch with the S of a kernel as a type, and the shadow space. The error of the launch becomes one of PETSc */
 template <typename L>
 static PetscErrorCode IDRSDispatchWhole(IDRSWork work, L &&launch)
 {
-  const PetscScalar *P[IDRS_COLUMNS_AT_ONCE];
-  cudaError_t        error = cudaSuccess;
+  cudaError_t error = cudaSuccess;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));
   PetscCallCUDA(IDRSDispatch(work->s, false, [&](auto S, auto) {
-    if constexpr (S > 0) {
-      IDRSShadow<S> shadow = {(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
-
-      for (PetscInt j = 0; work->P && j < work->s; j++) shadow.a[j] = P[j];
-      if (work->P) error = launch(S, std::false_type(), shadow);
-      else error = launch(S, std::true_type(), shadow);
-    }
+    if constexpr (S > 0) error = launch(S, IDRSShadow<S>{(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}});
   }));
   PetscCallCUDA(error);
-  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

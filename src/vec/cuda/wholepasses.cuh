@@ -14,30 +14,27 @@ static __device__ __forceinline__ PetscReal IDRSAbsSquare(PetscScalar x)
   return PetscRealPart(x) * PetscRealPart(x) + PetscImaginaryPart(x) * PetscImaginaryPart(x);
 }
 
-/* The inner products of row i, as in dots.cuh; state: of the hash for it, which is there before x is */
-template <int S, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadow<S> &P,
-                                                        const IDRSShadowRow &state, size_t i, size_t n, PetscScalar x,
+/* The inner products of a row, as in dots.cuh; state: of the hash for it, which is there before x is */
+template <int S, bool Y>
+static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadowRow &state, PetscScalar x,
                                                         PetscScalar y)
 {
-  if constexpr (HASHED) {
 #pragma unroll
-    for (int j = 0; j < S; j += 2) {
-      PetscReal p[2];
+  for (int j = 0; j < S; j += 2) {
+    PetscReal p[2];
 
-      IDRSPair(state, IDRSShadowMultiplier(j / 2), &p[0], &p[1]);
+    IDRSPair(state, IDRSShadowMultiplier(j / 2), &p[0], &p[1]);
 #pragma unroll
-      for (int l = 0; l < 2 && j + l < S; l++) {
-        sums.dot[j + l] += p[l] * x;
-        if (Y) sums.dot[S + j + l] += p[l] * y;
-      }
+    for (int l = 0; l < 2 && j + l < S; l++) {
+      sums.dot[j + l] += p[l] * x;
+      if (Y) sums.dot[S + j + l] += p[l] * y;
     }
-    sums.square[0] += IDRSAbsSquare(x);
-    if (Y) {
-      sums.dot[2 * S] += PetscConj(x) * y;
-      sums.square[1] += IDRSAbsSquare(y);
-    }
-  } else IDRSDotsAdd<S, 1, Y, false>(sums, P, i, n, IDRSPack<1>{{x}}, IDRSPack<1>{{y}});
+  }
+  sums.square[0] += IDRSAbsSquare(x);
+  if (Y) {
+    sums.dot[2 * S] += PetscConj(x) * y;
+    sums.square[1] += IDRSAbsSquare(y);
+  }
 }
 
 /* Entry i of the first s columns of a panel */

@@ -107,7 +107,7 @@ struct IDRSTellOther {
    r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread, which has r^H r in *rr, too. A z comes as that
    of u in IDRSWholeProject()
 */
-template <int S, bool HASHED, typename Blocks>
+template <int S, typename Blocks>
 static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
                                                       IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
@@ -126,7 +126,7 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
     IDRSStore<1>(steps.x, i, n, x);
     IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
     if (i < n) blocks.Tell(i, r.v[0]);
-    IDRSDotsAdd<S, 1, false, HASHED>(dots, P, i, n, r, IDRSZero<1>());
+    IDRSDotsAdd<S, 1, false, true>(dots, P, i, n, r, IDRSZero<1>());
   }
   for (size_t i = n + threadIdx.x; Blocks::halo && i < steps.panels.n; i += blockDim.x) steps.z[i] = 0.0;
   *rr = dots.square[0];
@@ -137,7 +137,7 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
    the direction. scalars, limits, c and goeson are in shared memory. Returns the part of r^H r of this thread; goeson tells whether
    the kernel goes on, and *timedout, to the first warp, whether a message has not come
 */
-template <int S, bool HASHED, typename Blocks>
+template <int S, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
                                                                 IDRSScalars *scalars, IDRSLimits &limits, PetscReal promised,
                                                                 IDRSCoefficients<S> &c, bool &goeson, bool *timedout)
@@ -150,9 +150,9 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r,
                                                      tellz);
   blocks.Meet();
-  IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
+  IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
   *timedout = blocks.template Leave<S, false>(dots);
-  *timedout = blocks.template Collect<S, HASHED>(false, P, steps.r, scalars->sums, []() {}) || *timedout;
+  *timedout = blocks.template Collect<S>(false, P, steps.r, scalars->sums, []() {}) || *timedout;
   if (threadIdx.x < IDRS_WARP) {
     const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*timedout;
 

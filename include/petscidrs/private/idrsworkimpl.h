@@ -81,7 +81,7 @@ static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSSte
 }
 
 PETSC_INTERN PetscLogEvent IDRS_Reduce;
-PETSC_INTERN PetscBool IDRSGroupTake(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
+PETSC_INTERN PetscBool IDRSGroupNext(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
 PETSC_INTERN PetscErrorCode IDRSEachWork(const IDRSGroup *, const IDRSStep *, PetscErrorCode (*)(IDRSWork, const IDRSStep *));
 PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);

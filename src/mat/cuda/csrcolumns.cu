@@ -10,6 +10,7 @@
    columns.
 */
 #include "columns.cuh"
+#include "runs.h"
 
 template <int K>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks)

@@ -7,6 +7,7 @@
 */
 #include "../../sys/kernels/csr.h"
 #include "columns.h"
+#include "runs.h"
 #include "matvec.cuh"
 #include "ring.cuh"
 #include "../../sys/kernels/rowsum.cuh"

@@ -8,6 +8,7 @@
 #include <petsc/private/petscimpl.h>
 #include "../../sys/device/memory.h"
 #include "../../sys/kernels/csr.h"
+#include "../cuda/runs.h"
 #include "../../sys/kernels/rowsum.cuh"
 #include "../../sys/kernels/terms.cuh"
 #include "../../sys/device/stream.h"

@@ -118,43 +118,6 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 }
 
 /*
-   IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others
-   MatMult(), they go through the same scatter
-*/
-PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
-{
-  PetscBool sequential, parallel, bound, assembled, usual;
-  PetscSF   scatter = NULL;
-
-  PetscFunctionBegin;
-  *why = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (parallel) PetscCall(IDRSMatGetScatter(A, &scatter));
-  PetscCall(MatAssembled(A, &assembled));
-  if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
-  else if (!assembled) *why = "the operator is not assembled";
-  else if (bound) *why = "the operator is bound to the CPU";
-  else if (parallel && !scatter)
-    *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
-  else {
-    PetscCall(IDRSMatHasUsualMult(A, &usual));
-    if (!usual) *why = "the operator has a MatMult() of the user";
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* For all products on these arrays */
-PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSMatRuns_CUDA(product->A, why));
-  if (!*why && product->transpose) *why = "the operator is applied transposed";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    Why MatMult() is faster, where a lane takes so many entries of the longest row one after the other, or NULL. On an H200 a warp
    takes about 0.7 us for 8 of them, which is the time of 80 000 entries of all rows together
 */

@@ -57,7 +57,7 @@ template <int S, bool Y, bool RR>
 static constexpr int IDRSRealSums = IDRSDots<S, Y, RR>::count * IDRS_PARTS + IDRSDots<S, Y, RR>::squares;
 
 /* Messages or numbers that a lane asks for at once */
-#define IDRS_TAKES 8
+#define IDRS_LOADS_AT_ONCE 8
 
 /*
    Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None
@@ -70,19 +70,19 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
   const unsigned int lane = threadIdx.x % lanes;
   PetscReal          sum  = 0.0;
 
-  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_TAKES * lanes) {
-    IDRSBlockMessage message[IDRS_TAKES];
+  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_LOADS_AT_ONCE * lanes) {
+    IDRSBlockMessage message[IDRS_LOADS_AT_ONCE];
     bool             all;
 
     do {
 #pragma unroll
-      for (int i = 0; i < IDRS_TAKES; i++) message[i] = Wait::Load(messages + min(begin + i * lanes, blocks - 1));
+      for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) message[i] = Wait::Load(messages + min(begin + i * lanes, blocks - 1));
       all = true;
 #pragma unroll
-      for (int i = 0; i < IDRS_TAKES; i++) all = all & IDRSMessageIsThere(message[i], launch);
+      for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) all = all & IDRSMessageIsThere(message[i], launch);
     } while (!IDRSWarpAll(all || wait.Ends()));
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * lanes < blocks ? IDRSMessageValue(message[i]) : (PetscReal)0.0;
+    for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) sum += begin + i * lanes < blocks ? IDRSMessageValue(message[i]) : (PetscReal)0.0;
   }
   return IDRSWarpSum<lanes>(sum);
 }
@@ -117,13 +117,13 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
   const unsigned int lane = threadIdx.x % IDRS_WARP, blocks = partials.rrblocks;
   PetscReal          sum = 0.0;
 
-  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_TAKES * IDRS_WARP) {
-    PetscReal value[IDRS_TAKES];
+  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_LOADS_AT_ONCE * IDRS_WARP) {
+    PetscReal value[IDRS_LOADS_AT_ONCE];
 
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) value[i] = partials.rr[min(begin + i * IDRS_WARP, blocks - 1)];
+    for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) value[i] = partials.rr[min(begin + i * IDRS_WARP, blocks - 1)];
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * IDRS_WARP < blocks ? value[i] : (PetscReal)0.0;
+    for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) sum += begin + i * IDRS_WARP < blocks ? value[i] : (PetscReal)0.0;
   }
   return IDRSWarpSum<IDRS_WARP>(sum);
 }

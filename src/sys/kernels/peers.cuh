@@ -9,7 +9,7 @@
 #include "finish.cuh"
 
 /* Lanes that add up one sum */
-#define IDRS_PEER_LANES (IDRS_MAX_PEERS / IDRS_TAKES)
+#define IDRS_PEER_LANES (IDRS_MAX_PEERS / IDRS_LOADS_AT_ONCE)
 
 static_assert(IDRS_SUMS(IDRS_CUDA_MAX_S, 1) * IDRS_PARTS <= IDRS_PEER_MESSAGES, "a mailbox holds all sums");
 

@@ -16,10 +16,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
     IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end,
-                                       inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R],
-                                       IDRSTellNobody()),
+                                       {inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R]},
+                                       IDRSNotPublished()),
                  shared, mine.rr);
 }
 

@@ -14,9 +14,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
     IDRSCombineRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end,
-                          wantv ? mine.x[IDRS_R] : mine.x[IDRS_T], IDRSTellNobody());
+                          wantv ? mine.x[IDRS_R] : mine.x[IDRS_T], IDRSNotPublished());
 }
 
 PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *group, const IDRSStep *step)

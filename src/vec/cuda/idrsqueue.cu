@@ -134,7 +134,7 @@ static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSSt
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  for (uint32_t before = 0; IDRSGroupTake(group, steps, PETSC_TRUE, &taken, &same, &step); before = taken) {
+  for (uint32_t before = 0; IDRSGroupNext(group, steps, PETSC_TRUE, &taken, &same, &step); before = taken) {
     IDRSAlgebra  of[IDRS_MAX_WIDTH];
     PetscScalar *to[IDRS_MAX_WIDTH];
     PetscInt     count = 0;

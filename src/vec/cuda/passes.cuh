@@ -35,34 +35,35 @@ typedef struct {
 } IDRSDirection;
 
 /* Nobody else is told of the direction */
-struct IDRSTellNobody {
+struct IDRSNotPublished {
   template <int W>
   __device__ __forceinline__ void operator()(size_t, const IDRSPack<W> &) const
   {
   }
 };
 
-template <int W, typename Tell>
+template <int W, typename Publish>
 static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, const IDRSDirection &direction, int column,
-                                                  PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc, const Tell &tell)
+                                                  PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc,
+                                                  const Publish &publish)
 {
   if (direction.diagonal && (direction.wantv || direction.wantu))
     IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
   if (direction.wantu) {
     IDRSAdd<W>(Uc, omega, d);
     IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);
-    tell(i, Uc);
+    publish(i, Uc);
   } else {
     if (direction.wantv) IDRSStore<W>(direction.v, i, panels.n, d);
-    tell(i, d);
+    publish(i, d);
   }
 }
 
 /* Columns k ... end - 1. x is r, or B^{-1}v where direction.wantv is false */
-template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
                                                        const IDRSDirection &direction, int k, int end, const PetscScalar *x,
-                                                       const Tell &tell)
+                                                       const Publish &publish)
 {
   const size_t  n = panels.n, ld = panels.ld;
   IDRSDirection written = direction;
@@ -79,17 +80,17 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
         if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    IDRSDirect<W>(panels, written, k, c.omega, i, d, Uc, tell);
+    IDRSDirect<W>(panels, written, k, c.omega, i, d, Uc, publish);
   }
 }
 
 /*
    The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread
 */
-template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
                                                            const IDRSDirection &direction, bool start, int k, int end,
-                                                           PetscScalar *r, const Tell &tell)
+                                                           PetscScalar *r, const Publish &publish)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
@@ -124,28 +125,31 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
     }
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, k + 1, start ? (PetscScalar)1.0 : c.omega, i, rr, Uc, tell);
+    IDRSDirect<W>(panels, direction, k + 1, start ? (PetscScalar)1.0 : c.omega, i, rr, Uc, publish);
   }
   return sum;
 }
 
-/*
-   p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none. Returns the
-   part of r^H r of this thread
-*/
-template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
+/* The vectors of advance. p = NULL: r itself, or B^{-1}r by the diagonal */
+typedef struct {
+  const PetscScalar *p, *t;
+  PetscScalar       *z, *r;
+} IDRSAdvanced;
+
+/* The combine ends before column end, which is 0 where there is none. Returns the part of r^H r of this thread */
+template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
-                                                            const IDRSDirection &direction, int end, const PetscScalar *p,
-                                                            const PetscScalar *t, PetscScalar *z, PetscScalar *r, const Tell &tell)
+                                                            const IDRSDirection &direction, int end, const IDRSAdvanced &x,
+                                                            const Publish &publish)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
 
   for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
-    IDRSPack<W> rr = IDRSLoad<W>(r, i, n), zz = IDRSLoad<W>(z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
+    IDRSPack<W> rr = IDRSLoad<W>(x.r, i, n), zz = IDRSLoad<W>(x.z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
 
-    if (p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(p, i, n));
+    if (x.p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(x.p, i, n));
     else {
       IDRSPack<W> pp = rr;
 
@@ -164,12 +168,12 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
         }
       }
     }
-    IDRSStore<W>(z, i, n, zz);
-    IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(t, i, n));
+    IDRSStore<W>(x.z, i, n, zz);
+    IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(x.t, i, n));
     sum += IDRSSquare<W>(rr);
-    IDRSStore<W>(r, i, n, rr);
+    IDRSStore<W>(x.r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, 0, c.omega, i, rr, Uc, tell);
+    IDRSDirect<W>(panels, direction, 0, c.omega, i, rr, Uc, publish);
   }
   return sum;
 }

@@ -17,7 +17,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSPanels              &panels = mine.panels; /* of so many columns */
 
   overlap.Begin();
-  (void)IDRSTakeCoefficients<0>(&c, fromhost.Mine(), mine.device, -1, panels.s);
+  (void)IDRSLoadCoefficients<0>(&c, fromhost.Mine(), mine.device, -1, panels.s);
   for (size_t i = IDRSFirstRow<W>(); i < panels.n; i += IDRSRowStride<W>()) {
     IDRSPack<W> x = IDRSLoad<W>(mine.x[IDRS_R], i, panels.n);
 

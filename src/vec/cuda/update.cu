@@ -16,9 +16,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s))
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s))
     IDRSBlockSum(IDRSUpdateRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, start, k, end, mine.x[IDRS_R],
-                                      IDRSTellNobody()),
+                                      IDRSNotPublished()),
                  shared, mine.rr);
 }
 

@@ -4,7 +4,7 @@
    the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What goes from block to
    block, and why in order, is in whole.cuh.
 */
-#include "onchip.h"
+#include "wholecluster.h"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/timeout.h"
 
@@ -17,7 +17,7 @@ struct _n_IDRSWhole {
   PetscInt          own;   /* entries of a row that its lane takes */
   PetscInt          turns; /* of a warp at most */
   bool              diagonal;
-  IDRSOnChip        onchip; /* how the system lies in shared memory, with a diagonal or without */
+  IDRSClustered     clustered; /* how the system lies in shared memory, with a diagonal or without */
 };
 
 /* The u of a step, on its way to the rows that need it */
@@ -81,7 +81,7 @@ struct IDRSGridBlocks {
 
   /* By all threads, as the next one. Nobody gets sums of which a part has not come */
   template <int S, bool Y>
-  __device__ __forceinline__ bool Leave(IDRSDots<S, Y, true> &dots)
+  __device__ __forceinline__ bool PostSums(IDRSDots<S, Y, true> &dots)
   {
     if (__syncthreads_or(!u.wait->left)) return true;
     (void)IDRSDotsFinish<S, Y>(dots, Partials());
@@ -89,7 +89,7 @@ struct IDRSGridBlocks {
   }
 
   template <int S, typename Meanwhile>
-  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
                                           const Meanwhile &meanwhile)
   {
     if (threadIdx.x < IDRS_WARP) meanwhile();
@@ -98,9 +98,9 @@ struct IDRSGridBlocks {
     return __syncthreads_or(!u.wait->left);
   }
 
-  __device__ __forceinline__ void Tell(size_t, PetscScalar) const {}
+  __device__ __forceinline__ void Publish(size_t, PetscScalar) const {}
 
-  __device__ __forceinline__ void Meet() const {}
+  __device__ __forceinline__ void Synchronize() const {}
 };
 
 template <int S>
@@ -124,7 +124,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*whole)->entries));
   PetscCall(PetscDeviceFree(dctx, (*whole)->result));
-  PetscCall(IDRSOnChipDestroy_CUDA(&(*whole)->onchip));
+  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->clustered));
   PetscCall(PetscFree(*whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -173,7 +173,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &pattern));
   if (id != cuda->whole->id || pattern != cuda->whole->pattern || cuda->whole->diagonal != (work->diagonal != NULL)) {
-    IDRSOnChip     *onchip = &cuda->whole->onchip;
+    IDRSClustered  *clustered = &cuda->whole->clustered;
     const PetscInt *i, *j;
     PetscInt        n;
     PetscBool       done;
@@ -185,21 +185,21 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     cuda->whole->nonzeros = i[n];
     cuda->whole->own      = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
     cuda->whole->turns    = IDRSWholeTurns(n, i, cuda->whole->own);
-    ierr                  = IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip);
+    ierr                  = IDRSClusteredSetUp_CUDA(work, i, j, cuda->whole->own, clustered);
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCall(ierr);
-    if (onchip->clusters)
+    if (clustered->clusters)
       PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
-                          onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
+                          clustered->matrix ? "" : " but for the matrix", clustered->clusters, clustered->size, clustered->rows));
     else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
     cuda->whole->id       = id;
     cuda->whole->pattern  = pattern;
     cuda->whole->diagonal = work->diagonal != NULL;
   }
-  if (!cuda->whole->onchip.clusters) work->whole = "vectors and matrix are in global memory";
+  if (!cuda->whole->clustered.clusters) work->whole = "vectors and matrix are in global memory";
   else
-    work->whole = cuda->whole->onchip.matrix ? "vectors and matrix are in shared memory"
-                                             : "vectors are in shared memory, the matrix is in global memory";
+    work->whole = cuda->whole->clustered.matrix ? "vectors and matrix are in shared memory"
+                                                : "vectors are in shared memory, the matrix is in global memory";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,12 +224,12 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBoo
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
   else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
-  else PetscCall(IDRSProductRuns_CUDA(product, why));
+  else PetscCall((*IDRSProducts_CSR.runs)(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
   PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!(*whole)->onchip.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
+  if (!(*whole)->clustered.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";
   else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -249,7 +249,7 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the kernel has told, and the step in which the host continues */
+/* What the kernel has reported, and the step in which the host continues */
 static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
 {
   for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
@@ -309,7 +309,7 @@ static PetscErrorCode IDRSWholeMakeSteps(IDRSWork work, const IDRSLimits *limits
   for (int i = 0; i < count; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
   PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
   PetscCall(PetscLogGpuTimeBegin());
-  if (whole->onchip.clusters) PetscCall(IDRSOnChipLaunch_CUDA(work, &whole->onchip, &steps, stream));
+  if (whole->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &whole->clustered, &steps, stream));
   else PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));

@@ -1,6 +1,6 @@
 /*
    Many steps in one kernel, as blocks make them that have their rows in global memory, whole.cu, or in their own shared memory,
-   onchip.cu: what both have in common.
+   wholecluster.cu: what both have in common.
 
    Two things go from block to block in a step:
 
@@ -18,7 +18,7 @@
 
    Reliable updates are made between steps, see wholeupdate.cuh.
 
-   A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an
+   A block that waits for another one too long gives up, and so do all others: then the host is reported, and the solve ends with an
    error.
 */
 #pragma once
@@ -30,17 +30,16 @@
    The blocks and their rows, a class each:
 
      Rows            those of a thread, as in rows.cuh
-     A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of
-                     the step, u.wait how long is waited
-     halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones,
-                     where the product ends. r^H r is that of own rows only
-     Tell()          tells others of an entry of a vector that an own row has made of the product, if they have that row, too
-     Leave()         leaves the sums of this block for all blocks; true if a message has not come, before that
-     Collect()       adds up those of all blocks, with a y or without, for the first warp at least; true there if a message has not
-                     come. Meanwhile that warp does what is asked for, and the entries of others come into the vector that they have
-                     been told of
-     Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the
-                     block fetches for all of them
+     A, u            the matrix, and the operand of its rows: u() publishes an entry of the next direction, u.number is the
+                     number of the step, u.wait the limit of its waits
+     halo            true if a block also has rows of others, and makes the passes for them: they are behind its own rows, where the
+                     product ends. r^H r is the sum over own rows only
+     Publish()       publishes an entry of the product for other blocks that have this row, too
+     PostSums()      posts the sums of this block for all blocks; returns true if a message has not come before that
+     AddSums()       adds up the sums of all blocks, with a y or without, at least for the first warp; returns true there if a
+                     message has not come. Meanwhile that warp runs a function, and published entries of other blocks are stored
+                     in the vector
+     Synchronize()   a barrier of the block after the direction has been published
 */
 
 /*
@@ -66,13 +65,13 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
 
     if (there) {
       x[i] = xi;
-      blocks.Tell(i, xi);
+      blocks.Publish(i, xi);
     }
     IDRSWholeDotsAdd<S, Y>(dots, state, xi, Y ? r : (PetscScalar)0.0);
     if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
     if (row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
-  return blocks.template Leave<S, Y>(dots);
+  return blocks.template PostSums<S, Y>(dots);
 }
 
 /* Whether the host is to continue, whatever the sums are. updates: made so far, or -1 where the host makes them */
@@ -111,19 +110,20 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalar
 
 /*
    By a warp: the same for a step of the start or an omega step. *square is r^H r at its begin, and *next after it where an update
-   follows; limits.peak, of squares as they all are, the largest one so far
+   follows; shared.limits.peak, of squares as they all are, the largest one so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits,
-                                                                  bool last, PetscInt updates, IDRSLane<S> *lane,
-                                                                  IDRSLanesCoefficients<S> *c, PetscReal *square, PetscReal *next)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step,
+                                                                  IDRSWholeShared<S> &shared, bool last, PetscInt updates,
+                                                                  IDRSLane<S> *lane, PetscReal *square, PetscReal *next)
 {
   const PetscInt  s     = scalars->s;
   const bool      omega = step.k == s;
   const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]);
+  IDRSLimits     &limits = shared.limits;
   bool            due;
 
-  *square = step.unreported ? rr : now; /* the start has a norm to tell before any iteration is unreported */
+  *square = step.unreported ? rr : now; /* the start has a norm to report before any iteration is unreported */
   *next   = 0.0;
   if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
@@ -138,27 +138,27 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
 
     if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0))
       return IDRS_WHOLE_ENDS;
-    IDRSLanesOmega<S>(scalars, enlarged, lane, c);
+    IDRSLanesOmega<S>(scalars, enlarged, lane, &shared.c);
     lane->rr   = rr;
     lane->last = (int)s;
     return IDRS_WHOLE_STEP;
   }
   if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
   if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next)) return IDRS_WHOLE_ENDS;
-  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, c);
+  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, &shared.c);
   lane->last = IDRS_LANES_BEGIN;
   return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
 /* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
-                                                            const IDRSLanesCoefficients<S> &c, const Tell &next)
+                                                            const IDRSLanesCoefficients<S> &c, const Publish &next)
 {
-  const int            s = steps.panels.s, k = (int)step.k;
-  const bool           inner     = k + 1 < s;
-  const IDRSDirection  direction = {inner, inner, steps.diagonal, steps.v};
-  const IDRSTellNobody nobody;
+  const int              s = steps.panels.s, k = (int)step.k;
+  const bool             inner     = k + 1 < s;
+  const IDRSDirection    direction = {inner, inner, steps.diagonal, steps.v};
+  const IDRSNotPublished nobody;
 
   if (k == s) return IDRSWholeAdvanceRows<S, Rows>(steps, c, next);
   if (!step.start) return IDRSWholeUpdateRows<S, Rows>(steps, c, k, next);
@@ -167,9 +167,9 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
 }
 
 /* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                         const Tell &next)
+                                                         const Publish &next)
 {
   const IDRSDirection direction = {true, false, NULL, steps.r};
 
@@ -196,8 +196,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r
    Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r
    of this thread, of so many rows
 */
-template <typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Tell &tell)
+template <typename Rows, typename Publish>
+static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Publish &publish)
 {
   const size_t n         = steps.panels.n;
   const bool   omega     = steps.step.k == steps.panels.s;
@@ -212,22 +212,10 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
       if (steps.diagonal) IDRSScaleEntries<1>(u, IDRSLoad<1>(steps.diagonal, i, n));
       IDRSStore<1>(direction, i, n, u);
     } else u = IDRSLoad<1>(direction, i, n);
-    tell(i, u);
+    publish(i, u);
   }
   return rr;
 }
-
-/* What the threads of a block share */
-template <int S>
-struct IDRSWholeShared {
-  PetscScalar              storage[IDRS_STORAGE(S)];
-  IDRSLanesCoefficients<S> c;
-  IDRSInverses<S>          inverses;
-  IDRSLimits               limits;   /* for r^H r */
-  PetscReal                promised; /* r^H r after the omega step before an update */
-  IDRSWholeNext            next;
-  bool                     goeson; /* after an update */
-};
 
 /*
    The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the
@@ -242,7 +230,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   const IDRSShadowRow           hash   = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
   IDRSStep                      step   = steps.step;
   PetscReal                     rr;
-  PetscInt                      completed = 0, told = 0, updates = steps.x ? 0 : -1;
+  PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
   IDRSScalars                   scalars;
   IDRSLane<S>                   lane;
   bool                          timedout;
@@ -267,17 +255,17 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s);
 
       if (square) rr = 0.0;
-      blocks.Meet();
+      blocks.Synchronize();
       if (y) timedout = IDRSWholeProject<S, true>(steps, P, hash, blocks, x, rr, square);
       else timedout = IDRSWholeProject<S, false>(steps, P, hash, blocks, x, rr, square);
-      timedout = blocks.template Collect<S>(y, P, x, scalars.sums, prepare) || timedout;
+      timedout = blocks.template AddSums<S>(y, P, x, scalars.sums, prepare) || timedout;
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
 
         if (y)
-          follows = IDRSWholeContinue<S>(&scalars, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), updates,
-                                         &lane, &shared.c, &square, &after);
+          follows = IDRSWholeContinue<S>(&scalars, step, shared, IDRSWholeIsLast(shared.limits, completed, updates), updates, &lane,
+                                         &square, &after);
         else {
           follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
           square  = lane.rr;
@@ -285,13 +273,13 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         if (threadIdx.x == 0) {
           shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
           shared.promised = after;
-          if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
+          if (blockIdx.x == 0) steps.result->squares[reported] = square; /* counts if the kernel goes on */
         }
       }
       __syncthreads();
       if (shared.next != IDRS_WHOLE_STEP) break;
       blocks.u.number++;
-      if (step.start || step.unreported) told++;
+      if (step.start || step.unreported) reported++;
       rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
       step.unreported = PETSC_TRUE;
       if (step.k == s) step.start = PETSC_FALSE;
@@ -306,13 +294,13 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     }
     if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
-    if (step.start || step.unreported) told++;
-    rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson, &timedout);
+    if (step.start || step.unreported) reported++;
+    rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared, &timedout);
     if (threadIdx.x == 0 && blockIdx.x == 0) {
-      steps.result->squares[told] = shared.promised;
-      if (shared.goeson) steps.result->updated[updates] = {told + 1, shared.limits.anchornorm};
+      steps.result->squares[reported] = shared.promised;
+      if (shared.goeson) steps.result->updated[updates] = {reported + 1, shared.limits.anchornorm};
     }
-    told++;
+    reported++;
     completed++;
     step = {shared.goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
     if (!shared.goeson) break;
@@ -324,7 +312,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   __syncthreads();
   if (threadIdx.x == 0) {
     steps.result->completed  = completed;
-    steps.result->count      = told;
+    steps.result->count      = reported;
     steps.result->updates    = max(updates, (PetscInt)0);
     steps.result->k          = (int)step.k;
     steps.result->start      = step.start;

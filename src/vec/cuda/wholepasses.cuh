@@ -1,6 +1,6 @@
 /*
    The passes of steps after the start, in a kernel of many steps: what update and advance of passes.cuh do with a row, in an order
-   in which little is waited for. All columns of a row are asked for before the first is used, others are told of the direction
+   in which little is waited for. All columns of a row are asked for before the first is used, others are reported of the direction
    before anything else is written, and what no other row waits for comes last. No PETSc call.
 */
 #pragma once
@@ -50,9 +50,9 @@ static __device__ __forceinline__ void IDRSLoadColumns(const PetscScalar *panel,
    Step k: with G_k and U_k as the step leaves them r = r - beta g_k, and the direction of step k+1, or r or B^{-1}r after the last
    one. Returns the part of r^H r of this thread
 */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c,
-                                                                int k, const Tell &tell)
+                                                                int k, const Publish &publish)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s   = steps.panels.s;
@@ -79,7 +79,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
     d.v[0] = r - Gc;
     if (steps.diagonal) d.v[0] *= steps.diagonal[i];
     if (k + 1 < s) d.v[0] = Uc + c.omega * d.v[0];
-    tell(i, d);
+    publish(i, d);
     if (k + 1 < s) steps.panels.U[(k + 1) * ld + i] = d.v[0];
     else if (steps.diagonal) steps.v[i] = d.v[0];
     if (k > 0) {
@@ -96,9 +96,9 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
    The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is r or B^{-1}r as they were.
    Returns the part of r^H r of this thread
 */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                                 const Tell &tell)
+                                                                 const Publish &publish)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s   = steps.panels.s;
@@ -127,7 +127,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWhole
       p *= scale;
     }
     d.v[0] = Uc + c.omega * d.v[0];
-    tell(i, d);
+    publish(i, d);
     steps.panels.U[i] = d.v[0];
     steps.r[i]        = r;
     sum += IDRSAbsSquare(r);

@@ -42,6 +42,25 @@ typedef struct {
   unsigned int       polls; /* of a thread that waits, at most */
 } IDRSWholeSteps;
 
+/* What follows from the sums of a step */
+typedef enum {
+  IDRS_WHOLE_ENDS, /* the host continues with them */
+  IDRS_WHOLE_STEP,
+  IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
+} IDRSWholeNext;
+
+/* What the threads of a block share */
+template <int S>
+struct IDRSWholeShared {
+  PetscScalar              storage[IDRS_STORAGE(S)];
+  IDRSLanesCoefficients<S> c;
+  IDRSInverses<S>          inverses;
+  IDRSLimits               limits;   /* for r^H r */
+  PetscReal                promised; /* r^H r after the omega step before an update */
+  IDRSWholeNext            next;
+  bool                     goeson; /* after an update */
+};
+
 /*
    x in a register from here on: what the compiler knows to be an argument of the kernel, or to follow from some, it fetches and
    computes again where it is used, while one warp works and all others wait

@@ -32,11 +32,11 @@ PetscLogDouble IDRSGpuSeconds(void)
 }
 
 /*
-   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been
+   IDRSGroupNext - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been
    taken, and have their scalars in the same place; for projections also the same shadow space, which is another one after a
    restart. taken has a bit for each work. False, where all have been taken
 */
-PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
+PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
                         const IDRSStep **step)
 {
   IDRSWork first = NULL;
@@ -129,7 +129,7 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  while (IDRSGroupTake(group, steps, PETSC_FALSE, &taken, &same, &step)) {
+  while (IDRSGroupNext(group, steps, PETSC_FALSE, &taken, &same, &step)) {
     IDRSWork           first  = same.work[0];
     const IDRSPassOps *passes = first->passes;
 

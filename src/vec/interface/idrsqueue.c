@@ -63,7 +63,7 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
 
     work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
   }
-  while (IDRSGroupTake(group, steps, PETSC_TRUE, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
+  while (IDRSGroupNext(group, steps, PETSC_TRUE, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

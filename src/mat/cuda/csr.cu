@@ -41,8 +41,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<1>  xi, yi = IDRSZero<1>();
 
     if (Y) yi = IDRSLoad<1>(y, i, n);
+    /* x_i = (A u)_i */
     xi.v[0] = IDRSRowSum<atonce>(A, u, (IDRSIndex)row, lanes);
     IDRSStore<1>(x, i, n, xi);
+    /* rows with entries outside the diagonal block are finished by the second kernel */
     if (!boundary.places || !(boundary.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
@@ -120,6 +122,7 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
   PetscCall(
     IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)),
                      &csr->once));
+  /* a power of two lanes for a dozen entries each */
   PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* several columns look for blocks where they pay */
   PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block of a process need not know of it */

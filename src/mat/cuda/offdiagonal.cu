@@ -30,8 +30,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<1>    xi, yi = IDRSZero<1>();
 
     if (Y) yi.v[0] = y[i];
+    /* x_i += (A_outside ghosts)_i */
     xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
     x[i]    = xi.v[0];
+    /* their products, which the first kernel has left out */
     IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
@@ -139,6 +141,7 @@ PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSB
 {
   PetscFunctionBegin;
   *boundary = off ? off->boundary : IDRSBoundary();
+  /* the kernels exchange the entries, or the scatter does */
   if (off && halo) PetscCall(IDRSHaloNext(off->halo, &boundary->sends));
   else if (off) PetscCall(VecScatterBegin(off->scatter, u, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -172,6 +175,7 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *pro
 
   PetscFunctionBegin;
   if (!off) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the second kernel adds the sums of the first one to its own */
   out.partials.earlier  = blocks;
   out.partials.messages = out.partials.second;
   out.partials.second   = projection->out.partials.messages;

@@ -43,6 +43,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
       if (boundary.places) finished = !(boundary.places[ring.slice] >> lane & 1);
     }
+    /* x_row += the entries of this chunk */
     IDRSChunkAdd<IDRSProductForm>(A, ring.Await(), ring.slots, u, &row, &sum);
     ring.Next(A);
     if (ring.first) {
@@ -56,6 +57,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     IDRSPack<1> xi;
 
+    /* long rows: 32 lanes share one */
     xi.v[0] = IDRSWarpRowSum<4>(A.longrows, u, k);
     if (lane) continue;
     row = (uint32_t)A.longindices[k];

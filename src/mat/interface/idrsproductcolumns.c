@@ -102,6 +102,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, Petsc
   any = alone = takes ? 0 : 1;
   IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  /* all processes have a back end: one scatter of k numbers a row */
   if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
   if (any && product->wide) {
     if (!product->backend) PetscCall(IDRSProductReset(product));
@@ -162,6 +163,7 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
     product->transposed = transposed;
   }
   PetscCall(IDRSMatGetState(product->A, &state));
+  /* A^T is made again if the matrix, its pattern, its values or the product asked for have changed */
   old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern ||
         transposed->of.together != state.together || transposed->kind != product->kind;
   if (!product->widechosen) {
@@ -219,6 +221,7 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
              "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
   if (product->transpose) {
     PetscCall(IDRSProductTransposes_Private(product, &can));
+    /* Y = A^T X by A^T as a matrix */
     if (can) {
       PetscCall(IDRSProductTranspose_Private(product));
       PetscCall(IDRSProductApplyColumns(product->transposed, k, X, Y));

@@ -36,9 +36,11 @@ static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const 
   PetscReal       rr;
 
   /* the start has a norm to tell before any iteration is unreported */
+  /* ||r|| is the norm of the last pass, or y^H y in the start */
   *rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step.unreported || !Y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
   if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y, step.unreported))) return false;
   if (step.unreported && !(*rnorm > bounds.low && *rnorm < bounds.high)) return false;
+  /* alpha, M_k, beta_k, f and the next c, or omega */
   return IDRSScalarsContinue(scalars, step.k, start, bounds.cosine, &rr);
 }
 

@@ -74,6 +74,7 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
     IDRSBlockMessage message[IDRS_LOADS_AT_ONCE];
     bool             all;
 
+    /* all loads are issued before the first is tested */
     do {
 #pragma unroll
       for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) message[i] = Wait::Load(messages + min(begin + i * lanes, blocks - 1));
@@ -103,6 +104,7 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block,
   IDRSWarpSumsShared<Dots::squares>(block.square, squares);
   __syncthreads();
   for (int i = threadIdx.x; i < Dots::count + Dots::squares; i += IDRS_THREADS) {
+    /* a message for each real number of each sum */
     if (i < Dots::count) IDRSPostMessage(mine + (size_t)i * IDRS_PARTS * gridDim.x, IDRSWarpsTotal(dots, i), partials.launch);
     else
       IDRSPostMessage(mine + (size_t)(i - Dots::count + Dots::count * IDRS_PARTS) * gridDim.x,
@@ -175,6 +177,7 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
     const bool mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
     PetscReal  total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, wait);
 
+    /* the sums of the rows that an earlier kernel has finished */
     if (partials.earlier)
       total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, wait);
     total *= IDRSSumScale<S, Y, HASHED>(i);

@@ -32,11 +32,13 @@ static __device__ __forceinline__ bool IDRSPeersAdd(const IDRSPeerExchange &exch
   for (int k = threadIdx.x; k < count * size; k += IDRS_THREADS) {
     const int p = k / count, i = k % count;
 
+    /* a copy of each sum to the mailbox of each process */
     IDRSStoreSystem(exchange.peers->mailbox[p] + exchange.first + i * size + rank, IDRSMakeMessage(values[i], exchange.number));
   }
   __syncthreads();
   for (int begin = 0; begin < count; begin += IDRS_THREADS / IDRS_PEER_LANES) {
-    const int       i   = begin + (int)threadIdx.x / IDRS_PEER_LANES;
+    const int i = begin + (int)threadIdx.x / IDRS_PEER_LANES;
+    /* in the order of the processes, so that all devices get the same bits */
     const PetscReal sum = IDRSMessagesSum<IDRS_PEER_LANES>(exchange.peers->mailbox[rank] + exchange.first +
                                                              min(i, count - 1) * size,
                                                            exchange.number, size, wait);

@@ -79,12 +79,14 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
     storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
+  /* only the first block is here: the sums of all blocks */
   IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, wait);
   if (algebra.result) {
     if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums))
       IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
     return;
   }
+  /* the host does the algebra: sums first, then their number */
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;

@@ -285,6 +285,7 @@ PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, Pets
   }
   PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
   for (PetscInt first = 0; first < count; first += some) {
+    /* one launch for all sums whose common columns stay in the cache, else one for each */
     some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
     if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, diagonal, stopped, stream));
     else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, diagonal, stopped, stream));
@@ -327,6 +328,7 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
         c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
     }
   }
+  /* pointers and coefficients of all sums in one copy */
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
   PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device,
                                           (const PetscScalar *)(device + begin), NULL));

@@ -24,6 +24,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 
   overlap.Begin();
   if (algebra.result->stopped) return;
+  /* M, f and c of the last step, then the sums of all processes */
   storage = IDRSAlgebraBegin<S>(algebra, s, shared);
   for (PetscInt i = threadIdx.x; i < IDRS_SUMS(s, y); i += IDRS_THREADS) storage[IDRS_STORAGE_SUMS(s) + i] = columns.Mine().sums[i];
   if (y) IDRSAlgebraEnd<S, true>(algebra, s, storage);
@@ -89,6 +90,7 @@ static PetscErrorCode IDRSMoveScalars(const IDRSGroup *group, PetscBool tohost, 
   for (PetscInt i = 0; i < group->count; i++) {
     const IDRS_CUDA *cuda = (const IDRS_CUDA *)group->work[i]->data;
 
+    /* to the host after everything that has been launched; to the device with a result that has not stopped */
     if (tohost) moved[i] = {cuda->storage, cuda->hoststorage, NULL};
     else moved[i] = {cuda->hoststorage, cuda->storage, cuda->result};
   }
@@ -160,6 +162,7 @@ static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSSte
     const IDRSWork work = group->work[i];
 
     algebra[i] = IDRSGetAlgebra(work, &steps[i], &bounds[i]);
+    /* the kernel of the projection also adds the sums of all processes */
     if (work->queue == &IDRSQueue_Peer)
       PetscCall(IDRSPeersNext(work->comm, ((const IDRS_CUDA *)work->data)->channel, &algebra[i].exchange));
   }
@@ -210,6 +213,7 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSSte
     project[i].storage = NULL;
   }
   PetscCall(IDRSStream_CUDA(&stream));
+  /* sums of this process, sums of all processes, algebra: one kernel after the other */
   PetscCall(IDRSLaunchProjections(group, steps, project, sums));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSNCCLAllreduce(first->comm, local, global, length, stream));
@@ -244,6 +248,7 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  /* the stream may contain kernels that wait for other processes */
   while (first->size > 1 && !idle) {
     PetscCall(IDRSCheckOthers_CUDA(first, MPI_Wtime() - began));
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));

@@ -47,13 +47,16 @@ static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, cons
                                                   PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc,
                                                   const Publish &publish)
 {
+  /* d = B^{-1}(r - G c) */
   if (direction.diagonal && (direction.wantv || direction.wantu))
     IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
   if (direction.wantu) {
+    /* U_column = omega d + U c */
     IDRSAdd<W>(Uc, omega, d);
     IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);
     publish(i, Uc);
   } else {
+    /* v = d */
     if (direction.wantv) IDRSStore<W>(direction.v, i, panels.n, d);
     publish(i, d);
   }
@@ -76,6 +79,7 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 #pragma unroll
     for (int j = 0; j < (S ? S : end); j++) {
       if (j >= k && j < end) {
+        /* d = r - sum_j c_j G_j, U c = sum_j c_j U_j */
         if (direction.wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
         if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
@@ -101,6 +105,7 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
                 Uc = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
+    /* start: r -= beta_k G_k comes before G_k is made orthogonal */
     if (start) IDRSAdd<W>(rr, -c.b[k], g);
     /* one sweep over the columns: those before k for this step, those after it for the next */
 #pragma unroll
@@ -108,15 +113,18 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
       if (j < k) {
         const IDRSPack<W> gj = IDRSLoad<W>(panels.G + j * ld, i, n);
 
+        /* G_k -= alpha_j G_j, U_k -= alpha_j U_j, j < k */
         IDRSAdd<W>(g, -c.a[zero + j], gj);
         IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
         if (start) IDRSAdd<W>(Gc, c.b[zero + j], gj);
       } else if (j > k && j < end) {
+        /* G c and U c of step k + 1, j > k */
         if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
         if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
     if (start) IDRSAdd<W>(Gc, c.a[k], g);
+    /* r -= beta_k G_k */
     else IDRSAdd<W>(rr, -c.b[k], g);
     sum += IDRSSquare<W>(rr);
     if (k > 0) {
@@ -149,6 +157,7 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
     const int   zero = IDRSOpaqueZero(i);
     IDRSPack<W> rr = IDRSLoad<W>(x.r, i, n), zz = IDRSLoad<W>(x.z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
 
+    /* z += omega p */
     if (x.p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(x.p, i, n));
     else {
       IDRSPack<W> pp = rr;
@@ -161,6 +170,7 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
       if (j < panels.s) {
         const IDRSPack<W> uj = IDRSLoad<W>(panels.U + j * ld, i, n);
 
+        /* z += beta_j U_j, and G c and U c of step 0 */
         IDRSAdd<W>(zz, c.b[zero + j], uj);
         if (j < end) {
           if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
@@ -169,6 +179,7 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
       }
     }
     IDRSStore<W>(x.z, i, n, zz);
+    /* r -= omega t */
     IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(x.t, i, n));
     sum += IDRSSquare<W>(rr);
     IDRSStore<W>(x.r, i, n, rr);

@@ -34,8 +34,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<W>       yi = IDRSZero<W>();
 
     if (Y) yi = IDRSLoad<W>(mine.y, i, n);
+    /* P^H x, x^H x, and with y P^H y, x^H y, y^H y */
     IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
   }
+  /* sums over all blocks, then the algebra of the step if the device has it */
   IDRSProjectEnd<S, Y, HASHED>(dots, P, mine.out, mine.algebra);
 }
 
@@ -98,6 +100,7 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
   projection->both            = y;
   projection->stream          = stream;
   if (fused) {
+    /* x = A u in the same kernel */
     projection->operand = IDRSStepOperand(work, &algebra->step);
     PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
     PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection->x));
@@ -146,6 +149,7 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
       /* a product of several processes ends with another kernel */
       projections[i].out.ends = !(fused && !first && group->work[i]->size > 1);
     }
+    /* the first launch computes x = A u, the others read x */
     if (fused && !first) PetscCall(IDRSProductProject(group->work[0]->product, &projections[0]));
     else
       PetscCall(IDRSProjectRows_CUDA((const IDRS_CUDA *)group->work[0]->data, group->count,

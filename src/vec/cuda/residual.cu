@@ -21,6 +21,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   for (size_t i = IDRSFirstRow<W>(); i < panels.n; i += IDRSRowStride<W>()) {
     IDRSPack<W> x = IDRSLoad<W>(mine.x[IDRS_R], i, panels.n);
 
+    /* x += z + U beta */
     IDRSAdd<W>(x, 1.0, IDRSLoad<W>(mine.x[IDRS_Z], i, panels.n));
 #pragma unroll 4
     for (int j = 0; j < panels.s; j++) IDRSAdd<W>(x, c.b[j], IDRSLoad<W>(panels.U + j * panels.ld, i, panels.n));
@@ -71,6 +72,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
     IDRSPack<W> y = IDRSLoad<W>(mine.b, i, n);
 
+    /* y = b - t */
     if (mine.t) IDRSAdd<W>(y, -1.0, IDRSLoad<W>(mine.t, i, n));
     IDRSStore<W>(mine.y, i, n, y);
     if (mine.copy) IDRSStore<W>(mine.copy, i, n, y);
@@ -168,6 +170,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   __syncthreads();
   if (threadIdx.x == 0) IDRSPostMessage(mine.messages + blockIdx.x, IDRSWarpsTotal(shared, 0), mine.launch);
   if (blockIdx.x || threadIdx.x >= IDRS_WARP) return;
+  /* the first block waits for the parts of all blocks */
   sum = IDRSMessagesSum<IDRS_WARP>(mine.messages, mine.launch, gridDim.x, wait);
   if (threadIdx.x) return;
   *(volatile PetscReal *)mine.square = sum;

@@ -67,6 +67,7 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
       x[i] = xi;
       blocks.Publish(i, xi);
     }
+    /* P^H x, x^H x, and with r P^H r, x^H r, r^H r */
     IDRSWholeDotsAdd<S, Y>(dots, state, xi, Y ? r : (PetscScalar)0.0);
     if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
     if (row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
@@ -90,6 +91,7 @@ static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, ID
                                                         IDRSLanesCoefficients<S> *c)
 {
   if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
+  /* the parts of M^{-1}P^H x that need no sums of this step */
   IDRSLanesPrepare<S>(scalars, inverses, (int)step.k, lane, c);
   lane->low  = last ? PETSC_MAX_REAL : (step.unreported ? limits.bounds.low : (PetscReal)-1.0);
   lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
@@ -129,6 +131,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
   IDRS_SYNC_WARP();
+  /* the test of the host, on squares */
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
   if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
@@ -136,6 +139,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   if (!step.start && !due) {
     PetscScalar minimal, enlarged;
 
+    /* omega = t^H r / t^H t, enlarged if the angle between t and r is too large */
     if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0))
       return IDRS_WHOLE_ENDS;
     IDRSLanesOmega<S>(scalars, enlarged, lane, &shared.c);
@@ -143,6 +147,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
     lane->last = (int)s;
     return IDRS_WHOLE_STEP;
   }
+  /* the host decides if the norm is not accurate enough for an update */
   if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
   if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next)) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, &shared.c);
@@ -160,8 +165,11 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
   const IDRSDirection    direction = {inner, inner, steps.diagonal, steps.v};
   const IDRSNotPublished nobody;
 
+  /* omega step: z += omega p + U beta, r -= omega t, U_0 */
   if (k == s) return IDRSWholeAdvanceRows<S, Rows>(steps, c, next);
+  /* G_k, U_k, r -= beta_k G_k, U_{k+1} */
   if (!step.start) return IDRSWholeUpdateRows<S, Rows>(steps, c, k, next);
+  /* the start: v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v; after the last step r alone, see IDRSWholeEndStart() */
   if (inner) return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, next);
   return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, nobody);
 }
@@ -256,8 +264,10 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
       if (square) rr = 0.0;
       blocks.Synchronize();
+      /* G_k = A U_k, or t = A p, and the sums of this block */
       if (y) timedout = IDRSWholeProject<S, true>(steps, P, hash, blocks, x, rr, square);
       else timedout = IDRSWholeProject<S, false>(steps, P, hash, blocks, x, rr, square);
+      /* the sums of all blocks */
       timedout = blocks.template AddSums<S>(y, P, x, scalars.sums, prepare) || timedout;
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
@@ -267,6 +277,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
           follows = IDRSWholeContinue<S>(&scalars, step, shared, IDRSWholeIsLast(shared.limits, completed, updates), updates, &lane,
                                          &square, &after);
         else {
+          /* alpha, M_k, beta_k, f, c */
           follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
           square  = lane.rr;
         }
@@ -280,6 +291,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       if (shared.next != IDRS_WHOLE_STEP) break;
       blocks.u.number++;
       if (step.start || step.unreported) reported++;
+      /* the passes, and the direction of the next step */
       rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
       step.unreported = PETSC_TRUE;
       if (step.k == s) step.start = PETSC_FALSE;
@@ -288,6 +300,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         __syncthreads();
         for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
         __syncthreads();
+        /* r = r - G c follows, and its norm is reported as it was before */
         if (Blocks::halo) rr = IDRSWholeSquare<typename Blocks::Rows>(steps.r, blocks.A.n);
         IDRSWholeEndStart<S, typename Blocks::Rows>(steps, shared.c, blocks.u);
       }

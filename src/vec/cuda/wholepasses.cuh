@@ -68,20 +68,25 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
     IDRSLoadColumns<S>(steps.panels.U, ld, i, s, U);
 #pragma unroll
     for (int j = 0; j < S; j++) {
+      /* G alpha, U alpha for step k; G c, U c for step k + 1 */
       Ga += c.a[zero + j] * G[j];
       Ua += c.a[zero + j] * U[j];
       Gc += c.b[zero + j] * G[j];
       Uc += c.b[zero + j] * U[j];
     }
+    /* G_k -= G alpha, U_k -= U alpha, r -= beta_k G_k */
     g -= Ga;
     u -= Ua;
     r -= c.beta * g;
+    /* d = B^{-1}(r - G c), U_{k+1} = omega d + U c */
     d.v[0] = r - Gc;
     if (steps.diagonal) d.v[0] *= steps.diagonal[i];
+    /* U_0 = omega d + U c */
     if (k + 1 < s) d.v[0] = Uc + c.omega * d.v[0];
     publish(i, d);
     if (k + 1 < s) steps.panels.U[(k + 1) * ld + i] = d.v[0];
     else if (steps.diagonal) steps.v[i] = d.v[0];
+    /* no other row waits for what follows */
     if (k > 0) {
       steps.panels.G[k * ld + i] = g;
       steps.panels.U[k * ld + i] = u;
@@ -114,6 +119,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWhole
 #pragma unroll
     for (int j = 0; j < S; j++) {
       if (j < s) {
+        /* G c, U c for step 0; U beta for z */
         Gc += c.a[zero + j] * G[j];
         Uc += c.a[zero + j] * U[j];
         Ub += c.b[zero + j] * U[j];
@@ -131,6 +137,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWhole
     steps.panels.U[i] = d.v[0];
     steps.r[i]        = r;
     sum += IDRSAbsSquare(r);
+    /* z += omega p + U beta */
     steps.z[i] = z + (Ub + c.omega * p);
   }
   return sum;

@@ -112,13 +112,16 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
     const PetscScalar Az = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)row, steps.own);
     IDRSPack<1>       r = IDRSLoad<1>(steps.anchor, i, n), x = IDRSLoad<1>(steps.x, i, n);
 
+    /* r = anchor - A z */
     r.v[0] -= i < n ? Az : (PetscScalar)0.0;
+    /* x += z, z = 0 */
     IDRSAdd<1>(x, 1.0, IDRSLoad<1>(steps.z, i, n));
     IDRSStore<1>(steps.anchor, i, n, r);
     IDRSStore<1>(steps.r, i, n, r);
     IDRSStore<1>(steps.x, i, n, x);
     IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
     if (i < n) blocks.Publish(i, r.v[0]);
+    /* P^H r, r^H r */
     IDRSDotsAdd<S, 1, false, true>(dots, P, i, n, r, IDRSZero<1>());
   }
   for (size_t i = n + threadIdx.x; Blocks::halo && i < steps.panels.n; i += blockDim.x) steps.z[i] = 0.0;
@@ -139,8 +142,10 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   IDRSDots<S, false, true>                   dots;
   PetscReal                                  rr;
 
+  /* z += omega p + U beta, r -= omega t; z is published instead of u */
   (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, none, 0, {NULL, steps.t, steps.z, steps.r}, publishz);
   blocks.Synchronize();
+  /* r = anchor - A z */
   IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
   *timedout = blocks.template PostSums<S, false>(dots);
   *timedout = blocks.template AddSums<S>(false, P, steps.r, scalars->sums, []() {}) || *timedout;

@@ -147,6 +147,7 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
     if (needed > available) {
       PetscInt fits = width - 1;
 
+      /* the largest width that fits, for the message */
       while (fits > 1 && IDRSRoomFor(fits, vectors, byrows) * vector > available) fits--;
       lacking[0] = needed;
       lacking[1] = -available;
@@ -216,6 +217,7 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
   }
   PetscCall(VecGetOwnershipRange(v, &begin, &end));
   PetscCall(VecGetArrayWrite(v, &p));
+  /* P_ij = (2 field - 65535) times a unit, see idrsshadow.h */
   for (PetscInt i = begin; i < end; i++)
     p[i - begin] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, (uint64_t)i), multiplier, column % 2) *
                    (PetscReal)IDRS_SHADOW_UNIT;

@@ -60,6 +60,7 @@ PetscErrorCode IDRSVecGram(PetscInt n, Vec K[], PetscScalar W[])
     IDRSCallAllreduce(MPI_IN_PLACE, W, n * n, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)K[0]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* W(0:j+1,j) = K(:,0:j+1)^H k_j, all columns in one reduction */
   for (PetscInt j = 0; j < n; j++) {
     if (split) PetscCall(VecMDotBegin(K[j], j + 1, K, W + j * n));
     else PetscCall(VecMDot(K[j], j + 1, K, W + j * n));

@@ -47,6 +47,7 @@ PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *group, const PetscInt columns
   for (PetscInt i = 0; i < group->count; i++) {
     IDRSWork work = group->work[i];
 
+    /* x += z + U beta */
     PetscCall(VecAXPY(x[i], 1.0, work->z));
     if (columns[i]) PetscCall(VecMAXPY(x[i], columns[i], work->scalars.beta, work->U));
   }
@@ -79,6 +80,7 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
+    /* y = b - t, with as few passes as its aliases allow */
     if (!t && b[i] != y[i]) PetscCall(VecCopy(b[i], y[i]));
     else if (t && b[i] == y[i]) PetscCall(VecAXPY(y[i], -1.0, t[i]));
     else if (t && t[i] == y[i]) PetscCall(VecAYPX(y[i], -1.0, b[i]));
@@ -124,6 +126,7 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
   if (first->size > 1) IDRSCallAllreduce(MPI_IN_PLACE, norms, count, MPIU_REAL, MPIU_SUM, first->comm);
   for (PetscInt i = 0; i < group->count; i++) {
     norms[i] = PetscSqrtReal(norms[i]);
+    /* the square has overflowed: VecNorm() scales */
     if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

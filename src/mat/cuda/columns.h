@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrsproduct.h>
 #include "blockindex.h"
 
 typedef struct {

@@ -5,6 +5,7 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrsproduct.h>
 #include "compressedrows.h"
 #include "halo.h"
 

@@ -932,9 +932,9 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
 }
 
 /*
-   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory: with the matrix if that fits, in clusters as large as
-   possible, and in as few of them as leave each thread a row. A single cluster is as small as leaves each thread one row. The GPU
-   has fewer multiprocessors for larger clusters. So clusters are smaller without the matrix, which all of them read then
+   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory: with the matrix if that fits, in clusters as large
+   as possible, and in as few of them as leave each thread a row. A single cluster is as small as leaves each thread one row. The
+   GPU has fewer multiprocessors for larger clusters. So clusters are smaller without the matrix, which all of them read then
 */
 PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSClustered *clustered)
 {

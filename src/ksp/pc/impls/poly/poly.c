@@ -25,7 +25,6 @@
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
 const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
 const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
-const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "PC_POLY_HALO_", NULL};
 
 /*
    The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large
@@ -316,7 +315,6 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
-  PetscCall(PCPolySetUpDeep_Private(pc));
   PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
   pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -336,21 +334,6 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = p(D^{-1}A) z with one exchange between processes, where PCPolyScale_Private() makes z from x; x may be y */
-static PetscErrorCode PCPolyApplyDeep_Private(const PC_Poly *poly, Vec x, Vec y)
-{
-  PCPolyDeep *deep = poly->deep;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, x, y));
-  PetscCall(VecScatterBegin(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_FALSE, deep->x, NULL, deep->x));
-  PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are: p(D^{-1}A) D^{-1}x, with a matching Dc p(D^{-1}A~) D^{-1} P Dr x,
    and if transposed Dr P^T p(D^{-1}A~^T) D^{-1} Dc x; x may be y
@@ -360,10 +343,7 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (poly->deep && !transpose) {
-    PetscCall(PCPolyApplyDeep_Private(poly, x, y));
-    if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_FALSE, y));
-  } else if (transpose) {
+  if (transpose) {
     PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_TRUE, PETSC_TRUE, x, NULL, y));
     if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
   } else
@@ -493,25 +473,6 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Exchanges between processes; the rows are those of all processes */
-static PetscErrorCode PCPolyViewHalo_Private(PC pc, PetscViewer viewer)
-{
-  PC_Poly       *poly = (PC_Poly *)pc->data;
-  PetscLogDouble sums[2];
-
-  PetscFunctionBegin;
-  if (poly->nodeep)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  an exchange between processes in each product: %s\n", poly->nodeep));
-  if (!poly->deep) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = (PetscLogDouble)poly->deep->ghosts;
-  sums[1] = poly->deep->op.copy ? poly->deep->op.copy->bytes : 0.0;
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(PetscViewerASCIIPrintf(
-    viewer, "  one exchange between processes in an application (%s): %.0f rows of other processes, copies of %.0f bytes more\n",
-    poly->halo == PC_POLY_HALO_DEEP ? "asked for" : "chosen automatically", sums[0], sums[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCPolyViewScaling_Private(PC pc, PetscViewer viewer)
 {
   PC_Poly    *poly   = (PC_Poly *)pc->data;
@@ -562,7 +523,6 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
                                        (double)p->residual));
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g\n", (double)poly->seen));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
-    PetscCall(PCPolyViewHalo_Private(pc, viewer));
     PetscCall(PCPolyViewScaling_Private(pc, viewer));
   } else if (p->remark) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
@@ -576,7 +536,7 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PC_Poly  *poly = (PC_Poly *)pc->data;
   PetscInt  degree, seed;
   PetscEnum type;
-  PetscEnum precision, halo, scaling;
+  PetscEnum precision, scaling;
   PetscBool reuse, set;
 
   PetscFunctionBegin;
@@ -592,9 +552,6 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions,
                              (PetscEnum)poly->precision, &precision, &set));
   if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
-  PetscCall(PetscOptionsEnum("-pc_poly_halo", "Exchanges between processes in an application", "PCPolySetHalo", PCPolyHalos,
-                             (PetscEnum)poly->halo, &halo, &set));
-  if (set) PetscCall(PCPolySetHalo(pc, (PCPolyHalo)halo));
   PetscCall(PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "PCPolySetScaling", PCPolyScalings,
                              (PetscEnum)poly->scaling, &scaling, &set));
   if (set) PetscCall(PCPolySetScaling(pc, (PCPolyScaling)scaling));
@@ -613,7 +570,6 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(PCPolyOperatorReset_Private(&poly->op));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
-  PetscCall(PCPolyDeepDestroy_Private(&poly->deep));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -642,7 +598,6 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 . -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
 . -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see
     `PCPolySetPrecision()`
-. -pc_poly_halo (auto|deep|each)              - exchanges between processes (default auto), see `PCPolySetHalo()`
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto), see `PCPolySetScaling()`
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
 
@@ -696,8 +651,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   (1992)
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`,
-          `PCPolySetRootsType()`, `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`,
-          `PCPolySetScaling()`, `PCPolySetReuse()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
+          `PCPolySetRootsType()`, `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetScaling()`,
+          `PCPolySetReuse()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

@@ -91,7 +91,7 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
   if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
-  else if (size > 1) PetscCall(ops->connect(*newcopy, A, &(*newcopy)->connected));
+  else if (size > 1 && ops->connect) PetscCall(ops->connect(*newcopy, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -15,7 +15,8 @@ typedef struct _n_PCPolyCopy *PCPolyCopy;
 typedef struct {
   PCPolyPrecision narrowest; /* precision of values that it has */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
-  PetscErrorCode (*connect)(PCPolyCopy, Mat, PetscBool *); /* on several processes, all of which have a copy; collective */
+  /* Called on several processes, if all have a copy; collective. NULL if products always use scatters */
+  PetscErrorCode (*connect)(PCPolyCopy, Mat);
   PetscErrorCode (*multiplyadd)(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
   PetscErrorCode (*destroy)(PCPolyCopy);
 } PCPolyCopyOps;
@@ -24,7 +25,6 @@ struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values; double is that of PetscScalar */
   PetscLogDouble       bytes;     /* on this process */
-  PetscBool            connected; /* products take what they need of other processes inside their kernels, without a scatter */
   void                *data;      /* the back end's own */
 };
 

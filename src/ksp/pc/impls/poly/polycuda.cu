@@ -165,22 +165,22 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
 }
 
 /* Several products follow one another without sums between them: see halo.h */
-static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A, PetscBool *connected)
+static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
 {
-  PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
+  PCPolyCUDA *packed    = (PCPolyCUDA *)copy->data;
+  PetscBool   connected = PETSC_FALSE;
   const char *why;
   MPI_Comm    comm;
   Mat         block;
 
   PetscFunctionBegin;
-  *connected = PETSC_FALSE;
   PetscCall(IDRSGetBlocks(A, NULL, &block));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
   PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
-  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, connected));
-  if (*connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, block, connected));
+  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, &connected));
+  if (connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, block, &connected));
   PetscCall(PetscCommDestroy(&comm));
-  packed->halo = *connected;
+  packed->halo = connected;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

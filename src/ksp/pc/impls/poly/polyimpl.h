@@ -1,10 +1,7 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   { polyspace.c, polydeep.c }   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
-     { polypacked.c, polycuda.cu, polystream.cu }
-
-   poly.c and polydeep.c also call polyset.c
+     poly.c   polyspace.c   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu, polystream.cu }
 */
 #pragma once
 
@@ -56,7 +53,7 @@ typedef struct {
   PetscScalar *H;
 } PCPolySpace;
 
-/* D^{-1}A, on all processes or on a part of its rows; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
+/* D^{-1}A; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
 typedef struct {
   Mat          A;
   IDRSMatching matching; /* or NULL */
@@ -66,17 +63,6 @@ typedef struct {
   PCPolyCopy   copy;     /* NULL where the products are by MatMult() */
 } PCPolyOperator;
 
-/* The rows of this process with those of others that the products of an application need: one exchange for all of them */
-typedef struct {
-  PCPolyOperator op;     /* sequential; A is NULL where there is a copy */
-  PetscInt       depth;  /* products */
-  PetscInt       ghosts; /* rows of other processes */
-  Vec            x;
-  PetscInt      *i, *j; /* of A, on the host */
-  PetscScalar   *a;
-  VecScatter     in, out; /* from vectors of all rows to x; from the own rows of x to such vectors */
-} PCPolyDeep;
-
 typedef struct {
   /* Settings */
   PetscInt        degree;
@@ -84,7 +70,6 @@ typedef struct {
   PCPolyRootsType type;
   PetscBool       reuse;     /* keep the polynomial when A changes */
   PCPolyPrecision precision; /* of the values of the copy */
-  PCPolyHalo      halo;      /* exchanges between processes in an application */
   PCPolyScaling   scaling;   /* of the matrix, as asked for */
   PetscInt        nuser;     /* roots that the user has given */
   IDRSRoot       *user;
@@ -94,8 +79,6 @@ typedef struct {
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
   const char     *nocopy;     /* why there is no copy, or NULL */
-  PCPolyDeep     *deep;       /* for applications with a single exchange, or NULL */
-  const char     *nodeep;     /* why there is none on several processes, or NULL */
   const char     *nomatching; /* why there cannot be a matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
@@ -130,10 +113,6 @@ PETSC_INTERN PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *, co
                                                       Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
-
-/* polydeep.c */
-PETSC_INTERN PetscErrorCode PCPolySetUpDeep_Private(PC);
-PETSC_INTERN PetscErrorCode PCPolyDeepDestroy_Private(PCPolyDeep **);
 
 /* polycopy.c */
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);

@@ -258,19 +258,11 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar al
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scatter serves all processes */
-static PetscErrorCode PCPolyCopyConnect_Host(PCPolyCopy copy, Mat A, PetscBool *connected)
-{
-  PetscFunctionBegin;
-  *connected = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 // clang-format off
 const PCPolyCopyOps PCPolyCopies_Host = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_SINGLE), /* the processor has no arithmetic for half precision */
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Host),
-  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Host),
+  PetscDesignatedInitializer(connect, NULL),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Host),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Host),
 };

@@ -137,25 +137,6 @@ static PetscErrorCode PCPolyGetPrecision_Poly(PC pc, PCPolyPrecision *precision)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolySetHalo_Poly(PC pc, PCPolyHalo halo)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(halo >= PC_POLY_HALO_AUTO && halo <= PC_POLY_HALO_EACH, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_halo %d: no such exchange", PCPolyPrefix_Private(pc), (int)halo);
-  if (halo != poly->halo) PCPolyChanged_Private(pc);
-  poly->halo = halo;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetHalo_Poly(PC pc, PCPolyHalo *halo)
-{
-  PetscFunctionBegin;
-  *halo = ((PC_Poly *)pc->data)->halo;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCPolySetScaling_Poly(PC pc, PCPolyScaling scaling)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
@@ -219,8 +200,6 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   PCPolyCompose(PCPolyGetSeed);
   PCPolyCompose(PCPolySetPrecision);
   PCPolyCompose(PCPolyGetPrecision);
-  PCPolyCompose(PCPolySetHalo);
-  PCPolyCompose(PCPolyGetHalo);
   PCPolyCompose(PCPolySetScaling);
   PCPolyCompose(PCPolyGetScaling);
   PCPolyCompose(PCPolySetReuse);
@@ -501,71 +480,6 @@ PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscUseMethod(pc, "PCPolyGetPrecision_C", (PC, PCPolyPrecision *), (pc, precision));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolySetHalo - Sets how often processes exchange entries of a vector in an application of `PCPOLY`
-
-  Logically Collective
-
-  Input Parameters:
-+ pc   - the preconditioner context
-- halo - once, once for each product, or automatic choice (default `PC_POLY_HALO_AUTO`)
-
-  Options Database Key:
-. -pc_poly_halo (auto|deep|each) - how often processes exchange entries
-
-  Level: advanced
-
-  Notes:
-  With `PC_POLY_HALO_EACH` every product begins with an exchange, which the rows without entries of other processes do not wait for.
-
-  With `PC_POLY_HALO_DEEP` there is one exchange for all products of an application. Each process then also has the rows of other
-  processes that so many products reach, and computes with them what other processes compute too. This pays where an exchange takes
-  longer than the products with these rows: for small systems on GPUs. The set-up takes these rows from other processes whenever the
-  matrix changes, on the host. It is for `MATAIJ` and `MATAIJCUSPARSE`; with other matrices the set-up reports an error. The setting
-  has no effect on one process. `PCApplyTranspose()` takes an exchange for each product.
-
-  On GPUs of one node that can map each other's memory the kernels of a product write what other processes need into their memory,
-  and no scatter is made. Products of `MATAIJCUSPARSE` do so in every application with an exchange each, where each process that
-  needs entries of another one also has entries that that one needs, and `PC_POLY_HALO_AUTO` takes `PC_POLY_HALO_EACH` then.
-
-  Elsewhere `PC_POLY_HALO_AUTO` compares estimates of both, for processes of one node, and takes `PC_POLY_HALO_DEEP` only where
-  about 100 applications repay its set-up. `-ksp_view` tells the choice. If you solve more often with one matrix, or exchanges take
-  longer, try `PC_POLY_HALO_DEEP`.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyHalo`, `PCPolyGetHalo()`, `MatIncreaseOverlap()`
-@*/
-PetscErrorCode PCPolySetHalo(PC pc, PCPolyHalo halo)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(pc, halo, 2);
-  PetscTryMethod(pc, "PCPolySetHalo_C", (PC, PCPolyHalo), (pc, halo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolyGetHalo - Gets how often processes exchange entries of a vector in an application of `PCPOLY`, as set with `PCPolySetHalo()`
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameter:
-. halo - how often they do
-
-  Level: advanced
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyHalo`, `PCPolySetHalo()`
-@*/
-PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetHalo_C", (PC, PCPolyHalo *), (pc, halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

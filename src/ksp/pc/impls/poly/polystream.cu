@@ -333,21 +333,11 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What other processes send comes by scatters */
-static PetscErrorCode PCPolyCopyConnect_Stream(PCPolyCopy newcopy, Mat A, PetscBool *connected)
-{
-  PetscFunctionBegin;
-  (void)newcopy;
-  (void)A;
-  *connected = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 // clang-format off
 const PCPolyCopyOps PCPolyCopies_Stream = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Stream),
-  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Stream),
+  PetscDesignatedInitializer(connect, NULL),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Stream),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Stream),
 };

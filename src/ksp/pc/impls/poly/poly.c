@@ -306,7 +306,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscCheck(
     !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
     "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
-    PCPolyPrefix_Private(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, PCPolyPrefix_Private(pc));
+    IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, IDRSPrefix(pc));
   if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
   PetscCall(PCPolyUpdateMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
@@ -533,31 +533,17 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
 
 static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsObject)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscInt  degree, seed;
-  PetscEnum type;
-  PetscEnum precision, scaling;
-  PetscBool reuse, set;
+  PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
-  PetscCall(PetscOptionsInt("-pc_poly_degree", "Products of an application, and of the operator after it", "PCPolySetDegree",
-                            poly->degree, &degree, &set));
-  if (set) PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PetscOptionsEnum("-pc_poly_roots", "Where the roots come from", "PCPolySetRootsType", PCPolyRootsTypes,
-                             (PetscEnum)poly->type, &type, &set));
-  if (set) PetscCall(PCPolySetRootsType(pc, (PCPolyRootsType)type));
-  PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "PCPolySetSeed", poly->seed, &seed, &set));
-  if (set) PetscCall(PCPolySetSeed(pc, seed));
-  PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions,
-                             (PetscEnum)poly->precision, &precision, &set));
-  if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
-  PetscCall(PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "PCPolySetScaling", PCPolyScalings,
-                             (PetscEnum)poly->scaling, &scaling, &set));
-  if (set) PetscCall(PCPolySetScaling(pc, (PCPolyScaling)scaling));
-  PetscCall(
-    PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
-  if (set) PetscCall(PCPolySetReuse(pc, reuse));
+  IDRSOption(Int, pc, "-pc_poly_degree", "Products of an application, and of the operator after it", PCPolySetDegree, poly->degree);
+  IDRSOptionEnum(pc, "-pc_poly_roots", "Where the roots come from", PCPolySetRootsType, PCPolyRootsTypes, poly->type);
+  IDRSOption(Int, pc, "-pc_poly_seed", "Seed of the random start vector", PCPolySetSeed, poly->seed);
+  IDRSOptionEnum(pc, "-pc_poly_precision", "Precision of the values of the copy", PCPolySetPrecision, PCPolyPrecisions,
+                 poly->precision);
+  IDRSOptionEnum(pc, "-pc_poly_scaling", "Scaling and permutation of the matrix", PCPolySetScaling, PCPolyScalings, poly->scaling);
+  IDRSOption(Bool, pc, "-pc_poly_reuse", "Keep the polynomial when the matrix changes", PCPolySetReuse, poly->reuse);
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,7 +1,8 @@
 /*
    The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     poly.c   polyspace.c   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c   { polypacked.c, polycuda.cu, polystream.cu }
+     { poly.c, polyset.c }   polyspace.c   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
+     { polypacked.c, polycuda.cu, polystream.cu }
 */
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsroots.h>
+#include <petscidrs/private/idrssettings.h>
 #include "../../../../mat/matching/matching.h"
 #include "polycopy.h"
 
@@ -87,7 +89,6 @@ typedef struct {
 } PC_Poly;
 
 /* polyset.c */
-PETSC_INTERN const char    *PCPolyPrefix_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */

@@ -48,54 +48,55 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. If d is not NULL, y is multiplied by d,
-   entry by entry. x may be y. The factors of single roots alternate between y and w. The first factor is multiplied by p(0)
+   y = d p(D^{-1}A) x, or with A^T, entry by entry, where d is NULL for ones. If "scaled", x is the argument of
+   PCPolyScale_Private(), whose result takes the place of x. x may be y
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
                                              Vec x, Vec d, Vec y)
 {
-  PetscScalar p0      = p->p0;
-  PetscInt    singles = 0, next;
-  Vec         w = y, other = op->w;
+  PetscScalar p0      = p->p0; /* in the first factor; 1 in the others */
+  PetscInt    singles = 0;
+  Vec         w, other;
   PetscBool   window = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (!transpose && p->nfactors) PetscCall(PCPolyWindowRuns_Private(op, op->w, y, &window));
-  if (window) {
-    if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, op->w));
-    else PetscCall(VecCopy(x, op->w));
-    PetscCall(PCPolyEvaluateWindow_Private(op, p, op->w, y));
+  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
+  /* Each factor of a single root exchanges w and other, and the last w must be y */
+  w     = window || singles % 2 ? op->w : y;
+  other = w == y ? op->w : y;
+  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
+  else PetscCall(VecCopy(x, w));
+  if (window) PetscCall(PCPolyEvaluateWindow_Private(op, p, w, y));
+  else if (!p->nfactors) PetscCall(VecScale(y, p0));
+  if (window || !p->nfactors) {
     if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
-  if (singles % 2) {
-    w     = op->w;
-    other = y;
-  }
-  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
-  else PetscCall(VecCopy(x, w));
-  if (!p->nfactors) {
-    PetscCall(VecScale(w, p0));
-    if (d) PetscCall(IDRSVecPointwiseMult(w, d, w));
-  }
-  for (PetscInt i = 0; i < p->nfactors; i = next) {
+  for (PetscInt i = 0, next; i < p->nfactors; i = next) {
     const IDRSRoot  nu      = p->factors[i];
     const PetscReal modulus = IDRSRootModulus(nu);
-    Vec             output;
+    PCPolyProduct   last    = {.alpha = p0, .u = w};
 
     next   = i + IDRSRootGroup(nu);
-    output = next < p->nfactors ? NULL : d;
+    last.d = next < p->nfactors ? NULL : d;
     if (IDRSRootGroup(nu) == 2) {
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, NULL, other));
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -1.0 / modulus, other, output, w));
+      /* t = (2 Re(nu) w - D^{-1}A w) / |nu| */
+      PetscCall(PCPolyMultiplyAddPacked_Private(
+        op, transpose, &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = w, .beta = -p0 / modulus, .z = w, .y = other}));
+      /* w = w - D^{-1}A t / |nu| */
+      last.beta = -1.0 / modulus;
+      last.z    = other;
+      last.y    = w;
     } else {
-      Vec swap = w;
-
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / IDRSRootScalar(nu), w, output, other));
-      w     = other;
-      other = swap;
+      /* w = w - D^{-1}A w / nu */
+      last.beta = -p0 / IDRSRootScalar(nu);
+      last.z    = w;
+      last.y    = other;
+      other     = w;
+      w         = last.y;
     }
+    PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, &last));
     p0 = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -111,7 +112,7 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
   PetscCall(VecDuplicate(v, &y));
   PetscCall(VecDuplicate(v, &r));
   PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
-  PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, 1.0, v, -1.0, y, r));
+  PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
   PetscCall(VecNorm(v, NORM_2, &norm));
   PetscCall(VecNorm(r, NORM_2, residual));
   *residual /= norm;
@@ -553,7 +554,10 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyOperatorReset_Private(&poly->op));
+  PetscCall(VecDestroy(&poly->op.inverse));
+  PetscCall(VecDestroy(&poly->op.w));
+  PetscCall(VecDestroy(&poly->op.t));
+  PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
   poly->p = (PCPolynomial){0};

@@ -199,17 +199,27 @@ static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
 template <typename Form>
 using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
 
+/* Arguments of a product; pairs: u, z and y are read and written for the two rows of a lane in one access */
+typedef struct {
+  PCPolyArrays vecs;
+  PetscScalar  scaled; /* beta over the scale of the values */
+  bool         once, unit, pairs;
+  IDRSSends    sends;
+} PCPolyArguments;
+
 /*
-   y = d (alpha u + beta D^{-1}A z), where beta is scaled for the entries of the copy, and d is NULL for ones. Reads A, u, z and d
-   once, but for the entries of z that no cache holds until their next use; writes y. pairs: the two rows of a lane are taken in one
-   access
+   y = d (alpha u + beta D^{-1}A z). Reads A, u, z and d once, except for entries of z that no cache holds until their next use;
+   writes y
 */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
-  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha,
-               const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, const PetscScalar *d,
-               PetscScalar *y)
+  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, PCPolyArguments arguments)
 {
+  const PetscScalar        alpha = arguments.vecs.alpha, beta = arguments.vecs.beta, scaled = arguments.scaled;
+  const PetscScalar *const u = arguments.vecs.u, *const z = arguments.vecs.z, *const d = arguments.vecs.d;
+  PetscScalar *const y    = arguments.vecs.y;
+  const bool         unit = arguments.unit, pairs = arguments.pairs;
+
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
   PetscScalar                                    sum[2] = {0.0, 0.0};
@@ -217,9 +227,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   IDRSPack<2>      ui = IDRSZero<2>(), zi = IDRSZero<2>();
   PCPolyRing<Form> ring;
 
-  ring.Begin(A, rings, once);
+  ring.Begin(A, rings, arguments.once);
   overlap.Begin();
-  IDRSSendEntries(sends, z);
+  IDRSSendEntries(arguments.sends, z);
   while (ring.slots) {
     if (ring.first) {
       const uint32_t place = ring.slice * Form::slicerows + threadIdx.x % IDRS_WARP * 2;
@@ -266,77 +276,67 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   }
 }
 
-/* Adds what is on other processes */
-static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z,
-                                           const PetscScalar *d, PetscScalar *y)
+/* Adds the products with the entries of other processes: y += d beta D^{-1}A_out z */
+static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, Vec z,
+                                           const PCPolyArrays *arrays)
 {
   const IDRSOffDiagonal off = packed->off;
   const PetscScalar    *ghosts;
 
   PetscFunctionBegin;
   if (halo)
-    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta,
-                                IDRSHaloGetGhosts(off->halo), d, y));
+    PetscCall(
+      PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, IDRSHaloGetGhosts(off->halo), arrays));
   else {
     PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, beta, ghosts, d, y));
+    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, ghosts, arrays));
     PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+/* Multiplies by the diagonal block, and sends entries of z inside the kernel if the processes are connected */
+static PetscErrorCode PCPolyMultiplyDiagonal(PCPolyCopy copy, IDRSSends sends, cudaStream_t stream, const PCPolyArrays *arrays)
 {
   const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
   const IDRSSlicedCopy *sliced = &packed->sliced;
+  PCPolyArguments arguments    = {*arrays, arrays->beta / packed->scale, (bool)sliced->once, packed->unit, !sliced->A.perm, sends};
+
+  PetscFunctionBegin;
+  if (!IDRSAligned(arrays->z) || !IDRSAligned(arrays->u) || !IDRSAligned(arrays->y)) arguments.pairs = false;
+  PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
+    typedef decltype(form) Form;
+
+    PetscFunctionBegin;
+    (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes,
+                                                 !sliced->once, stream, sliced->A, arguments);
+    PetscCallCUDA(cudaGetLastError());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyProduct *product)
+{
+  const PCPolyCUDA *packed = (const PCPolyCUDA *)copy->data;
   /* it ends with the connection of the processes */
-  const bool         halo = packed->halo && IDRSHaloIsValid(packed->off->halo);
-  const PetscScalar *zarray, *uarray, *darray = NULL;
-  PetscScalar       *yarray;
-  cudaStream_t       stream;
-  IDRSBoundary       boundary;
+  const bool   halo = packed->halo && IDRSHaloIsValid(packed->off->halo);
+  PCPolyArrays arrays;
+  cudaStream_t stream;
+  IDRSBoundary boundary;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSOffDiagonalBegin(packed->off, z, halo, &boundary));
-  PetscCall(IDRSGetArrayRead_CUDA(z, &zarray));
-  if (d) PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
-  if (y == u) {
-    PetscCall(IDRSGetArray_CUDA(y, VecGetArrayAndMemType, &yarray));
-    uarray = yarray;
-  } else {
-    PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
-    PetscCall(IDRSGetArrayRead_CUDA(u, &uarray));
-  }
+  PetscCall(IDRSOffDiagonalBegin(packed->off, product->z, halo, &boundary));
+  PetscCall(PCPolyGetArrays_Private(product, PETSC_TRUE, &arrays));
   PetscCall(PetscLogGpuTimeBegin());
-  if (sliced->A.n) {
-    const bool pairs = !sliced->A.perm && !((uintptr_t)zarray % IDRS_ACCESS_BYTES || (uintptr_t)uarray % IDRS_ACCESS_BYTES ||
-                                            (uintptr_t)yarray % IDRS_ACCESS_BYTES);
-
-    PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
-      typedef decltype(form) Form;
-
-      PetscFunctionBegin;
-      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes,
-                                                   !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs,
-                                                   boundary.sends, alpha, uarray, beta, beta / packed->scale, zarray, darray,
-                                                   yarray);
-      PetscCallCUDA(cudaGetLastError());
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }));
-  }
-  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
-  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, beta, z, darray, yarray));
+  if (packed->sliced.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
+  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
   PetscCall(PetscLogGpuTimeEnd());
-  if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
-  else {
-    PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
-    PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
-  }
-  if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
-  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * sliced->A.n +
-                             4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
+  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
+  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sliced.A.n +
+                             4.0 * IDRS_WARP * (PetscLogDouble)packed->sliced.slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

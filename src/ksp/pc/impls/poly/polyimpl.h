@@ -101,11 +101,9 @@ PETSC_INTERN PetscErrorCode PCPolyUpdateMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyCreateMatching_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode PCPolyDestroyMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
-PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec,
-                                                            Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
 
 /* polywindow.c */
 PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
@@ -116,9 +114,9 @@ PETSC_INTERN PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *, con
 PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
 
 /* polycopy.c */
-PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);
+PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
+                                                     const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
-PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
 
 /* polyroots.c */
 PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const IDRSRoot[], PetscReal, PetscInt, PetscScalar[]);

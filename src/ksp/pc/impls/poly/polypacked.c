@@ -221,40 +221,29 @@ static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse,
 #define PCPolyNumber PetscScalar
 #include "polyrows.h"
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, const PCPolyProduct *product)
 {
   const PCPolyPacked *packed = (const PCPolyPacked *)copy->data;
-  const PetscScalar  *zarray, *uarray, *ghosts, *darray = NULL;
-  PetscScalar        *yarray;
+  const PetscScalar  *ghosts;
+  PCPolyArrays        arrays;
 
   PetscFunctionBegin;
-  if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetArrayRead(z, &zarray));
-  if (d) PetscCall(VecGetArrayRead(d, &darray));
-  if (y == u) {
-    PetscCall(VecGetArray(y, &yarray));
-    uarray = yarray;
-  } else {
-    PetscCall(VecGetArrayWrite(y, &yarray));
-    PetscCall(VecGetArrayRead(u, &uarray));
-  }
-  if (packed->single) PCPolyInnerSingle(packed, alpha, uarray, beta, zarray, darray, yarray);
-  else PCPolyInnerScalar(packed, alpha, uarray, beta, zarray, darray, yarray);
-  PetscCall(VecRestoreArrayRead(z, &zarray));
+  if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, product->z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(PCPolyGetArrays_Private(product, PETSC_FALSE, &arrays));
+  /* y = d (alpha u + beta D^{-1}A_in z), while the entries of z that A_out needs are on their way */
+  if (packed->single) PCPolyInnerSingle(packed, &arrays);
+  else PCPolyInnerScalar(packed, &arrays);
   if (packed->scatter) {
-    PetscCall(VecScatterEnd(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(packed->scatter, product->z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayRead(packed->ghosts, &ghosts));
-    if (packed->single) PCPolyOuterSingle(packed, beta, ghosts, darray, yarray);
-    else PCPolyOuterScalar(packed, beta, ghosts, darray, yarray);
+    /* y += d beta D^{-1}A_out z */
+    if (packed->single) PCPolyOuterSingle(packed, ghosts, &arrays);
+    else PCPolyOuterScalar(packed, ghosts, &arrays);
     PetscCall(VecRestoreArrayRead(packed->ghosts, &ghosts));
   }
-  if (y == u) PetscCall(VecRestoreArray(y, &yarray));
-  else {
-    PetscCall(VecRestoreArrayRead(u, &uarray));
-    PetscCall(VecRestoreArrayWrite(y, &yarray));
-  }
-  if (d) PetscCall(VecRestoreArrayRead(d, &darray));
-  PetscCall(PetscLogFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
+  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
+  PetscCall(
+    PetscLogFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

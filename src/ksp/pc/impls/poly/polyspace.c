@@ -42,7 +42,8 @@ static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, 
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 
-    PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], NULL, K[j + 1]));
+    PetscCall(PCPolyMultiplyAddPacked_Private(
+      op, PETSC_FALSE, &(PCPolyProduct){.alpha = -t[j] / t[j + 1], .u = K[j], .beta = 1.0 / t[j + 1], .z = K[j], .y = K[j + 1]}));
     if (j && t[j - 1] != 0.0) PetscCall(VecAXPY(K[j + 1], -t[j - 1] / t[j + 1], K[j - 1]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -161,7 +162,7 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
   PetscCall(VecNormalize(v, NULL));
   PetscCall(VecCopy(v, K[0]));
   /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
-  PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, 0.0, v, 1.0, v, NULL, K[1]));
+  PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.u = v, .beta = 1.0, .z = v, .y = K[1]}));
   PetscCall(VecNorm(K[1], NORM_2, &norm));
   scale = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
   for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {

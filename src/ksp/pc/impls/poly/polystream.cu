@@ -253,83 +253,62 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
 }
 
 template <typename Code, typename Value>
-static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha,
-                                         const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d,
-                                         PetscScalar *y)
+static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, const PCPolyArrays *arrays)
 {
   const IDRSStreamChunk            *chunk  = &copy->chunks[c];
   const char                       *memory = copy->memory + copy->places[c];
   const IDRSStreamRows<Code, Value> A(*chunk, memory, memory + IDRSStreamValuesPlace(chunk));
   const uint32_t                    tile  = IDRSStreamTile<Code, Value>(*chunk);
   const size_t                      bytes = tile * (sizeof(Value) + sizeof(Code));
+  IDRSStreamLevel                   z     = {};
 
   PetscFunctionBegin;
+  z.array = (PetscScalar *)arrays->z; /* which is only read */
+  z.rows  = PETSC_MAX_INT;
   PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
   PCPolyStreamKernel<Code, Value>
-    <<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, d, y);
+    <<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, arrays->alpha, arrays->u,
+                                                                        arrays->beta / copy->scale, z, arrays->d, arrays->y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d,
-                                                   Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCPolyProduct *product)
 {
   const PCPolyStream *copy = (const PCPolyStream *)newcopy->data;
-  const PetscScalar  *zarray, *uarray, *darray = NULL;
-  PetscScalar        *yarray;
-  IDRSStreamLevel     level;
+  PCPolyArrays        arrays;
   cudaStream_t        stream;
   PetscLogDouble      entries = 0.0, rows = 0.0;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetArrayReadAndMemType(z, &zarray, NULL));
-  if (d) PetscCall(VecGetArrayReadAndMemType(d, &darray, NULL));
-  if (y == u) {
-    PetscCall(VecGetArrayAndMemType(y, &yarray, NULL));
-    uarray = yarray;
-  } else {
-    PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
-    PetscCall(VecGetArrayReadAndMemType(u, &uarray, NULL));
-  }
-  level.array  = (PetscScalar *)zarray; /* which is only read */
-  level.begin  = 0;
-  level.rows   = PETSC_MAX_INT;
-  level.n      = 0;
-  level.ghosts = NULL;
+  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, product->z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(PCPolyGetArrays_Private(product, PETSC_TRUE, &arrays));
   PetscCall(PetscLogGpuTimeBegin());
   for (PetscInt c = 0; c < copy->nchunks; c++) {
-    const PetscInt    width  = copy->chunks[c].width;
-    const PetscScalar scaled = beta / copy->scale;
+    const PetscInt width = copy->chunks[c].width;
 
     PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) {
       typedef decltype(value) Value;
 
-      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
-      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
-      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
+      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, &arrays);
+      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, &arrays);
+      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, &arrays);
     }));
     entries += (PetscLogDouble)copy->chunks[c].entries;
     rows += (PetscLogDouble)copy->chunks[c].rows;
   }
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(2.0 * entries + 3.0 * rows));
-  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
   if (copy->scatter) {
     const PetscScalar *ghosts;
 
-    PetscCall(VecScatterEnd(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(copy->scatter, product->z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayReadAndMemType(copy->ghosts, &ghosts, NULL));
-    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, beta, ghosts, darray, yarray));
+    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, ghosts, &arrays));
     PetscCall(VecRestoreArrayReadAndMemType(copy->ghosts, &ghosts));
   }
-  if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
-  if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
-  else {
-    PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
-    PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
-  }
+  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

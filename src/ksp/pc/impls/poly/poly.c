@@ -102,7 +102,7 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v - D^{-1}A p(D^{-1}A) v|| / ||v|| */
+/* Computes ||pi(D^{-1}A) v|| / ||v|| */
 static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec v, PetscReal *residual)
 {
   PetscReal norm;
@@ -111,6 +111,7 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
   PetscFunctionBegin;
   PetscCall(VecDuplicate(v, &y));
   PetscCall(VecDuplicate(v, &r));
+  /* y = p(D^{-1}A) v, r = v - D^{-1}A y */
   PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
   PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
   PetscCall(VecNorm(v, NORM_2, &norm));
@@ -123,8 +124,8 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 
 /*
    The GMRES polynomial of the largest degree up to d with Re(1 - pi) > 0 on the Ritz values of the space, which has more dimensions
-   than the degree. GMRES makes ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. Where Ritz values lie
-   on both sides of the imaginary axis no degree can be expected to do so
+   than the degree. GMRES makes ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. If Ritz values lie on
+   both sides of the imaginary axis, no degree can be expected to do so
 */
 static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
@@ -170,6 +171,7 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
   }
   PetscCall(PetscFree(ritz));
   if (found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
+    /* (high + low) / 2 + (high - low) / 2 cos((i + 1/2) pi / d) */
     for (PetscInt i = 0; i < d; i++)
       roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
     PetscCall(PCPolyFromRoots_Private(d, roots, p));
@@ -178,8 +180,19 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
 }
 
 /*
-   The polynomial of this type for the start vector v. The first process decides for all: their rounding errors need not be the same
+   Takes the polynomial of the first process on all processes, since their rounding errors may differ, and measures its residual
 */
+static PetscErrorCode PCPolyAgree_Private(PC pc, Vec v)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Bcast(&poly->p, (PetscMPIInt)sizeof(poly->p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
+  if (poly->p.degree) PetscCall(PCPolyMeasure_Private(&poly->op, &poly->p, v, &poly->seen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the polynomial of the type that is set, for the start vector v */
 static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
 {
   PC_Poly      *poly  = (PC_Poly *)pc->data;
@@ -190,7 +203,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   *p = (PCPolynomial){.residual = -1.0};
   if (poly->type == PC_POLY_ROOTS_USER) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
   else if (poly->type == PC_POLY_ROOTS_NEUMANN) {
-    IDRSRoot ones[PCPOLY_MAX_DEGREE];
+    IDRSRoot ones[PCPOLY_MAX_DEGREE]; /* pi(z) = (1 - z)^d */
 
     for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (IDRSRoot){1.0, 0.0};
     PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
@@ -202,8 +215,8 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
   }
-  PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
-  if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
+  PetscCall(PCPolyAgree_Private(pc, v));
+  /* ||pi(D^{-1}A) v|| must be what H predicts; otherwise more digits, and then half the degree */
   while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree &&
          !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
     const PCPolyPrecision precision = poly->op.copy ? poly->op.copy->precision : PC_POLY_PRECISION_DOUBLE;
@@ -217,9 +230,8 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
       PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
       p->dimension = space.m;
       if (p->degree) p->remark = PCPOLY_INACCURATE;
-      PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
     }
-    if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
+    PetscCall(PCPolyAgree_Private(pc, v));
   }
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
     p->degree = 0;
@@ -229,7 +241,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The polynomial of the present matrix */
+/* Computes the polynomial of the present matrix from the hashed start vector */
 static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
@@ -245,8 +257,6 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-static PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
 
 /* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
 static PetscErrorCode PCPolySetUpRest_Private(PC pc)
@@ -273,6 +283,7 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscMPIInt     better; /* on the first process, whose rounding errors decide for all */
 
   PetscFunctionBegin;
+  /* The polynomial of D^{-1}A is kept aside for the comparison */
   PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PCPolyCreateMatching_Private(pc, PETSC_TRUE));
   if (!poly->op.matching) PetscFunctionReturn(PETSC_SUCCESS);
@@ -284,9 +295,11 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen,
                       (double)poly->seen));
+  /* The matching is better if its polynomial leaves a smaller ||pi v|| / ||v||, or is the only one */
   better = !p.degree || (poly->p.degree && poly->seen < seen);
   PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
   if (better) PetscFunctionReturn(PETSC_SUCCESS);
+  /* Otherwise the operator, its copy and the polynomial are those of D^{-1}A again */
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_FALSE));
   PetscCall(PCPolySetUpCopy_Private(pc, precision));
   poly->p    = p;
@@ -295,33 +308,7 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_Poly(PC pc)
-{
-  PC_Poly        *poly = (PC_Poly *)pc->data;
-  const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
-  const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
-  PetscBool       window, kept, match;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
-  PetscCheck(
-    !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
-    "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
-    IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, IDRSPrefix(pc));
-  if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
-  PetscCall(PCPolyUpdateMatching_Private(pc));
-  /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
-  kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
-  match = (PetscBool)(asked || (kept && had));
-  PetscCall(PCPolySetUpOperator_Private(pc, match));
-  if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
-  else PetscCall(PCPolySetUpRest_Private(pc));
-  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-  pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether x is where the work vectors are */
+/* Sets has to PETSC_TRUE if x has the type and the memory of the work vectors */
 static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 {
   PC_Poly  *poly     = (PC_Poly *)pc->data;
@@ -335,27 +322,21 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are: p(D^{-1}A) D^{-1}x, with a matching Dc p(D^{-1}A~) D^{-1} P Dr x,
-   and if transposed Dr P^T p(D^{-1}A~^T) D^{-1} Dc x; x may be y
-*/
+/* y = B^{-1}x, or B^{-T}x, for vectors in the memory of the work vectors; x may be y */
 static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
+  PC_Poly *poly  = (PC_Poly *)pc->data;
+  Vec      right = NULL;
 
   PetscFunctionBegin;
-  if (transpose) {
-    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_TRUE, PETSC_TRUE, x, NULL, y));
-    if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
-  } else
-    PetscCall(
-      PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_TRUE, x, poly->op.input ? poly->op.matching->right : NULL, y));
+  /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
+  if (!transpose && poly->op.input) right = poly->op.matching->right;
+  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, right, y));
+  if (transpose && poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The vectors of the solver need not be those that belong to the matrix: the matrix may be on the GPU, and the vectors on the host
-*/
+/* The same for any vectors: the matrix may be on the GPU, and the vectors on the host */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -388,7 +369,7 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether A and the polynomial make one pass over a matrix that is streamed, with vectors like x */
+/* Sets runs to PETSC_TRUE if A and the polynomial take one pass over a streamed matrix, with vectors like x */
 static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -403,48 +384,73 @@ static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* u = c B^{-1}v, or u + c B^{-1}v, and g = A u */
+/* u = c B^{-1}v, or u + c B^{-1}v if "adds", and g = A u */
 static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
+  /* w = D^{-1}v, u = c p(D^{-1}A) w (+ u), g = A u */
   PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, v, poly->op.w));
   PetscCall(PCPolyWindowRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x. In one pass where that is possible, else as PCApplyBAorAB() does it
-   for other types
+   y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x: in one pass if possible, otherwise like PCApplyBAorAB() for other
+   types
 */
 static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool joint, runs;
+  PC_Poly  *poly     = (PC_Poly *)pc->data;
+  const Vec vecs[]   = {x, y, work};
+  PetscBool joint[3] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE};
 
   PetscFunctionBegin;
   PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
              "PCPOLY preconditions from the left or the right, not from both sides");
-  PetscCall(PCPolyJointRuns_Private(pc, x, &joint));
-  PetscCall(PCPolyJointRuns_Private(pc, y, &runs));
-  joint = (PetscBool)(joint && runs);
-  if (side == PC_RIGHT) {
-    PetscCall(PCPolyJointRuns_Private(pc, work, &runs));
-    if (joint && runs) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
-    else {
-      PetscCall(PCApply(pc, x, work));
-      PetscCall(MatMult(pc->mat, work, y));
-    }
-  } else if (joint) PetscCall(PCPolyWindowLeft_Private(&poly->op, &poly->p, x, y));
-  else {
+  for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyJointRuns_Private(pc, vecs[i], &joint[i]));
+  if (joint[0] && joint[1] && joint[2]) {
+    if (side == PC_RIGHT) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
+    else PetscCall(PCPolyWindowLeft_Private(&poly->op, &poly->p, x, y));
+  } else if (side == PC_RIGHT) {
+    PetscCall(PCApply(pc, x, work));
+    PetscCall(MatMult(pc->mat, work, y));
+  } else {
     PetscCall(MatMult(pc->mat, x, work));
     PetscCall(PCApply(pc, work, y));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which products there are; the bytes are those of all processes */
+static PetscErrorCode PCSetUp_Poly(PC pc)
+{
+  PC_Poly        *poly = (PC_Poly *)pc->data;
+  const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
+  const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
+  PetscBool       window, kept, match;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
+  PetscCheck(
+    !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+    "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
+    IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, IDRSPrefix(pc));
+  if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
+  PetscCall(PCPolyUpdateMatching_Private(pc));
+  /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
+  kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
+  match = (PetscBool)(asked || (kept && had));
+  PetscCall(PCPolySetUpOperator_Private(pc, match));
+  if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
+  else PetscCall(PCPolySetUpRest_Private(pc));
+  /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
+  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
+  pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prints how products are computed; the bytes are those of all processes */
 static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
   PC_Poly        *poly = (PC_Poly *)pc->data;

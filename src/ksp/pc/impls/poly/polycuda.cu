@@ -38,22 +38,16 @@ typedef struct {
 template <typename L>
 static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L &&launch)
 {
-  auto choose = [&](auto value) {
+  return PCPolyDispatchValue(precision, [&](auto value) {
     typedef decltype(value) Value;
 
     return columns ? launch(IDRSForm<Value, 2, true>()) : launch(IDRSForm<Value, 2, false>());
-  };
-
-  PetscFunctionBegin;
-  if (precision == PC_POLY_PRECISION_HALF) PetscCall(choose(IDRSNarrow<__half>()));
-  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(choose(IDRSNarrow<float>()));
-  else PetscCall(choose(PetscScalar()));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  });
 }
 
 /*
-   largest = max |entry| of what is copied, as the bits of a double; NaN counts as more than all numbers. By a thread, for a row at
-   a time
+   largest = max |entry| of the entries that are copied, as the bits of a double; NaN counts as more than all numbers. A thread
+   takes a row at a time
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSource source, unsigned long long *largest)
 {
@@ -70,29 +64,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
   IDRSKeepLargest(mine, largest);
 }
 
-/* From the largest of all values */
-static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream,
-                                        PetscBool *finite)
-{
-  unsigned long long *largest;
-  double              value;
-  PetscDeviceContext  dctx;
-
-  PetscFunctionBegin;
-  source->scale = 1.0;
-  if (precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &largest));
-  PCPolyLargestKernel<<<(unsigned int)(8 * multiprocessors), IDRS_THREADS, 0, stream>>>(*source, largest);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCallCUDA(cudaMemcpyAsync(&value, largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscDeviceFree(dctx, largest));
-  PCPolyChooseScale(precision, value, &source->scale, finite);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The copy of the diagonal block: without columns if that takes less memory */
+/* Creates the copy of the diagonal block: without columns if that takes less memory */
 static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
                                          const char *why[])
 {
@@ -110,17 +82,18 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, true,
-                           [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  auto plan = [&](bool columns) {
+    return PCPolyDispatch(copy->precision, columns,
+                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); });
+  };
+
+  /* Without columns a slot has entries at one distance from the diagonal, so that there may be more slots */
+  PetscCall(plan(true));
   units           = sliced->units;
   slots           = sliced->slots;
   packed->columns = true;
-  if (!*why)
-    PetscCall(PCPolyDispatch(copy->precision, false,
-                             [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
-  if (!*why && sliced->units >= units)
-    PetscCall(PCPolyDispatch(copy->precision, true,
-                             [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  if (!*why) PetscCall(plan(false));
+  if (!*why && sliced->units >= units) PetscCall(plan(true));
   else packed->columns = false;
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
@@ -156,15 +129,24 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscCall(IDRSGetCSR(block, &source.A));
   source.unit = unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
-  PetscCall(PCPolyScaleValues(copy->precision, &source, packed->multiprocessors, stream, finite));
-  packed->scale = source.scale;
+  source.scale = 1.0; /* until it is known */
+  PetscCall(PCPolyFindScale(
+    copy->precision, stream,
+    [&](unsigned long long *largest) -> PetscErrorCode {
+      PetscFunctionBegin;
+      PCPolyLargestKernel<<<(unsigned int)(8 * packed->multiprocessors), IDRS_THREADS, 0, stream>>>(source, largest);
+      PetscCallCUDA(cudaGetLastError());
+      PetscFunctionReturn(PETSC_SUCCESS);
+    },
+    &packed->scale, finite));
+  source.scale = packed->scale;
   if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
   if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &source.inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several products follow one another without sums between them: see halo.h */
+/* Connects the processes for products that follow one another without sums between them: see halo.h */
 static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
 {
   PCPolyCUDA *packed    = (PCPolyCUDA *)copy->data;
@@ -195,7 +177,7 @@ static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The chunks of a ring: as many as leave room for three blocks, or for wide values one or two */
+/* A ring of as many chunks as leave room for three blocks, or for one or two blocks with wide values */
 template <typename Form>
 using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
 

@@ -34,24 +34,13 @@ typedef struct {
   unsigned long long    *largest;
 } PCPolyStream;
 
-/* Calls launch with the type of the values */
-template <typename L>
-static PetscErrorCode PCPolyStreamValue(PCPolyPrecision precision, L &&launch)
-{
-  PetscFunctionBegin;
-  if (precision == PC_POLY_PRECISION_HALF) PetscCall(launch(IDRSNarrow<__half>()));
-  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(launch(IDRSNarrow<float>()));
-  else PetscCall(launch(PetscScalar()));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Blocks for a row each thread */
+/* Returns the number of blocks in which each thread has a row */
 static unsigned int PCPolyStreamBlocks(const IDRSStreamChunk *chunk)
 {
   return (unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS);
 }
 
-/* By a thread, for a row: the entries of D^{-1}A times scale; or where there is no place for them, the largest */
+/* A thread stores the entries of a row of D^{-1}A times scale, or without memory for them keeps the largest */
 template <typename Value>
 static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   PCPolyStreamFillKernel(const uint32_t *offsets, const PetscScalar *a, int32_t row, int32_t rows, const PetscScalar *inverse,
@@ -71,7 +60,7 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   if (!values) IDRSKeepLargest(mine, largest);
 }
 
-/* Of each chunk that passes: its copy, or the largest value */
+/* Copies a chunk that passes, or keeps its largest value */
 static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
 {
   const PCPolyStream    *copy  = (const PCPolyStream *)ctx;
@@ -83,7 +72,7 @@ static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
   if (copy->memory) to = copy->memory + copy->places[chunk - copy->passing];
   PetscCall(IDRSStream_CUDA(&stream));
   if (to) PetscCallCUDA(cudaMemcpyAsync(to, task->memory, chunk->packedbytes, cudaMemcpyDeviceToDevice, stream));
-  PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {
+  PetscCall(PCPolyDispatchValue(copy->precision, [&](auto value) -> PetscErrorCode {
     typedef decltype(value) Value;
 
     PetscFunctionBegin;
@@ -96,7 +85,7 @@ static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A pass that shows all chunks to the copy */
+/* Makes a pass with a visit to each chunk */
 static PetscErrorCode PCPolyStreamPass(PCPolyStream *copy)
 {
   IDRSStreamSequence sequence = {};
@@ -115,27 +104,7 @@ static PetscErrorCode PCPolyStreamPass(PCPolyStream *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyStreamScale(PCPolyStream *copy, PetscBool *finite)
-{
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
-  double             value;
-
-  PetscFunctionBegin;
-  copy->scale = 1.0;
-  if (copy->precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &copy->largest));
-  PetscCall(PCPolyStreamPass(copy));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(&value, copy->largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscDeviceFree(dctx, copy->largest));
-  PCPolyChooseScale(copy->precision, value, &copy->scale, finite);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Places of the chunks, with values of so many bytes, and memory for them out of that of the stream */
+/* Computes the places of the chunks, and allocates them from the memory of the stream */
 static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[])
 {
   size_t     bytes = 0, valuebytes = 0;
@@ -143,7 +112,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
   PetscBool  taken;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {
+  PetscCall(PCPolyDispatchValue(copy->precision, [&](auto value) -> PetscErrorCode {
     valuebytes = sizeof(value);
     return PETSC_SUCCESS;
   }));
@@ -164,7 +133,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries outside of the diagonal block, and the scatter to what they take of other processes */
+/* Copies the entries outside the diagonal block, and gets the scatter of the entries of the vector that they need */
 static PetscErrorCode PCPolyStreamOuter(PCPolyStream *copy, Mat A, const char *why[])
 {
   IDRSSource     source = {};
@@ -197,6 +166,7 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
 {
   PCPolyStream *copy;
   PetscBool     parallel;
+  cudaStream_t  stream;
   Mat           block = A;
 
   PetscFunctionBegin;
@@ -212,7 +182,17 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
   if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
   if (((const Mat_AIJStream *)block->spptr)->settings.ordered)
     *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
-  else PetscCall(PCPolyStreamScale(copy, finite));
+  else {
+    PetscCall(IDRSStream_CUDA(&stream));
+    copy->scale = 1.0; /* until it is known */
+    PetscCall(PCPolyFindScale(
+      copy->precision, stream,
+      [&](unsigned long long *largest) {
+        copy->largest = largest;
+        return PCPolyStreamPass(copy);
+      },
+      &copy->scale, finite));
+  }
   if (*finite && !*why) PetscCall(PCPolyStreamAllocate(copy, why));
   if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &copy->inverse));
@@ -288,7 +268,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCP
   for (PetscInt c = 0; c < copy->nchunks; c++) {
     const PetscInt width = copy->chunks[c].width;
 
-    PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) {
+    PetscCall(PCPolyDispatchValue(copy->precision, [&](auto value) {
       typedef decltype(value) Value;
 
       if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, &arrays);

@@ -27,13 +27,13 @@ const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPreci
 const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
 
 /*
-   The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large
-   for the precision
+   The residual of p may exceed the prediction of the Krylov space by this factor, and may be this floor; otherwise the degree is
+   too large for the precision
 */
 #define PCPOLY_GUARD_FACTOR 1.5
 #define PCPOLY_GUARD_FLOOR  0.005
 
-/* The column of the hash that the start vector takes: none of those of a shadow space */
+/* The column of the hash for the start vector, which no shadow space has */
 #define PCPOLY_COLUMN 65536
 
 static const char *const PCPolyRemarks[] = {
@@ -48,8 +48,8 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = d p(D^{-1}A) x, or with A^T, entry by entry, where d is NULL for ones. If "scaled", x is the argument of
-   PCPolyScale_Private(), whose result takes the place of x. x may be y
+   y = d p(D^{-1}A) x, or with A^T, entry by entry; d is NULL for ones. If "scaled", PCPolyScale_Private() is applied to x first.
+   x may be y
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
                                              Vec x, Vec d, Vec y)
@@ -141,6 +141,7 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
     left  = (PetscBool)(left || ritz[i].re < 0.0);
     right = (PetscBool)(right || ritz[i].re > 0.0);
   }
+  /* The largest degree with Re(1 - pi(lambda)) > 0 for all Ritz values lambda */
   for (p->degree = 0; d > 0; d--) {
     PetscCall(PCPolyFromSpace_Private(space, d, p));
     if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, found ? space->m : 0, ritz) > 0.0)) break;

@@ -31,7 +31,8 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
 #endif
-  if (streamed) { /* vectors may be bound to the CPU on some processes */
+  /* Vectors may be bound to the CPU on some processes only */
+  if (streamed) {
     PetscCall(MatStreamTakes_Private(A, like, &takes));
     all = takes ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
@@ -71,6 +72,7 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   PetscCall(PCPolyCopyGetOps(op->A, op->w, &ops, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(newcopy));
+  /* If one process has no copy, or entries that its precision does not hold, no process has one */
   (*newcopy)->ops       = ops;
   (*newcopy)->precision = PetscMax(precision, ops->narrowest);
   PetscCall(ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));

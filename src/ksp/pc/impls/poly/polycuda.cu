@@ -8,8 +8,8 @@
    perturbed, which costs hardly any iterations; if vectors were rounded it would not be linear, and IDR(s) would take up to several
    times the iterations.
 
-   - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
-   - There are no columns where the entries of each slot are as far from the diagonal, as those of stencils are.
+   - If all rows are scaled, the diagonal of D^{-1}A is 1 and is not stored.
+   - If the entries of each slot are equally far from the diagonal, as those of stencils are, no columns are stored.
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
    - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once
      their part of z has come.
@@ -95,6 +95,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   if (!*why) PetscCall(plan(false));
   if (!*why && sliced->units >= units) PetscCall(plan(true));
   else packed->columns = false;
+  /* Entries in the slices: neither those of long rows nor a diagonal of ones */
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
   if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
@@ -205,9 +206,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
   PetscScalar                                    sum[2] = {0.0, 0.0};
-  /* on their way while the sums are computed */
-  IDRSPack<2>      ui = IDRSZero<2>(), zi = IDRSZero<2>();
-  PCPolyRing<Form> ring;
+  IDRSPack<2>                                    ui = IDRSZero<2>(), zi = IDRSZero<2>();
+  PCPolyRing<Form>                               ring;
 
   ring.Begin(A, rings, arguments.once);
   overlap.Begin();
@@ -221,6 +221,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         row[q] = IDRSSlicedRow(A.perm, place + q, A.n);
         sum[q] = 0.0;
       }
+      /* u and z of these rows are on their way while the sums are computed */
       if (pairs) {
         ui = IDRSLoad<2>(u, place, A.n);
         if (unit) zi = IDRSLoad<2>(z, place, A.n);
@@ -232,11 +233,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         }
       }
     }
+    /* sum_i += a_ij z_j */
     IDRSChunkAdd<Form>(A, ring.Await(), ring.slots, z, row, sum);
     ring.Next(A);
     if (ring.first) {
 #pragma unroll
       for (int q = 0; q < 2; q++) {
+        /* y_i = d_i (alpha u_i + beta z_i + beta sum_i) */
         ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
         if (d && row[q] < A.n) ui.v[q] *= d[row[q]];
       }
@@ -249,6 +252,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
       }
     }
   }
+  /* Long rows, each by a warp */
   for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     const PetscInt    i       = A.longindices[k];
     const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);

@@ -1,5 +1,5 @@
 /*
-   The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
+   The data of PCPOLY, and the functions that its files share. Calls point one way: a file calls only files to its right
 
      { poly.c, polyset.c }   polyspace.c   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
      { polypacked.c, polycuda.cu, polystream.cu }
@@ -16,7 +16,7 @@
 
 #define PCPOLY_MAX_DEGREE 128
 
-/* What the set-up says of the polynomial */
+/* Remarks of the set-up about the polynomial */
 typedef enum {
   PCPOLY_AS_ASKED,
   PCPOLY_INDEFINITE,  /* Ritz values lie on both sides of the imaginary axis: the degree is kept */
@@ -36,7 +36,7 @@ typedef struct {
   PetscInt    degree, nroots, nfactors;
   IDRSRoot    roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
   PetscScalar p0; /* p(0) */
-  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, as its Krylov space has it; negative where it is not known */
+  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, predicted by its Krylov space; negative if it is not known */
   PetscReal    residual;
   PetscInt     dimension; /* of the Krylov space; 0 for none */
   PCPolyRemark remark;
@@ -45,9 +45,9 @@ typedef struct {
 /*
    A Krylov space of D^{-1}A with an orthonormal basis of m columns, q_0 the start vector over its norm:
 
-     D^{-1}A Q_m = Q_{m+1} H,   or Q_m H where the space is invariant
+     D^{-1}A Q_m = Q_{m+1} H,   or Q_m H if the space is invariant
 
-   H has leading dimension m + 1, and a last row of zeros where the space is invariant
+   H has leading dimension m + 1, and a last row of zeros if the space is invariant
 */
 typedef struct {
   PetscInt     m;
@@ -62,7 +62,7 @@ typedef struct {
   Vec          input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
   Vec          inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
   Vec          w, t;     /* work vectors: of the factors, of the product */
-  PCPolyCopy   copy;     /* NULL where the products are by MatMult() */
+  PCPolyCopy   copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;
 
 typedef struct {
@@ -80,8 +80,8 @@ typedef struct {
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
-  const char     *nocopy;     /* why there is no copy, or NULL */
-  const char     *nomatching; /* why there cannot be a matching, or NULL */
+  const char     *nocopy;     /* the reason why there is no copy, or NULL */
+  const char     *nomatching; /* the reason why there is no matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */

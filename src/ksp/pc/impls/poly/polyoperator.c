@@ -100,15 +100,18 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
+  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij| if a_ii is small */
   PetscCall(VecCopy(poly->op.t, poly->op.inverse));
   PetscCall(VecReciprocal(poly->op.inverse));
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   if (poly->matched) {
     if (!poly->op.input) PetscCall(VecDuplicate(poly->op.w, &poly->op.input));
+    /* D^{-1} P Dr P^T */
     PetscCall(VecPointwiseMult(poly->op.input, poly->op.inverse, poly->op.matching->permuted));
   }
   if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
+    /* most = max_ij |a_ij| / |a_ii| */
     PetscCall(IDRSVecPointwiseMult(poly->op.w, poly->op.inverse, poly->op.w));
     PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));
     weak = poly->small || most > PCPOLY_WEAK;
@@ -119,8 +122,8 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 }
 
 /*
-   PCPolyScale_Private - Computes the vector that an application begins with: y = D^{-1}x, with a matching D^{-1} P Dr x, or D^{-1} Dc x
-   if transposed; y may be x
+   PCPolyScale_Private - y = D^{-1}x, with which an application begins; with a matching y = D^{-1} P Dr x, or y = D^{-1} Dc x if
+   transposed; y may be x
 */
 PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose, Vec x, Vec y)
 {

@@ -20,6 +20,7 @@ static void PCPolyInner(const PCPolyPacked *copy, const PCPolyArrays *arrays)
       const uint16_t     *columns = copy->columns + slot * PCPOLY_SLICE;
       const PCPolyNumber *a       = values + slot * PCPOLY_SLICE;
 
+      /* sum_i += a_ij z_j of one entry of each row */
       for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) sum[lane] += (PetscScalar)a[lane] * x[columns[lane]];
     }
     for (PetscInt lane = 0; lane < count; lane++) {

@@ -124,6 +124,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
     copy->places[c] = bytes;
     bytes += IDRSStreamAlign(IDRSStreamValuesPlace(&copy->chunks[c]) + copy->chunks[c].entries * valuebytes);
   }
+  /* Memory that the stream does not use, within the limit of -mat_stream_memory */
   PetscCall(MatStreamTake_Private(copy->A, bytes, &taken));
   if (!taken) *why = "-mat_stream_memory does not hold a copy";
   else {
@@ -193,6 +194,7 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
       },
       &copy->scale, finite));
   }
+  /* With memory for the values a pass fills them */
   if (*finite && !*why) PetscCall(PCPolyStreamAllocate(copy, why));
   if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &copy->inverse));
@@ -265,6 +267,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCP
   if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, product->z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(PCPolyGetArrays_Private(product, PETSC_TRUE, &arrays));
   PetscCall(PetscLogGpuTimeBegin());
+  /* y = d (alpha u + beta D^{-1}A_in z), chunk by chunk */
   for (PetscInt c = 0; c < copy->nchunks; c++) {
     const PetscInt width = copy->chunks[c].width;
 
@@ -275,6 +278,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCP
       if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, &arrays);
       return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, &arrays);
     }));
+    /* 2 flops for each entry, 3 for each row */
     entries += (PetscLogDouble)copy->chunks[c].entries;
     rows += (PetscLogDouble)copy->chunks[c].rows;
   }
@@ -283,6 +287,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCP
   if (copy->scatter) {
     const PetscScalar *ghosts;
 
+    /* y += d beta D^{-1}A_out z */
     PetscCall(VecScatterEnd(copy->scatter, product->z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayReadAndMemType(copy->ghosts, &ghosts, NULL));
     PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, ghosts, &arrays));

@@ -1,5 +1,5 @@
 /*
-   p(D^{-1}A) of a matrix that is streamed, in one pass over it if its memory on the GPU has room for so many steps. The factors of
+   p(D^{-1}A) of a streamed matrix, in one pass over it if the memory on the GPU has room for so many steps. The factors of
    p are steps of matrix powers, v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2}, the first one times p(0); a product with A
    after it, or before it, is another step of the same pass:
 
@@ -92,6 +92,7 @@ PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *op, const PCPolyn
   PCPolySteps steps                    = {.k = 0};
 
   PetscFunctionBegin;
+  /* v_k = p(D^{-1}A) x, y = c v_k (+ y), z = A y */
   PCPolyStepsAddFactors(p, &steps);
   terms[steps.k] = steps.k ? c : c * p->p0;
   PetscCall(PCPolyStepsSum(op, &steps, x, &(IDRSPowersSum){.c = terms, .adds = adds, .y = y, .z = z}));
@@ -104,13 +105,14 @@ PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *op, const PCPolyno
   PCPolySteps steps = {.k = 0};
 
   PetscFunctionBegin;
+  /* v_1 = D^{-1}A x, v_{k+1} = p(D^{-1}A) v_1 */
   PCPolyStepsAdd(p->nfactors ? (PetscScalar)1.0 : p->p0, 0.0, 0.0, &steps);
   PCPolyStepsAddFactors(p, &steps);
   PetscCall(PCPolyStepsSum(op, &steps, x, &(IDRSPowersSum){.vk = y}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyWindowBasis_Private - The vectors of a basis from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
+/* PCPolyWindowBasis_Private - Computes the vectors of the basis of T from k_0 on */
 PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
   PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
@@ -120,6 +122,7 @@ PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *op, PetscInt m, c
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 
+    /* T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
     gamma[j] = 1.0 / t[j + 1];
     theta[j] = t[j];
     mu[j]    = 0.0;

@@ -75,6 +75,11 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   size_t             units;
   IDRSRowLengths     lengths;
 
+  auto plan = [&](bool columns) {
+    return PCPolyDispatch(copy->precision, columns,
+                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); });
+  };
+
   PetscFunctionBegin;
   if (source->A.n > 1 << 30) *why = "a process has more than 2^30 rows";
   if (!source->A.n || *why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -82,11 +87,6 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  auto plan = [&](bool columns) {
-    return PCPolyDispatch(copy->precision, columns,
-                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); });
-  };
-
   /* Without columns a slot has entries at one distance from the diagonal, so that there may be more slots */
   PetscCall(plan(true));
   units           = sliced->units;

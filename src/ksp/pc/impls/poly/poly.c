@@ -129,29 +129,25 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 */
 static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
-  const PetscInt asked = d;
-  PetscBool      found, left = PETSC_FALSE, right = PETSC_FALSE;
-  IDRSRoot      *ritz;
+  const PetscInt asked = d, nritz = space->found ? space->m : 0;
+  PetscBool      left = PETSC_FALSE, right = PETSC_FALSE;
 
   PetscFunctionBegin;
   d = PetscMin(d, space->m);
-  PetscCall(PetscMalloc1(space->m, &ritz));
-  PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
-  for (PetscInt i = 0; found && i < space->m; i++) {
-    left  = (PetscBool)(left || ritz[i].re < 0.0);
-    right = (PetscBool)(right || ritz[i].re > 0.0);
+  for (PetscInt i = 0; i < nritz; i++) {
+    left  = (PetscBool)(left || space->ritz[i].re < 0.0);
+    right = (PetscBool)(right || space->ritz[i].re > 0.0);
   }
   /* The largest degree with Re(1 - pi(lambda)) > 0 for all Ritz values lambda */
   for (p->degree = 0; d > 0; d--) {
     PetscCall(PCPolyFromSpace_Private(space, d, p));
-    if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, found ? space->m : 0, ritz) > 0.0)) break;
+    if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, nritz, space->ritz) > 0.0)) break;
     p->degree = 0;
   }
   if (!p->degree) p->remark = PCPOLY_SINGULAR;
   else if (left && right) p->remark = PCPOLY_INDEFINITE;
   else if (p->degree == asked) p->remark = PCPOLY_AS_ASKED;
   else p->remark = p->degree == space->m ? PCPOLY_SPACE_ENDS : PCPOLY_HALF_PLANE;
-  PetscCall(PetscFree(ritz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,19 +155,15 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
 static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
   PetscReal low = PETSC_MAX_REAL, high = 0.0, largest = 0.0;
-  PetscBool found;
-  IDRSRoot *ritz, roots[PCPOLY_MAX_DEGREE];
+  IDRSRoot  roots[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(space->m, &ritz));
-  PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
-  for (PetscInt i = 0; found && i < space->m; i++) {
-    low     = PetscMin(low, ritz[i].re);
-    high    = PetscMax(high, ritz[i].re);
-    largest = PetscMax(largest, IDRSRootModulus(ritz[i]));
+  for (PetscInt i = 0; space->found && i < space->m; i++) {
+    low     = PetscMin(low, space->ritz[i].re);
+    high    = PetscMax(high, space->ritz[i].re);
+    largest = PetscMax(largest, IDRSRootModulus(space->ritz[i]));
   }
-  PetscCall(PetscFree(ritz));
-  if (found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
+  if (space->found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
     /* (high + low) / 2 + (high - low) / 2 cos((i + 1/2) pi / d) */
     for (PetscInt i = 0; i < d; i++)
       roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};

@@ -53,6 +53,8 @@ typedef struct {
   PetscInt     m;
   PetscBool    invariant;
   PetscScalar *H;
+  IDRSRoot    *ritz;  /* Ritz values: the eigenvalues of the first m rows of H */
+  PetscBool    found; /* LAPACK has found them */
 } PCPolySpace;
 
 /* D^{-1}A; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
@@ -122,5 +124,5 @@ PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
 PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const IDRSRoot[], PetscReal, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const IDRSRoot[], PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *, PetscInt, PCPolynomial *);
-PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *, IDRSRoot[], PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(PCPolySpace *);
 PETSC_INTERN PetscReal      PCPolyLeastRealPart_Private(const PCPolynomial *, PetscInt, const IDRSRoot[]);

@@ -58,15 +58,15 @@ static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyRitzValues_Private - Computes the eigenvalues of the first m rows of H */
-PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, IDRSRoot values[], PetscBool *found)
+/* PCPolyRitzValues_Private - Computes the Ritz values of a space that has memory for them */
+PetscErrorCode PCPolyRitzValues_Private(PCPolySpace *space)
 {
   PetscScalar *M;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(space->m * space->m, &M));
   for (PetscInt j = 0; j < space->m; j++) PetscCall(PetscArraycpy(M + j * space->m, space->H + j * (space->m + 1), space->m));
-  PetscCall(PCPolyEigenvalues_Private(space->m, M, values, found));
+  PetscCall(PCPolyEigenvalues_Private(space->m, M, space->ritz, &space->found));
   PetscCall(PetscFree(M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

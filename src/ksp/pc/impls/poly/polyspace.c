@@ -143,14 +143,15 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
   PetscInt     columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
   PetscScalar *T, *R, *W;
   PetscReal    norm, scale;
-  PetscBool    dependent = PETSC_FALSE, found;
-  IDRSRoot    *ritz, *shifts;
+  PetscBool    dependent = PETSC_FALSE;
+  IDRSRoot    *shifts;
   Vec         *K;
   void        *memory;
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
-  PetscCall(PetscMalloc4((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W, m, &ritz));
+  PetscCall(PetscMalloc3((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W));
+  PetscCall(PetscMalloc1(m, &space->ritz));
   PetscCall(PetscCalloc1(m, &shifts));
   PetscCall(IDRSVecsCreate(v, m + 1, &K, &memory));
   PetscCall(VecNormalize(v, NULL));
@@ -174,18 +175,18 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
     if (pass && rank - 1 < before) break;
     /* H, and from it the shifts of the next pass */
     PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
-    PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
+    PetscCall(PCPolyRitzValues_Private(space));
     /* The first process decides for all, since the rounding errors of LAPACK may differ */
-    if (!found) ritz[0].re = PETSC_INFINITY;
-    PetscCallMPI(MPI_Bcast(ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
-    if (!space->m || PetscIsInfOrNanReal(ritz[0].re)) break;
+    if (!space->found) space->ritz[0].re = PETSC_INFINITY;
+    PetscCallMPI(MPI_Bcast(space->ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
+    if (!space->m || PetscIsInfOrNanReal(space->ritz[0].re)) break;
     columns = m;
-    PetscCall(IDRSRootsLeja(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
+    PetscCall(IDRSRootsLeja(space->m, space->ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);
   }
   PetscCall(IDRSVecsDestroy(m + 1, &K, &memory));
   PetscCall(PetscFree(shifts));
-  PetscCall(PetscFree4(T, R, W, ritz));
+  PetscCall(PetscFree3(T, R, W));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,5 +194,6 @@ PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *space)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(space->H));
+  PetscCall(PetscFree(space->ritz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -83,7 +83,7 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
-  else if (size > 1 && ops->connect) PetscCall(ops->connect(*newcopy, op->A));
+  else if (size > 1) PetscCall(ops->connect(*newcopy, op->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,6 +91,15 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
 const char *PCPolyCopyTooLarge_Private(PetscLogDouble places, PetscLogDouble entries)
 {
   return places > PCPOLY_PADDING * entries + PCPOLY_SPARE_PLACES ? "its rows are too uneven in length, or too wide" : NULL;
+}
+
+/* PCPolyCopyConnect_Scatter - Does nothing: the products of a copy use its scatter */
+PetscErrorCode PCPolyCopyConnect_Scatter(PCPolyCopy copy, Mat A)
+{
+  PetscFunctionBegin;
+  (void)copy;
+  (void)A;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCPolyCheckMemory(PetscMemType type, PetscBool device)

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
   PCPolyPrecision narrowest; /* precision of values that it has */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
-  /* Called on several processes, if all have a copy; collective. NULL if products always use scatters */
+  /* Connects several processes, if all have a copy; collective */
   PetscErrorCode (*connect)(PCPolyCopy, Mat);
   PetscErrorCode (*multiplyadd)(PCPolyCopy, const PCPolyProduct *);
   PetscErrorCode (*destroy)(PCPolyCopy);
@@ -42,6 +42,7 @@ struct _n_PCPolyCopy {
 };
 
 PETSC_INTERN const char    *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDouble);
+PETSC_INTERN PetscErrorCode PCPolyCopyConnect_Scatter(PCPolyCopy, Mat);
 PETSC_INTERN PetscErrorCode PCPolyGetArrays_Private(const PCPolyProduct *, PetscBool, PCPolyArrays *);
 PETSC_INTERN PetscErrorCode PCPolyRestoreArrays_Private(const PCPolyProduct *, PCPolyArrays *);
 

@@ -254,7 +254,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, const PCPolyPr
 const PCPolyCopyOps PCPolyCopies_Host = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_SINGLE), /* the processor has no arithmetic for half precision */
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Host),
-  PetscDesignatedInitializer(connect, NULL),
+  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Scatter),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Host),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Host),
 };

@@ -301,7 +301,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCP
 const PCPolyCopyOps PCPolyCopies_Stream = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Stream),
-  PetscDesignatedInitializer(connect, NULL),
+  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Scatter),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Stream),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Stream),
 };

@@ -175,7 +175,7 @@ PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBo
   PetscFunctionBegin;
   if (op->copy && !transpose) {
     PetscCall(PetscLogEventBegin(MAT_Mult, product->z, product->y, 0, 0)); /* a product of the matrix, for -log_view */
-    PetscCall((*op->copy->ops->multiplyadd)(op->copy, product));
+    PetscCall(op->copy->ops->multiplyadd(op->copy, product));
     PetscCall(PetscLogEventEnd(MAT_Mult, product->z, product->y, 0, 0));
   } else PetscCall(PCPolyMultiplyAdd_Private(op, transpose, product));
   PetscFunctionReturn(PETSC_SUCCESS);

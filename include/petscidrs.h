@@ -160,25 +160,6 @@ typedef enum {
 PETSC_EXTERN const char *const PCPolyPrecisions[];
 
 /*E
-  PCPolyHalo - How often processes exchange entries of a vector in an application of `PCPOLY`
-
-  Values:
-+ `PC_POLY_HALO_AUTO` - as one of the others, whichever is expected to be faster, the default
-. `PC_POLY_HALO_DEEP` - once
-- `PC_POLY_HALO_EACH` - once for each product
-
-  Level: advanced
-
-.seealso: `PCPOLY`, `PCPolySetHalo()`, `PCPolyGetHalo()`
-E*/
-typedef enum {
-  PC_POLY_HALO_AUTO,
-  PC_POLY_HALO_DEEP,
-  PC_POLY_HALO_EACH
-} PCPolyHalo;
-PETSC_EXTERN const char *const PCPolyHalos[];
-
-/*E
   PCPolyScaling - How `PCPOLY` scales and permutes the matrix
 
   Values:
@@ -241,8 +222,6 @@ PETSC_EXTERN PetscErrorCode PCPolySetSeed(PC, PetscInt);
 PETSC_EXTERN PetscErrorCode PCPolyGetSeed(PC, PetscInt *);
 PETSC_EXTERN PetscErrorCode PCPolySetPrecision(PC, PCPolyPrecision);
 PETSC_EXTERN PetscErrorCode PCPolyGetPrecision(PC, PCPolyPrecision *);
-PETSC_EXTERN PetscErrorCode PCPolySetHalo(PC, PCPolyHalo);
-PETSC_EXTERN PetscErrorCode PCPolyGetHalo(PC, PCPolyHalo *);
 PETSC_EXTERN PetscErrorCode PCPolySetScaling(PC, PCPolyScaling);
 PETSC_EXTERN PetscErrorCode PCPolyGetScaling(PC, PCPolyScaling *, PCPolyScaling *);
 PETSC_EXTERN PetscErrorCode PCPolySetReuse(PC, PetscBool);

@@ -1,17 +1,71 @@
 static char help[] = "PCPOLY as its users see it: with every solver and side, operators of several types, matrices that change,\n\
-systems for which there is no\n\
-polynomial of the degree asked for, or none at all, and bad values.\n\n";
+systems for which there is no polynomial of the degree asked for, or none at all, and bad values.\n\n";
 
 #include "systems.h"
 
 static const PetscInt degrees[] = {1, 2, 5, 8, 16};
+#define DEGREES PETSC_STATIC_ARRAY_LENGTH(degrees)
 
-static PetscErrorCode SetPoly(KSP ksp, PetscInt degree, PC *pc)
+/* A system, and a solver of it with PCPOLY */
+typedef struct {
+  Mat A;
+  Vec b, x;
+  KSP ksp;
+  PC  pc;
+} Problem;
+
+static PetscErrorCode SetPoly(Problem *problem, PetscInt degree)
 {
   PetscFunctionBeginUser;
-  PetscCall(KSPGetPC(ksp, pc));
-  PetscCall(PCSetType(*pc, PCPOLY));
-  PetscCall(PCPolySetDegree(*pc, degree));
+  PetscCall(KSPGetPC(problem->ksp, &problem->pc));
+  PetscCall(PCSetType(problem->pc, PCPOLY));
+  PetscCall(PCPolySetDegree(problem->pc, degree));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces the solver */
+static PetscErrorCode ProblemSetSolver(Problem *problem, PetscInt s, PetscInt degree)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPDestroy(&problem->ksp));
+  PetscCall(SolverCreate(problem->A, s, PCNONE, &problem->ksp));
+  PetscCall(SetPoly(problem, degree));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemCreateGrid(PetscInt m, PetscReal peclet, Layout layout, Problem *problem)
+{
+  PetscFunctionBeginUser;
+  *problem = (Problem){NULL};
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, m, peclet, layout, &problem->A, &problem->b));
+  PetscCall(VecDuplicate(problem->b, &problem->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemCreateEntries(Entry *entry, PetscInt n, Problem *problem)
+{
+  PetscFunctionBeginUser;
+  *problem = (Problem){NULL};
+  PetscCall(SystemCreateEntries(entry, n, RHS_GENERAL, &problem->A, &problem->b, &problem->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProblemDestroy(Problem *problem)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPDestroy(&problem->ksp));
+  PetscCall(VecDestroy(&problem->x));
+  PetscCall(VecDestroy(&problem->b));
+  PetscCall(MatDestroy(&problem->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckSolve(const char what[], Problem *problem)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(problem->x, 0.0));
+  PetscCall(KSPSolve(problem->ksp, problem->b, problem->x));
+  PetscCall(CheckSolved(what, problem->ksp, problem->A, problem->b, problem->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -23,51 +77,39 @@ static PetscErrorCode TestSolvers(void)
 
   PetscFunctionBeginUser;
   for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(peclets); ip++) {
-    Mat A;
-    Vec b, x;
+    Problem problem;
 
-    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 30, peclets[ip], LAYOUT_UNEVEN, &A, &b));
-    PetscCall(VecDuplicate(b, &x));
-    for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(degrees); id++) {
-      PC   pc;
-      KSP  ksp;
+    PetscCall(ProblemCreateGrid(30, peclets[ip], LAYOUT_UNEVEN, &problem));
+    for (size_t id = 0; id < DEGREES; id++) {
       char what[128];
 
       for (size_t is = 0; is < SIZES; is++) {
         for (PetscInt left = 0; left < 2; left++) {
-          PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, PCNONE, &ksp));
-          PetscCall(SetPoly(ksp, degrees[id], &pc));
+          PetscCall(ProblemSetSolver(&problem, sizes[is], degrees[id]));
+          PetscCall(KSPSetPCSide(problem.ksp, left ? PC_LEFT : PC_RIGHT));
           PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, degree %" PetscInt_FMT ", s = %" PetscInt_FMT "%s",
                                   (double)peclets[ip], degrees[id], sizes[is], left ? ", left" : ""));
-          if (left) PetscCall(SolveConverged(what, ksp, b));
-          else {
-            PetscCall(KSPSolve(ksp, b, x));
-            PetscCall(CheckSolved(what, ksp, A, b, x));
-          }
-          PetscCall(KSPDestroy(&ksp));
+          if (left) PetscCall(SolveConverged(what, problem.ksp, problem.b));
+          else PetscCall(CheckSolve(what, &problem));
         }
       }
       for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(others); i++) {
         PetscReal          rnorm, bnorm;
         KSPConvergedReason reason;
 
-        PetscCall(SolverCreate(A, 1, PCNONE, &ksp));
-        PetscCall(KSPSetType(ksp, others[i]));
-        PetscCall(SetPoly(ksp, degrees[id], &pc));
-        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 4000));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(KSPGetConvergedReason(ksp, &reason));
-        PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+        PetscCall(ProblemSetSolver(&problem, 1, degrees[id]));
+        PetscCall(KSPSetType(problem.ksp, others[i]));
+        PetscCall(KSPSetTolerances(problem.ksp, rtol, 0.0, PETSC_DEFAULT, 4000));
+        PetscCall(KSPSolve(problem.ksp, problem.b, problem.x));
+        PetscCall(KSPGetConvergedReason(problem.ksp, &reason));
+        PetscCall(ResidualNorm(problem.A, problem.b, problem.x, &rnorm, &bnorm));
         /* without the verification of KSPIDRS, and most of them in the preconditioned norm */
         PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 100 * rtol * bnorm),
                              "%s, degree %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", others[i], degrees[id],
                              KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
-        PetscCall(KSPDestroy(&ksp));
       }
     }
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(ProblemDestroy(&problem));
   }
   PetscCall(Verdict("solvers"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -79,38 +121,29 @@ static PetscErrorCode TestSolvers(void)
 */
 static PetscErrorCode TestConvection(void)
 {
-  Mat A;
-  Vec b, x;
+  Problem problem;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 32, 20.0, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(ProblemCreateGrid(32, 20.0, LAYOUT_EVEN, &problem));
   for (size_t is = 0; is < SIZES; is++) {
     for (PetscInt degree = 2; degree <= 20; degree++) {
       PetscInt  used, its;
       PetscReal residual;
-      KSP       ksp;
-      PC        pc;
       char      what[64];
 
       if (PETSC_MACHINE_EPSILON > 1e-10 && degree > 6) continue;
-      PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-      PetscCall(SetPoly(ksp, degree, &pc));
-      PetscCall(KSPSolve(ksp, b, x));
       PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", degree %" PetscInt_FMT, sizes[is], degree));
-      PetscCall(CheckSolved(what, ksp, A, b, x));
-      PetscCall(KSPGetIterationNumber(ksp, &its));
-      PetscCall(PCPolyGetDegree(pc, NULL, &used));
-      PetscCall(PCPolyGetResidual(pc, NULL, &residual));
+      PetscCall(ProblemSetSolver(&problem, sizes[is], degree));
+      PetscCall(CheckSolve(what, &problem));
+      PetscCall(KSPGetIterationNumber(problem.ksp, &its));
+      PetscCall(PCPolyGetDegree(problem.pc, NULL, &used));
+      PetscCall(PCPolyGetResidual(problem.pc, NULL, &residual));
       PetscCall(ComplainIf(used < 1 || used > degree || !(residual < 1.0), "%s: degree %" PetscInt_FMT " used, residual %g", what,
                            used, (double)residual));
       PetscCall(ComplainIf(its * used > 1500, "%s: %" PetscInt_FMT " iterations", what, its));
-      PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(ProblemDestroy(&problem));
   PetscCall(Verdict("convection"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -138,16 +171,15 @@ static PetscErrorCode PassTranspose(Mat S, Vec x, Vec y)
 /* Shells with and without a diagonal, a matrix of blocks, a preconditioner from another matrix, transposed solves */
 static PetscErrorCode TestOperators(void)
 {
-  Mat      A, C, S, T, N, block[4];
-  Vec      b, x, nb, nx, part[2];
-  KSP      ksp;
-  PC       pc;
+  Mat      A, C, S, T, N, block[4] = {NULL};
+  Vec      part[2];
   PetscInt used[2];
+  Problem  problem, nest = {NULL};
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, 0.6, LAYOUT_UNEVEN, &A, &b));
+  PetscCall(ProblemCreateGrid(24, 0.6, LAYOUT_UNEVEN, &problem));
+  A = problem.A;
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 24, 0.5, 0.3, &C));
-  PetscCall(VecDuplicate(b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(ShellCreate(A, PassMult, A, &T));
   PetscCall(MatShellSetOperation(T, MATOP_GET_DIAGONAL, (void (*)(void))PassDiagonal));
@@ -156,47 +188,38 @@ static PetscErrorCode TestOperators(void)
     const Mat   operators[] = {S, T, A, C}, from[] = {S, T, C, T};
     const char *names[] = {"shell", "shell with a diagonal", "another matrix", "another matrix, a shell"};
 
-    PetscCall(SolverCreate(operators[i], 4, PCNONE, &ksp));
-    PetscCall(KSPSetOperators(ksp, operators[i], from[i]));
-    PetscCall(SetPoly(ksp, 6, &pc));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved(names[i], ksp, operators[i], b, x));
-    if (i < 2) PetscCall(PCPolyGetDegree(pc, NULL, &used[i]));
+    problem.A = operators[i];
+    PetscCall(ProblemSetSolver(&problem, 4, 6));
+    PetscCall(KSPSetOperators(problem.ksp, operators[i], from[i]));
+    PetscCall(CheckSolve(names[i], &problem));
+    if (i < 2) PetscCall(PCPolyGetDegree(problem.pc, NULL, &used[i]));
     if (i == 1) {
-      PetscCall(KSPSolveTranspose(ksp, b, x));
+      PetscCall(KSPSolveTranspose(problem.ksp, problem.b, problem.x));
       PetscCall(MatCreateTranspose(T, &N));
-      PetscCall(CheckSolved("transposed", ksp, N, b, x));
+      PetscCall(CheckSolved("transposed", problem.ksp, N, problem.b, problem.x));
       PetscCall(MatDestroy(&N));
     }
-    PetscCall(KSPDestroy(&ksp));
   }
+  problem.A = A;
   PetscCall(ComplainIf(used[0] < 1 || used[1] < 1, "shells: degrees %" PetscInt_FMT " and %" PetscInt_FMT, used[0], used[1]));
   block[0] = A;
-  block[1] = block[2] = NULL;
-  block[3]            = C;
-  PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &N));
-  PetscCall(MatNestSetVecType(N, VECNEST));
-  part[0] = b;
-  PetscCall(VecDuplicate(b, &part[1]));
+  block[3] = C;
+  PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &nest.A));
+  PetscCall(MatNestSetVecType(nest.A, VECNEST));
+  part[0] = problem.b;
+  PetscCall(VecDuplicate(part[0], &part[1]));
   PetscCall(VecSetGeneral(part[1], 0.3));
-  PetscCall(VecCreateNest(PETSC_COMM_WORLD, 2, NULL, part, &nb));
-  PetscCall(VecDuplicate(nb, &nx));
-  PetscCall(SolverCreate(N, 4, PCNONE, &ksp));
-  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
-  PetscCall(SetPoly(ksp, 6, &pc));
-  PetscCall(KSPSolve(ksp, nb, nx));
-  PetscCall(CheckSolved("nest", ksp, N, nb, nx));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&nb));
-  PetscCall(VecDestroy(&nx));
+  PetscCall(VecCreateNest(PETSC_COMM_WORLD, 2, NULL, part, &nest.b));
+  PetscCall(VecDuplicate(nest.b, &nest.x));
+  PetscCall(ProblemSetSolver(&nest, 4, 6));
+  PetscCall(KSPIDRSSetImplementation(nest.ksp, KSP_IDRS_AUTO));
+  PetscCall(CheckSolve("nest", &nest));
+  PetscCall(ProblemDestroy(&nest));
   PetscCall(VecDestroy(&part[1]));
-  PetscCall(MatDestroy(&N));
   PetscCall(MatDestroy(&S));
   PetscCall(MatDestroy(&T));
   PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(ProblemDestroy(&problem));
   PetscCall(Verdict("operators"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -221,79 +244,83 @@ static PetscErrorCode RootsMoved(PC pc, PetscInt *kept, PetscReal keptre[], Pets
 /* Matrices and settings that change between solves of one solver */
 static PetscErrorCode TestChanges(void)
 {
+  enum {
+    NOTHING,
+    SHIFTED,
+    SCALED,
+    ANOTHER,
+    REUSED,
+    REUSED_DEGREE,
+    NOT_REUSED,
+    ANOTHER_SEED
+  };
+  const struct {
+    const char *name;
+    int         change;
+    PetscBool   kept;   /* the roots of the solve before */
+    PetscInt    degree; /* that is asked for and used */
+  } steps[] = {
+    {"at first",                  NOTHING,       PETSC_FALSE, 4},
+    {"nothing",                   NOTHING,       PETSC_TRUE,  4},
+    {"diagonal",                  SHIFTED,       PETSC_FALSE, 4},
+    {"rows scaled",               SCALED,        PETSC_TRUE,  4}, /* D^{-1}A does not depend on the scale of rows */
+    {"another matrix",            ANOTHER,       PETSC_FALSE, 4},
+    {"reuse, another matrix",     REUSED,        PETSC_TRUE,  4},
+    {"reuse, another degree",     REUSED_DEGREE, PETSC_FALSE, 3},
+    {"no reuse, the same matrix", NOT_REUSED,    PETSC_TRUE,  3},
+    {"another seed",              ANOTHER_SEED,  PETSC_FALSE, 3}
+  };
   PetscInt  n = 0;
   PetscReal re[128], moved;
-  Mat       A, C;
-  Vec       b, x, d;
-  KSP       ksp;
-  PC        pc;
+  Vec       d;
+  Problem   problem, other;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, 0.6, LAYOUT_EVEN, &A, &b));
-  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 24, 3.0, 0.1, &C));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &d));
-  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-  PetscCall(SetPoly(ksp, 4, &pc));
-  for (PetscInt change = 0; change < 9; change++) {
-    const char *names[] = {"at first",
-                           "nothing",
-                           "diagonal",
-                           "rows scaled",
-                           "another matrix",
-                           "reuse, another matrix",
-                           "reuse, another degree",
-                           "no reuse, the same matrix",
-                           "another seed"};
-    Mat         now     = change < 4 ? A : (change == 4 ? C : A);
-    PetscInt    asked, used;
+  PetscCall(ProblemCreateGrid(24, 0.6, LAYOUT_EVEN, &problem));
+  PetscCall(ProblemCreateGrid(13, 0.6, LAYOUT_EVEN, &other));
+  PetscCall(VecDuplicate(problem.b, &d));
+  PetscCall(ProblemSetSolver(&problem, 4, 4));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(steps); i++) {
+    const Mat A = problem.A;
+    PetscInt  asked, used;
 
-    if (change == 2) PetscCall(MatShift(A, 2.0));
-    if (change == 3) {
+    if (steps[i].change == SHIFTED) PetscCall(MatShift(A, 2.0));
+    if (steps[i].change == SCALED) {
       PetscCall(VecSetGeneral(d, 0.1));
       PetscCall(VecShift(d, 3.0));
       PetscCall(MatDiagonalScale(A, d, NULL));
     }
-    if (change == 5) PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
-    if (change == 6) PetscCall(PCPolySetDegree(pc, 3));
-    if (change == 7) {
-      PetscCall(PCPolySetReuse(pc, PETSC_FALSE));
-      PetscCall(PCPolySetDegree(pc, 3));
+    if (steps[i].change == ANOTHER) PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 24, 3.0, 0.1, &problem.A));
+    if (steps[i].change == REUSED || steps[i].change == NOT_REUSED)
+      PetscCall(PCPolySetReuse(problem.pc, steps[i].change == REUSED ? PETSC_TRUE : PETSC_FALSE));
+    if (steps[i].change == ANOTHER_SEED) PetscCall(PCPolySetSeed(problem.pc, 17));
+    PetscCall(PCPolySetDegree(problem.pc, steps[i].degree));
+    PetscCall(KSPSetOperators(problem.ksp, problem.A, problem.A));
+    PetscCall(CheckSolve(steps[i].name, &problem));
+    PetscCall(RootsMoved(problem.pc, &n, re, &moved));
+    if (steps[i].kept)
+      PetscCall(ComplainIf(!(moved <= 1e8 * PETSC_MACHINE_EPSILON), "%s: roots have moved by %g", steps[i].name, (double)moved));
+    else PetscCall(ComplainIf(!(moved > 1e-5), "%s: roots have moved by %g only", steps[i].name, (double)moved));
+    PetscCall(PCPolyGetDegree(problem.pc, &asked, &used));
+    PetscCall(ComplainIf(asked != steps[i].degree || used != asked, "%s: degree %" PetscInt_FMT ", %" PetscInt_FMT " used",
+                         steps[i].name, asked, used));
+    if (steps[i].change == ANOTHER) {
+      PetscCall(MatDestroy(&problem.A));
+      problem.A = A;
     }
-    if (change == 8) PetscCall(PCPolySetSeed(pc, 17));
-    PetscCall(KSPSetOperators(ksp, now, now));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved(names[change], ksp, now, b, x));
-    PetscCall(RootsMoved(pc, &n, re, &moved));
-    /* D^{-1}A does not depend on the scale of rows, so its roots do not either */
-    if (change == 1 || change == 3 || change == 5 || change == 7)
-      PetscCall(ComplainIf(!(moved <= 1e4 * PETSC_SQRT_MACHINE_EPSILON * PETSC_SQRT_MACHINE_EPSILON * 1e4),
-                           "%s: roots have moved by %g", names[change], (double)moved));
-    else PetscCall(ComplainIf(!(moved > 1e-5), "%s: roots have moved by %g only", names[change], (double)moved));
-    PetscCall(PCPolyGetDegree(pc, &asked, &used));
-    PetscCall(ComplainIf(asked != (change < 6 ? 4 : 3) || used != asked, "%s: degree %" PetscInt_FMT ", %" PetscInt_FMT " used",
-                         names[change], asked, used));
   }
   /* another type and back */
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("another type", ksp, A, b, x));
-  PetscCall(SetPoly(ksp, 5, &pc));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("another type, and back", ksp, A, b, x));
+  PetscCall(PCSetType(problem.pc, PCJACOBI));
+  PetscCall(CheckSolve("another type", &problem));
+  PetscCall(SetPoly(&problem, 5));
+  PetscCall(CheckSolve("another type, and back", &problem));
   /* another size, after a reset */
-  PetscCall(KSPReset(ksp));
-  PetscCall(MatDestroy(&C));
+  PetscCall(KSPReset(problem.ksp));
+  PetscCall(KSPSetOperators(problem.ksp, other.A, other.A));
+  PetscCall(SolveConverged("another size", problem.ksp, other.b));
   PetscCall(VecDestroy(&d));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.6, LAYOUT_EVEN, &C, &d));
-  PetscCall(KSPSetOperators(ksp, C, C));
-  PetscCall(SolveConverged("another size", ksp, d));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&d));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&A));
+  PetscCall(ProblemDestroy(&other));
+  PetscCall(ProblemDestroy(&problem));
   PetscCall(Verdict("changes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -367,33 +394,24 @@ static PetscErrorCode TestSpecial(void)
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
-    for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(degrees); id++) {
+    for (size_t id = 0; id < DEGREES; id++) {
       const PetscReal *re, *im;
       PetscInt         n, used;
-      Mat              A;
-      Vec              b, x;
-      KSP              ksp;
-      PC               pc;
+      Problem          problem;
       char             what[64];
 
-      PetscCall(SystemCreateEntries(systems[i].entry, systems[i].n, RHS_GENERAL, &A, &b, &x));
-      PetscCall(SolverCreate(A, 2, PCNONE, &ksp));
-      PetscCall(SetPoly(ksp, degrees[id], &pc));
-      PetscCall(VecSet(x, 0.0));
-      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(ProblemCreateEntries(systems[i].entry, systems[i].n, &problem));
+      PetscCall(ProblemSetSolver(&problem, 2, degrees[id]));
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, degree %" PetscInt_FMT, systems[i].name, degrees[id]));
-      PetscCall(CheckSolved(what, ksp, A, b, x));
-      PetscCall(PCPolyGetDegree(pc, NULL, &used));
+      PetscCall(CheckSolve(what, &problem));
+      PetscCall(PCPolyGetDegree(problem.pc, NULL, &used));
       PetscCall(
         ComplainIf(used < 1 || used > PetscMin(degrees[id], systems[i].most), "%s: degree %" PetscInt_FMT " used", what, used));
-      PetscCall(PCPolyGetRoots(pc, &n, &re, &im));
+      PetscCall(PCPolyGetRoots(problem.pc, &n, &re, &im));
       for (PetscInt k = 0; k < n; k++)
         PetscCall(ComplainIf(PetscIsInfOrNanReal(re[k]) || PetscIsInfOrNanReal(im[k]) || (re[k] == 0.0 && im[k] == 0.0),
                              "%s: root %g + %gi", what, (double)re[k], (double)im[k]));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(VecDestroy(&b));
-      PetscCall(VecDestroy(&x));
-      PetscCall(MatDestroy(&A));
+      PetscCall(ProblemDestroy(&problem));
     }
   }
   PetscCall(Verdict("special systems"));
@@ -426,42 +444,33 @@ static PetscErrorCode TestSmallDiagonal(void)
       for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
         const PetscInt expected = entries[i] < 1e-3 ? n / 4 : 0;
         PetscInt       its, rows;
-        Mat            A;
-        Vec            b, x;
-        KSP            ksp;
-        PC             pc;
+        Problem        problem;
         char           what[64];
 
         small = entries[i];
-        PetscCall(SystemCreateEntries(Small, n, RHS_GENERAL, &A, &b, &x));
+        PetscCall(ProblemCreateEntries(Small, n, &problem));
         if (scaled) {
-          PetscCall(VecSetGeneral(x, 0.3));
-          PetscCall(VecShift(x, 3.0));
-          PetscCall(VecScale(x, 1e6));
-          PetscCall(MatDiagonalScale(A, x, NULL));
-          PetscCall(VecPointwiseMult(b, b, x));
+          PetscCall(VecSetGeneral(problem.x, 0.3));
+          PetscCall(VecShift(problem.x, 3.0));
+          PetscCall(VecScale(problem.x, 1e6));
+          PetscCall(MatDiagonalScale(problem.A, problem.x, NULL));
+          PetscCall(VecPointwiseMult(problem.b, problem.b, problem.x));
         }
-        PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-        PetscCall(KSPSetType(ksp, types[it]));
-        PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
-        PetscCall(SetPoly(ksp, 8, &pc));
-        PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
-        PetscCall(VecSet(x, 0.0));
-        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(ProblemSetSolver(&problem, 4, 8));
+        PetscCall(KSPSetType(problem.ksp, types[it]));
+        PetscCall(KSPSetPCSide(problem.ksp, PC_RIGHT));
+        PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_DIAGONAL));
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i],
                                 scaled ? ", rows scaled" : ""));
-        PetscCall(CheckSolved(what, ksp, A, b, x));
-        PetscCall(KSPGetIterationNumber(ksp, &its));
+        PetscCall(CheckSolve(what, &problem));
+        PetscCall(KSPGetIterationNumber(problem.ksp, &its));
         if (i == 0) zero[scaled][it] = its;
         PetscCall(ComplainIf(expected && its > zero[scaled][it] + 2,
                              "%s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", what, its, zero[scaled][it]));
-        PetscCall(SmallRows(pc, &rows));
+        PetscCall(SmallRows(problem.pc, &rows));
         PetscCall(ComplainIf(rows != expected, "%s: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT,
                              what, rows, expected));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(VecDestroy(&x));
-        PetscCall(VecDestroy(&b));
-        PetscCall(MatDestroy(&A));
+        PetscCall(ProblemDestroy(&problem));
       }
     }
   }
@@ -479,34 +488,27 @@ static PetscErrorCode TestSmallNest(void)
   for (PetscInt l = 0; l < 2; l++) {
     const PetscScalar entry = l ? -1e-8 : 0.0;
     PetscInt          rows;
-    Mat               block[4], N;
-    Vec               b, x;
-    KSP               ksp;
-    PC                pc;
+    Mat               block[4];
+    Problem           nest = {NULL};
 
     PetscCall(MatCreateEntries(Convection, n, PETSC_FALSE, &block[0]));
     PetscCall(MatCreateEntries(Tridiagonal, n, PETSC_FALSE, &block[1]));
     PetscCall(MatCreateEntries(Tridiagonal, n, PETSC_TRUE, &block[2]));
     PetscCall(MatCreateEntries(Identity, n, PETSC_FALSE, &block[3]));
     PetscCall(MatScale(block[3], entry));
-    PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &N));
-    PetscCall(MatNestSetVecType(N, VECNEST));
-    PetscCall(MatCreateVecs(N, &x, &b));
-    PetscCall(VecSet(x, 1.0));
-    PetscCall(MatMult(N, x, b));
-    PetscCall(SolverCreate(N, 4, PCNONE, &ksp));
-    PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
-    PetscCall(SetPoly(ksp, 6, &pc));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved(l ? "nest, small entries" : "nest, zeros", ksp, N, b, x));
-    PetscCall(KSPGetIterationNumber(ksp, &its[l]));
-    PetscCall(SmallRows(pc, &rows));
+    PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &nest.A));
+    PetscCall(MatNestSetVecType(nest.A, VECNEST));
+    PetscCall(MatCreateVecs(nest.A, &nest.x, &nest.b));
+    PetscCall(VecSet(nest.x, 1.0));
+    PetscCall(MatMult(nest.A, nest.x, nest.b));
+    PetscCall(ProblemSetSolver(&nest, 4, 6));
+    PetscCall(KSPIDRSSetImplementation(nest.ksp, KSP_IDRS_AUTO));
+    PetscCall(CheckSolve(l ? "nest, small entries" : "nest, zeros", &nest));
+    PetscCall(KSPGetIterationNumber(nest.ksp, &its[l]));
+    PetscCall(SmallRows(nest.pc, &rows));
     PetscCall(
       ComplainIf(rows != n, "nest: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, rows, n));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&N));
+    PetscCall(ProblemDestroy(&nest));
     for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&block[i]));
   }
   PetscCall(
@@ -521,58 +523,60 @@ static PetscErrorCode TestSmallNest(void)
 */
 static PetscErrorCode TestFailures(void)
 {
-  Entry *const      entries[] = {Zero, Nilpotent, Tridiagonal, Tridiagonal, Skew};
-  const char *const names[]   = {"zero", "nilpotent", "NaN", "Inf", "chebyshev of an imaginary spectrum"};
-  Mat               good;
-  Vec               b, x;
+  const PetscReal zero = 0.0;
+  const struct {
+    const char *name;
+    Entry      *entry;
+    PetscReal   value; /* of an entry, unless it is zero */
+    PetscBool   fails, chebyshev;
+  } systems[] = {
+    {"zero",                               Zero,        0.0,         PETSC_TRUE,  PETSC_FALSE},
+    {"nilpotent",                          Nilpotent,   0.0,         PETSC_FALSE, PETSC_FALSE},
+    {"NaN",                                Tridiagonal, zero / zero, PETSC_TRUE,  PETSC_FALSE},
+    {"Inf",                                Tridiagonal, 1.0 / zero,  PETSC_TRUE,  PETSC_FALSE},
+    {"chebyshev of an imaginary spectrum", Skew,        0.0,         PETSC_TRUE,  PETSC_TRUE }
+  };
+  Problem problem;
+  Mat     good;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &good, &b, &x));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
+  PetscCall(ProblemCreateEntries(Tridiagonal, 30, &problem));
+  good = problem.A;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
     KSPConvergedReason reason;
     PCFailedReason     failed;
     PetscInt           used;
     Mat                A;
-    KSP                ksp;
-    PC                 pc;
 
-    PetscCall(MatCreateEntries(entries[i], 30, PETSC_FALSE, &A));
-    if (i == 2 || i == 3) {
-      const PetscReal zero = 0.0 * (PetscReal)i;
-
+    PetscCall(MatCreateEntries(systems[i].entry, 30, PETSC_FALSE, &A));
+    if (systems[i].value != 0.0) {
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
-      PetscCall(MatSetValue(A, 12, 13, (i == 2 ? zero : (PetscReal)1.0) / zero, INSERT_VALUES));
+      PetscCall(MatSetValue(A, 12, 13, systems[i].value, INSERT_VALUES));
       PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     }
-    PetscCall(SolverCreate(A, 2, PCNONE, &ksp));
-    if (i % 2) PetscCall(KSPSetUp(ksp)); /* before 3.26 PETSc sets up a type that is changed after it in PCApply() only */
-    PetscCall(SetPoly(ksp, 4, &pc));
-    if (i == 4) {
-      PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_CHEBYSHEV));
-      PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
+    PetscCall(KSPDestroy(&problem.ksp));
+    PetscCall(SolverCreate(A, 2, PCNONE, &problem.ksp));
+    if (i % 2) PetscCall(KSPSetUp(problem.ksp)); /* before 3.26 PETSc sets up a type that is changed after it in PCApply() only */
+    PetscCall(SetPoly(&problem, 4));
+    if (systems[i].chebyshev) {
+      PetscCall(PCPolySetRootsType(problem.pc, PC_POLY_ROOTS_CHEBYSHEV));
+      PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_DIAGONAL));
     }
-    PetscCall(VecSet(x, 0.0));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCall(PCGetFailedReason(pc, &failed));
-    PetscCall(PCPolyGetDegree(pc, NULL, &used));
-    if (i == 1)
-      PetscCall(
-        ComplainIf(reason >= 0 || failed || !used, "%s: %s, degree %" PetscInt_FMT, names[i], KSPConvergedReasons[reason], used));
-    else
-      PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED || !failed || used, "%s: %s, degree %" PetscInt_FMT, names[i],
-                           KSPConvergedReasons[reason], used));
-    PetscCall(KSPSetOperators(ksp, good, good));
-    PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_GMRES));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("after a failure", ksp, good, b, x));
-    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecSet(problem.x, 0.0));
+    PetscCall(KSPSolve(problem.ksp, problem.b, problem.x));
+    PetscCall(KSPGetConvergedReason(problem.ksp, &reason));
+    PetscCall(PCGetFailedReason(problem.pc, &failed));
+    PetscCall(PCPolyGetDegree(problem.pc, NULL, &used));
+    PetscCall(ComplainIf((systems[i].fails ? reason != KSP_DIVERGED_PC_FAILED : reason >= 0) || systems[i].fails != !!failed ||
+                           systems[i].fails != !used,
+                         "%s: %s, degree %" PetscInt_FMT, systems[i].name, KSPConvergedReasons[reason], used));
+    PetscCall(KSPSetOperators(problem.ksp, good, good));
+    PetscCall(PCPolySetRootsType(problem.pc, PC_POLY_ROOTS_GMRES));
+    PetscCall(CheckSolve("after a failure", &problem));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&good));
+  PetscCall(ProblemDestroy(&problem));
   PetscCall(Verdict("failures"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -583,8 +587,8 @@ static PetscErrorCode TestNullSpace(void)
   const PetscInt m = 15;
   PetscInt       begin, end;
   Mat            A;
-  Vec            b, x;
   MatNullSpace   space;
+  Problem        problem = {NULL};
 
   PetscFunctionBeginUser;
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, m, 0.0, 0.0, &A));
@@ -593,120 +597,79 @@ static PetscErrorCode TestNullSpace(void)
     PetscCall(MatSetValue(A, row, row, (row % m > 0) + (row % m < m - 1) + (row / m > 0) + (row / m < m - 1), INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(x, 0.3));
-  PetscCall(MatMult(A, x, b));
+  problem.A = A;
+  PetscCall(MatCreateVecs(A, &problem.x, &problem.b));
+  PetscCall(VecSetGeneral(problem.x, 0.3));
+  PetscCall(MatMult(A, problem.x, problem.b));
   PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
   for (PetscInt told = 0; told < 2; told++) {
     if (told) PetscCall(MatSetNullSpace(A, space));
-    for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(degrees); id++) {
-      KSP  ksp;
-      PC   pc;
+    for (size_t id = 0; id < DEGREES; id++) {
       char what[64];
 
-      PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-      PetscCall(SetPoly(ksp, degrees[id], &pc));
-      PetscCall(VecSet(x, 0.0));
-      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(ProblemSetSolver(&problem, 4, degrees[id]));
       PetscCall(PetscSNPrintf(what, sizeof(what), "null space%s, degree %" PetscInt_FMT, told ? " told" : "", degrees[id]));
-      PetscCall(CheckSolved(what, ksp, A, b, x));
-      PetscCall(KSPDestroy(&ksp));
+      PetscCall(CheckSolve(what, &problem));
     }
   }
   PetscCall(MatNullSpaceDestroy(&space));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(ProblemDestroy(&problem));
   PetscCall(Verdict("null space"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The settings are these */
+static PetscErrorCode CheckSettings(const char what[], PC pc, PetscInt degree, PCPolyRootsType type, PetscInt seed, PetscBool reuse)
+{
+  PetscInt        nowdegree, nowseed;
+  PCPolyRootsType nowtype;
+  PetscBool       nowreuse;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCPolyGetDegree(pc, &nowdegree, NULL));
+  PetscCall(PCPolyGetRootsType(pc, &nowtype));
+  PetscCall(PCPolyGetSeed(pc, &nowseed));
+  PetscCall(PCPolyGetReuse(pc, &nowreuse));
+  PetscCall(ComplainIf(nowdegree != degree || nowtype != type || nowseed != seed || nowreuse != reuse,
+                       "%s: degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", what, nowdegree,
+                       PCPolyRootsTypes[nowtype], nowseed, (int)nowreuse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Values that are refused, with the value and the setting in the error; what was set before stays */
 static PetscErrorCode TestValues(void)
 {
-  const PetscReal zero = 0.0, re[] = {1.0, 0.5, 0.5}, im[] = {0.0, 0.25, 0.25}, bad[] = {1.0, 0.0, 2.0};
-  PetscReal       nan[2] = {1.0, 0.0};
-  PetscErrorCode  ierr;
-  PetscInt        degree, seed;
-  PCPolyRootsType type;
-  PetscBool       reuse;
-  PC              pc;
+  const PetscInt    degree[] = {0, -3, 129, 1000000};
+  const char *const texts[]  = {" 0:", "-3", "129", "1000000"};
+  const PetscReal   zero = 0.0, re[] = {1.0, 0.5, 0.5}, im[] = {0.0, 0.25, 0.25}, bad[] = {1.0, 0.0, 2.0};
+  const PetscReal   nan[] = {1.0, zero / zero};
+  PetscInt          seed;
+  PetscOptions      options;
+  PC                pc;
 
   PetscFunctionBeginUser;
-  nan[1] = zero / zero;
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetOptionsPrefix(pc, "my_"));
+  /* another type ignores the setters, and has no getters */
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(PCPolySetSeed(pc, -7));
+  CheckRefused(PCPolyGetSeed(pc, &seed), "PCPolyGetSeed", PCPOLY);
   PetscCall(PCSetType(pc, PCPOLY));
-  PetscCall(PCPolyGetDegree(pc, &degree, NULL));
-  PetscCall(PCPolyGetRootsType(pc, &type));
-  PetscCall(PCPolyGetSeed(pc, &seed));
-  PetscCall(PCPolyGetReuse(pc, &reuse));
-  PetscCall(ComplainIf(degree != 8 || type != PC_POLY_ROOTS_GMRES || seed != 0 || reuse,
-                       "the defaults are degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", degree,
-                       PCPolyRootsTypes[type], seed, (int)reuse));
-  for (PetscInt i = 0; i < 4; i++) {
-    const PetscInt    values[] = {0, -3, 129, 1000000};
-    const char *const texts[]  = {" 0:", "-3", "129", "1000000"};
-
-    PetscCall(Listen());
-    ierr = PCPolySetDegree(pc, values[i]);
-    PetscCall(Heard());
-    PetscCall(CheckError(ierr, "degree", "-my_pc_poly_degree", texts[i]));
-    if (values[i] > 0 && values[i] < 1000000) {
-      PetscCall(Listen());
-      ierr = PCPolySetRoots(pc, values[i], re, im);
-      PetscCall(Heard());
-      PetscCall(CheckError(ierr, "number of roots", "PCPolySetRoots", texts[i]));
-    }
-  }
-  PetscCall(Listen());
-  ierr = PCPolySetSeed(pc, -7);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "seed", "-my_pc_poly_seed", "-7"));
-  PetscCall(Listen());
-  ierr = PCPolySetRootsType(pc, PC_POLY_ROOTS_USER);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "roots that were not given", "-my_pc_poly_roots", "user"));
-  PetscCall(Listen());
-  ierr = PCPolySetRootsType(pc, (PCPolyRootsType)17);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "type", "-my_pc_poly_roots", "17"));
-  PetscCall(Listen());
-  ierr = PCPolySetRoots(pc, 3, bad, NULL);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "a root that is zero", "PCPolySetRoots", "root 1"));
-  PetscCall(Listen());
-  ierr = PCPolySetRoots(pc, 2, nan, NULL);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "a root that is a NaN", "PCPolySetRoots", "root 1"));
-  PetscCall(Listen());
-  ierr = PCPolySetRoots(pc, 3, NULL, NULL);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "no array", "PCPolySetRoots", "3"));
-  if (!PetscDefined(USE_COMPLEX)) {
-    PetscCall(Listen());
-    ierr = PCPolySetRoots(pc, 3, re, im);
-    PetscCall(Heard());
-    PetscCall(CheckError(ierr, "a root without its conjugate", "PCPolySetRoots", "root 1"));
-  }
-  PetscCall(PCPolyGetDegree(pc, &degree, NULL));
-  PetscCall(PCPolyGetRootsType(pc, &type));
-  PetscCall(PCPolyGetSeed(pc, &seed));
-  PetscCall(ComplainIf(degree != 8 || type != PC_POLY_ROOTS_GMRES || seed != 0,
-                       "after errors: degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT, degree, PCPolyRootsTypes[type],
-                       seed));
-  PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_degree", "12"));
-  PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_roots", "neumann"));
-  PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_seed", "5"));
-  PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_reuse", "true"));
+  PetscCall(CheckSettings("the defaults", pc, 8, PC_POLY_ROOTS_GMRES, 0, PETSC_FALSE));
+  for (PetscInt i = 0; i < 4; i++) CheckRefused(PCPolySetDegree(pc, degree[i]), "-my_pc_poly_degree", texts[i]);
+  CheckRefused(PCPolySetRoots(pc, 129, re, im), "PCPolySetRoots", "129");
+  CheckRefused(PCPolySetSeed(pc, -7), "-my_pc_poly_seed", "-7");
+  CheckRefused(PCPolySetRootsType(pc, PC_POLY_ROOTS_USER), "-my_pc_poly_roots", "user");
+  CheckRefused(PCPolySetRootsType(pc, (PCPolyRootsType)17), "-my_pc_poly_roots", "17");
+  CheckRefused(PCPolySetRoots(pc, 3, bad, NULL), "PCPolySetRoots", "root 1");
+  CheckRefused(PCPolySetRoots(pc, 2, nan, NULL), "PCPolySetRoots", "root 1");
+  CheckRefused(PCPolySetRoots(pc, 3, NULL, NULL), "PCPolySetRoots", "3");
+  if (!PetscDefined(USE_COMPLEX)) CheckRefused(PCPolySetRoots(pc, 3, re, im), "PCPolySetRoots", "root 1");
+  PetscCall(CheckSettings("after errors", pc, 8, PC_POLY_ROOTS_GMRES, 0, PETSC_FALSE));
+  PetscCall(OptionsPush("-my_pc_poly_degree 12 -my_pc_poly_roots neumann -my_pc_poly_seed 5 -my_pc_poly_reuse true", &options));
   PetscCall(PCSetFromOptions(pc));
-  PetscCall(PCPolyGetDegree(pc, &degree, NULL));
-  PetscCall(PCPolyGetRootsType(pc, &type));
-  PetscCall(PCPolyGetSeed(pc, &seed));
-  PetscCall(PCPolyGetReuse(pc, &reuse));
-  PetscCall(ComplainIf(degree != 12 || type != PC_POLY_ROOTS_NEUMANN || seed != 5 || !reuse,
-                       "the options have set degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", degree,
-                       PCPolyRootsTypes[type], seed, (int)reuse));
+  PetscCall(OptionsPop(&options));
+  PetscCall(CheckSettings("after the options", pc, 12, PC_POLY_ROOTS_NEUMANN, 5, PETSC_TRUE));
   PetscCall(PCDestroy(&pc));
   PetscCall(Verdict("values"));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,9 +1,9 @@
 /*
-   A preconditioner and the product after it in one operation, where that costs less than one after the other. A PC that has it
-   composes two functions, by these names:
+   A preconditioner and the product after it in one operation, if that costs less than two operations. A PC that supports it
+   composes two functions by these names:
 
-     IDRS_JOINT_RUNS    whether it pays at this moment, for vectors like this one; the same on all processes
-     IDRS_JOINT_APPLY   u = c B^{-1}v, or u + c B^{-1}v where it adds, and then g = A u, where A is the operator of the PC. v, u and
+     IDRS_JOINT_RUNS    PETSC_TRUE if it pays now, for vectors like this one; the same on all processes
+     IDRS_JOINT_APPLY   u = c B^{-1}v, or u + c B^{-1}v if "adds", and then g = A u, where A is the operator of the PC. v, u and
                         g are different vectors
 */
 #pragma once

@@ -1,16 +1,16 @@
 /*
-   Roots and shifts of polynomials, and the order in which they are taken
+   Roots and shifts of polynomials, and their Leja order
 */
 #pragma once
 
 #include <petscsys.h>
 
-/* In real builds pairs of conjugates stand one behind the other, the one with the positive imaginary part first */
+/* In real builds a pair of conjugates are neighbours, the root with the positive imaginary part first */
 typedef struct {
   PetscReal re, im;
 } IDRSRoot;
 
-/* How many roots belong together from this one on: two, where it is the first of a pair of conjugates in a real build */
+/* Returns 2 if this root is the first of a pair of conjugates in a real build, otherwise 1 */
 static inline PetscInt IDRSRootGroup(IDRSRoot root)
 {
   return !PetscDefined(USE_COMPLEX) && root.im > 0.0 ? 2 : 1;
@@ -21,7 +21,7 @@ static inline PetscReal IDRSRootModulus(IDRSRoot root)
   return PetscHypotReal(root.re, root.im);
 }
 
-/* a / b, also where the square of |b| overflows or vanishes */
+/* a / b, also if the square of |b| overflows or vanishes */
 static inline IDRSRoot IDRSRootQuotient(IDRSRoot a, IDRSRoot b)
 {
   const PetscReal modulus = IDRSRootModulus(b);

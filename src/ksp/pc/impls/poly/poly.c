@@ -25,16 +25,15 @@
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
 const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
 const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
-const char *const PCPolyHalos[]      = {"auto", "deep", "each", "PCPolyHalo", "PC_POLY_HALO_", NULL};
 
 /*
-   The residual of p may exceed what the Krylov space predicts by this factor, and may be this floor; else the degree is too large
-   for the precision
+   The residual of p may exceed the prediction of the Krylov space by this factor, and may be this floor; otherwise the degree is
+   too large for the precision
 */
 #define PCPOLY_GUARD_FACTOR 1.5
 #define PCPOLY_GUARD_FLOOR  0.005
 
-/* The column of the hash that the start vector takes: none of those of a shadow space */
+/* The column of the hash for the start vector, which no shadow space has */
 #define PCPOLY_COLUMN 65536
 
 static const char *const PCPolyRemarks[] = {
@@ -49,60 +48,61 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = p(D^{-1}A) x, or with A^T. If "scaled", x goes through PCPolyScale_Private() first. If d is not NULL, y is multiplied by d,
-   entry by entry. x may be y. The factors of single roots alternate between y and w. The first factor is multiplied by p(0)
+   y = d p(D^{-1}A) x, or with A^T, entry by entry; d is NULL for ones. If "scaled", PCPolyScale_Private() is applied to x first.
+   x may be y
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
                                              Vec x, Vec d, Vec y)
 {
-  PetscScalar p0      = p->p0;
-  PetscInt    singles = 0, next;
-  Vec         w = y, other = op->w;
+  PetscScalar p0      = p->p0; /* in the first factor; 1 in the others */
+  PetscInt    singles = 0;
+  Vec         w, other;
   PetscBool   window = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (!transpose && p->nfactors) PetscCall(PCPolyWindowRuns_Private(op, op->w, y, &window));
-  if (window) {
-    if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, op->w));
-    else PetscCall(VecCopy(x, op->w));
-    PetscCall(PCPolyEvaluateWindow_Private(op, p, op->w, y));
+  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
+  /* Each factor of a single root exchanges w and other, and the last w must be y */
+  w     = window || singles % 2 ? op->w : y;
+  other = w == y ? op->w : y;
+  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
+  else PetscCall(VecCopy(x, w));
+  if (window) PetscCall(PCPolyEvaluateWindow_Private(op, p, w, y));
+  else if (!p->nfactors) PetscCall(VecScale(y, p0));
+  if (window || !p->nfactors) {
     if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
-  if (singles % 2) {
-    w     = op->w;
-    other = y;
-  }
-  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
-  else PetscCall(VecCopy(x, w));
-  if (!p->nfactors) {
-    PetscCall(VecScale(w, p0));
-    if (d) PetscCall(IDRSVecPointwiseMult(w, d, w));
-  }
-  for (PetscInt i = 0; i < p->nfactors; i = next) {
+  for (PetscInt i = 0, next; i < p->nfactors; i = next) {
     const IDRSRoot  nu      = p->factors[i];
     const PetscReal modulus = IDRSRootModulus(nu);
-    Vec             output;
+    PCPolyProduct   last    = {.alpha = p0, .u = w};
 
     next   = i + IDRSRootGroup(nu);
-    output = next < p->nfactors ? NULL : d;
+    last.d = next < p->nfactors ? NULL : d;
     if (IDRSRootGroup(nu) == 2) {
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0 * (2.0 * nu.re / modulus), w, -p0 / modulus, w, NULL, other));
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -1.0 / modulus, other, output, w));
+      /* t = (2 Re(nu) w - D^{-1}A w) / |nu| */
+      PetscCall(PCPolyMultiplyAddPacked_Private(
+        op, transpose, &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = w, .beta = -p0 / modulus, .z = w, .y = other}));
+      /* w = w - D^{-1}A t / |nu| */
+      last.beta = -1.0 / modulus;
+      last.z    = other;
+      last.y    = w;
     } else {
-      Vec swap = w;
-
-      PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, p0, w, -p0 / IDRSRootScalar(nu), w, output, other));
-      w     = other;
-      other = swap;
+      /* w = w - D^{-1}A w / nu */
+      last.beta = -p0 / IDRSRootScalar(nu);
+      last.z    = w;
+      last.y    = other;
+      other     = w;
+      w         = last.y;
     }
+    PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, &last));
     p0 = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v - D^{-1}A p(D^{-1}A) v|| / ||v|| */
+/* Computes ||pi(D^{-1}A) v|| / ||v|| */
 static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec v, PetscReal *residual)
 {
   PetscReal norm;
@@ -111,8 +111,9 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
   PetscFunctionBegin;
   PetscCall(VecDuplicate(v, &y));
   PetscCall(VecDuplicate(v, &r));
+  /* y = p(D^{-1}A) v, r = v - D^{-1}A y */
   PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
-  PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, 1.0, v, -1.0, y, r));
+  PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
   PetscCall(VecNorm(v, NORM_2, &norm));
   PetscCall(VecNorm(r, NORM_2, residual));
   *residual /= norm;
@@ -123,33 +124,30 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 
 /*
    The GMRES polynomial of the largest degree up to d with Re(1 - pi) > 0 on the Ritz values of the space, which has more dimensions
-   than the degree. GMRES makes ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. Where Ritz values lie
-   on both sides of the imaginary axis no degree can be expected to do so
+   than the degree. GMRES makes ||pi(D^{-1}A) v|| small, which does not keep pi small on all of the spectrum. If Ritz values lie on
+   both sides of the imaginary axis, no degree can be expected to do so
 */
 static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
-  const PetscInt asked = d;
-  PetscBool      found, left = PETSC_FALSE, right = PETSC_FALSE;
-  IDRSRoot      *ritz;
+  const PetscInt asked = d, nritz = space->found ? space->m : 0;
+  PetscBool      left = PETSC_FALSE, right = PETSC_FALSE;
 
   PetscFunctionBegin;
   d = PetscMin(d, space->m);
-  PetscCall(PetscMalloc1(space->m, &ritz));
-  PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
-  for (PetscInt i = 0; found && i < space->m; i++) {
-    left  = (PetscBool)(left || ritz[i].re < 0.0);
-    right = (PetscBool)(right || ritz[i].re > 0.0);
+  for (PetscInt i = 0; i < nritz; i++) {
+    left  = (PetscBool)(left || space->ritz[i].re < 0.0);
+    right = (PetscBool)(right || space->ritz[i].re > 0.0);
   }
+  /* The largest degree with Re(1 - pi(lambda)) > 0 for all Ritz values lambda */
   for (p->degree = 0; d > 0; d--) {
     PetscCall(PCPolyFromSpace_Private(space, d, p));
-    if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, found ? space->m : 0, ritz) > 0.0)) break;
+    if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, nritz, space->ritz) > 0.0)) break;
     p->degree = 0;
   }
   if (!p->degree) p->remark = PCPOLY_SINGULAR;
   else if (left && right) p->remark = PCPOLY_INDEFINITE;
   else if (p->degree == asked) p->remark = PCPOLY_AS_ASKED;
   else p->remark = p->degree == space->m ? PCPOLY_SPACE_ENDS : PCPOLY_HALF_PLANE;
-  PetscCall(PetscFree(ritz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,19 +155,16 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
 static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
   PetscReal low = PETSC_MAX_REAL, high = 0.0, largest = 0.0;
-  PetscBool found;
-  IDRSRoot *ritz, roots[PCPOLY_MAX_DEGREE];
+  IDRSRoot  roots[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(space->m, &ritz));
-  PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
-  for (PetscInt i = 0; found && i < space->m; i++) {
-    low     = PetscMin(low, ritz[i].re);
-    high    = PetscMax(high, ritz[i].re);
-    largest = PetscMax(largest, IDRSRootModulus(ritz[i]));
+  for (PetscInt i = 0; space->found && i < space->m; i++) {
+    low     = PetscMin(low, space->ritz[i].re);
+    high    = PetscMax(high, space->ritz[i].re);
+    largest = PetscMax(largest, IDRSRootModulus(space->ritz[i]));
   }
-  PetscCall(PetscFree(ritz));
-  if (found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
+  if (space->found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
+    /* (high + low) / 2 + (high - low) / 2 cos((i + 1/2) pi / d) */
     for (PetscInt i = 0; i < d; i++)
       roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
     PetscCall(PCPolyFromRoots_Private(d, roots, p));
@@ -178,8 +173,19 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
 }
 
 /*
-   The polynomial of this type for the start vector v. The first process decides for all: their rounding errors need not be the same
+   Takes the polynomial of the first process on all processes, since their rounding errors may differ, and measures its residual
 */
+static PetscErrorCode PCPolyAgree_Private(PC pc, Vec v)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Bcast(&poly->p, (PetscMPIInt)sizeof(poly->p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
+  if (poly->p.degree) PetscCall(PCPolyMeasure_Private(&poly->op, &poly->p, v, &poly->seen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the polynomial of the type that is set, for the start vector v */
 static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
 {
   PC_Poly      *poly  = (PC_Poly *)pc->data;
@@ -190,7 +196,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   *p = (PCPolynomial){.residual = -1.0};
   if (poly->type == PC_POLY_ROOTS_USER) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
   else if (poly->type == PC_POLY_ROOTS_NEUMANN) {
-    IDRSRoot ones[PCPOLY_MAX_DEGREE];
+    IDRSRoot ones[PCPOLY_MAX_DEGREE]; /* pi(z) = (1 - z)^d */
 
     for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (IDRSRoot){1.0, 0.0};
     PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
@@ -202,8 +208,8 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
   }
-  PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
-  if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
+  PetscCall(PCPolyAgree_Private(pc, v));
+  /* ||pi(D^{-1}A) v|| must be what H predicts; otherwise more digits, and then half the degree */
   while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree &&
          !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
     const PCPolyPrecision precision = poly->op.copy ? poly->op.copy->precision : PC_POLY_PRECISION_DOUBLE;
@@ -217,9 +223,8 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
       PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
       p->dimension = space.m;
       if (p->degree) p->remark = PCPOLY_INACCURATE;
-      PetscCallMPI(MPI_Bcast(p, (PetscMPIInt)sizeof(*p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
     }
-    if (p->degree) PetscCall(PCPolyMeasure_Private(&poly->op, p, v, &poly->seen));
+    PetscCall(PCPolyAgree_Private(pc, v));
   }
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
     p->degree = 0;
@@ -229,7 +234,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The polynomial of the present matrix */
+/* Computes the polynomial of the present matrix from the hashed start vector */
 static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
@@ -245,8 +250,6 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-static PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
 
 /* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
 static PetscErrorCode PCPolySetUpRest_Private(PC pc)
@@ -273,6 +276,7 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscMPIInt     better; /* on the first process, whose rounding errors decide for all */
 
   PetscFunctionBegin;
+  /* The polynomial of D^{-1}A is kept aside for the comparison */
   PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PCPolyCreateMatching_Private(pc, PETSC_TRUE));
   if (!poly->op.matching) PetscFunctionReturn(PETSC_SUCCESS);
@@ -284,9 +288,11 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen,
                       (double)poly->seen));
+  /* The matching is better if its polynomial leaves a smaller ||pi v|| / ||v||, or is the only one */
   better = !p.degree || (poly->p.degree && poly->seen < seen);
   PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
   if (better) PetscFunctionReturn(PETSC_SUCCESS);
+  /* Otherwise the operator, its copy and the polynomial are those of D^{-1}A again */
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_FALSE));
   PetscCall(PCPolySetUpCopy_Private(pc, precision));
   poly->p    = p;
@@ -295,34 +301,7 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_Poly(PC pc)
-{
-  PC_Poly        *poly = (PC_Poly *)pc->data;
-  const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
-  const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
-  PetscBool       window, kept, match;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
-  PetscCheck(
-    !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
-    "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
-    PCPolyPrefix_Private(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, PCPolyPrefix_Private(pc));
-  if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
-  PetscCall(PCPolyUpdateMatching_Private(pc));
-  /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
-  kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
-  match = (PetscBool)(asked || (kept && had));
-  PetscCall(PCPolySetUpOperator_Private(pc, match));
-  if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
-  else PetscCall(PCPolySetUpRest_Private(pc));
-  PetscCall(PCPolySetUpDeep_Private(pc));
-  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-  pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether x is where the work vectors are */
+/* Sets has to PETSC_TRUE if x has the type and the memory of the work vectors */
 static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 {
   PC_Poly  *poly     = (PC_Poly *)pc->data;
@@ -336,45 +315,21 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = p(D^{-1}A) z with one exchange between processes, where PCPolyScale_Private() makes z from x; x may be y */
-static PetscErrorCode PCPolyApplyDeep_Private(const PC_Poly *poly, Vec x, Vec y)
-{
-  PCPolyDeep *deep = poly->deep;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, x, y));
-  PetscCall(VecScatterBegin(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(deep->in, y, deep->x, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(PCPolyEvaluate_Private(&deep->op, &poly->p, PETSC_FALSE, PETSC_FALSE, deep->x, NULL, deep->x));
-  PetscCall(VecScatterBegin(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(deep->out, deep->x, y, INSERT_VALUES, SCATTER_FORWARD));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   y = B^{-1}x, or B^{-T}x, of vectors where the work vectors are: p(D^{-1}A) D^{-1}x, with a matching Dc p(D^{-1}A~) D^{-1} P Dr x,
-   and if transposed Dr P^T p(D^{-1}A~^T) D^{-1} Dc x; x may be y
-*/
+/* y = B^{-1}x, or B^{-T}x, for vectors in the memory of the work vectors; x may be y */
 static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
+  PC_Poly *poly  = (PC_Poly *)pc->data;
+  Vec      right = NULL;
 
   PetscFunctionBegin;
-  if (poly->deep && !transpose) {
-    PetscCall(PCPolyApplyDeep_Private(poly, x, y));
-    if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_FALSE, y));
-  } else if (transpose) {
-    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_TRUE, PETSC_TRUE, x, NULL, y));
-    if (poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
-  } else
-    PetscCall(
-      PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_TRUE, x, poly->op.input ? poly->op.matching->right : NULL, y));
+  /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
+  if (!transpose && poly->op.input) right = poly->op.matching->right;
+  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, right, y));
+  if (transpose && poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The vectors of the solver need not be those that belong to the matrix: the matrix may be on the GPU, and the vectors on the host
-*/
+/* The same for any vectors: the matrix may be on the GPU, and the vectors on the host */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -407,7 +362,7 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether A and the polynomial make one pass over a matrix that is streamed, with vectors like x */
+/* Sets runs to PETSC_TRUE if A and the polynomial take one pass over a streamed matrix, with vectors like x */
 static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -422,48 +377,73 @@ static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* u = c B^{-1}v, or u + c B^{-1}v, and g = A u */
+/* u = c B^{-1}v, or u + c B^{-1}v if "adds", and g = A u */
 static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
+  /* w = D^{-1}v, u = c p(D^{-1}A) w (+ u), g = A u */
   PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, v, poly->op.w));
   PetscCall(PCPolyWindowRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x. In one pass where that is possible, else as PCApplyBAorAB() does it
-   for other types
+   y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x: in one pass if possible, otherwise like PCApplyBAorAB() for other
+   types
 */
 static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool joint, runs;
+  PC_Poly  *poly     = (PC_Poly *)pc->data;
+  const Vec vecs[]   = {x, y, work};
+  PetscBool joint[3] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE};
 
   PetscFunctionBegin;
   PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
              "PCPOLY preconditions from the left or the right, not from both sides");
-  PetscCall(PCPolyJointRuns_Private(pc, x, &joint));
-  PetscCall(PCPolyJointRuns_Private(pc, y, &runs));
-  joint = (PetscBool)(joint && runs);
-  if (side == PC_RIGHT) {
-    PetscCall(PCPolyJointRuns_Private(pc, work, &runs));
-    if (joint && runs) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
-    else {
-      PetscCall(PCApply(pc, x, work));
-      PetscCall(MatMult(pc->mat, work, y));
-    }
-  } else if (joint) PetscCall(PCPolyWindowLeft_Private(&poly->op, &poly->p, x, y));
-  else {
+  for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyJointRuns_Private(pc, vecs[i], &joint[i]));
+  if (joint[0] && joint[1] && joint[2]) {
+    if (side == PC_RIGHT) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
+    else PetscCall(PCPolyWindowLeft_Private(&poly->op, &poly->p, x, y));
+  } else if (side == PC_RIGHT) {
+    PetscCall(PCApply(pc, x, work));
+    PetscCall(MatMult(pc->mat, work, y));
+  } else {
     PetscCall(MatMult(pc->mat, x, work));
     PetscCall(PCApply(pc, work, y));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which products there are; the bytes are those of all processes */
+static PetscErrorCode PCSetUp_Poly(PC pc)
+{
+  PC_Poly        *poly = (PC_Poly *)pc->data;
+  const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
+  const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
+  PetscBool       window, kept, match;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
+  PetscCheck(
+    !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+    "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
+    IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, IDRSPrefix(pc));
+  if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
+  PetscCall(PCPolyUpdateMatching_Private(pc));
+  /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
+  kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
+  match = (PetscBool)(asked || (kept && had));
+  PetscCall(PCPolySetUpOperator_Private(pc, match));
+  if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
+  else PetscCall(PCPolySetUpRest_Private(pc));
+  /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
+  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
+  pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prints how products are computed; the bytes are those of all processes */
 static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
   PC_Poly        *poly = (PC_Poly *)pc->data;
@@ -490,25 +470,6 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
                                                        : " (a narrower precision is not accurate enough)";
   PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes,
                                    PCPolyPrecisions[precision], wider));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Exchanges between processes; the rows are those of all processes */
-static PetscErrorCode PCPolyViewHalo_Private(PC pc, PetscViewer viewer)
-{
-  PC_Poly       *poly = (PC_Poly *)pc->data;
-  PetscLogDouble sums[2];
-
-  PetscFunctionBegin;
-  if (poly->nodeep)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  an exchange between processes in each product: %s\n", poly->nodeep));
-  if (!poly->deep) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = (PetscLogDouble)poly->deep->ghosts;
-  sums[1] = poly->deep->op.copy ? poly->deep->op.copy->bytes : 0.0;
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(PetscViewerASCIIPrintf(
-    viewer, "  one exchange between processes in an application (%s): %.0f rows of other processes, copies of %.0f bytes more\n",
-    poly->halo == PC_POLY_HALO_DEEP ? "asked for" : "chosen automatically", sums[0], sums[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -562,7 +523,6 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
                                        (double)p->residual));
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g\n", (double)poly->seen));
     PetscCall(PCPolyViewCopy_Private(pc, viewer));
-    PetscCall(PCPolyViewHalo_Private(pc, viewer));
     PetscCall(PCPolyViewScaling_Private(pc, viewer));
   } else if (p->remark) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  no polynomial: %s\n", PCPolyRemarks[p->remark]));
@@ -573,34 +533,17 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
 
 static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsObject)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscInt  degree, seed;
-  PetscEnum type;
-  PetscEnum precision, halo, scaling;
-  PetscBool reuse, set;
+  PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
-  PetscCall(PetscOptionsInt("-pc_poly_degree", "Products of an application, and of the operator after it", "PCPolySetDegree",
-                            poly->degree, &degree, &set));
-  if (set) PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PetscOptionsEnum("-pc_poly_roots", "Where the roots come from", "PCPolySetRootsType", PCPolyRootsTypes,
-                             (PetscEnum)poly->type, &type, &set));
-  if (set) PetscCall(PCPolySetRootsType(pc, (PCPolyRootsType)type));
-  PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "PCPolySetSeed", poly->seed, &seed, &set));
-  if (set) PetscCall(PCPolySetSeed(pc, seed));
-  PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "PCPolySetPrecision", PCPolyPrecisions,
-                             (PetscEnum)poly->precision, &precision, &set));
-  if (set) PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
-  PetscCall(PetscOptionsEnum("-pc_poly_halo", "Exchanges between processes in an application", "PCPolySetHalo", PCPolyHalos,
-                             (PetscEnum)poly->halo, &halo, &set));
-  if (set) PetscCall(PCPolySetHalo(pc, (PCPolyHalo)halo));
-  PetscCall(PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "PCPolySetScaling", PCPolyScalings,
-                             (PetscEnum)poly->scaling, &scaling, &set));
-  if (set) PetscCall(PCPolySetScaling(pc, (PCPolyScaling)scaling));
-  PetscCall(
-    PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "PCPolySetReuse", poly->reuse, &reuse, &set));
-  if (set) PetscCall(PCPolySetReuse(pc, reuse));
+  IDRSOption(Int, pc, "-pc_poly_degree", "Products of an application, and of the operator after it", PCPolySetDegree, poly->degree);
+  IDRSOptionEnum(pc, "-pc_poly_roots", "Where the roots come from", PCPolySetRootsType, PCPolyRootsTypes, poly->type);
+  IDRSOption(Int, pc, "-pc_poly_seed", "Seed of the random start vector", PCPolySetSeed, poly->seed);
+  IDRSOptionEnum(pc, "-pc_poly_precision", "Precision of the values of the copy", PCPolySetPrecision, PCPolyPrecisions,
+                 poly->precision);
+  IDRSOptionEnum(pc, "-pc_poly_scaling", "Scaling and permutation of the matrix", PCPolySetScaling, PCPolyScalings, poly->scaling);
+  IDRSOption(Bool, pc, "-pc_poly_reuse", "Keep the polynomial when the matrix changes", PCPolySetReuse, poly->reuse);
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -610,10 +553,12 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyOperatorReset_Private(&poly->op));
+  PetscCall(VecDestroy(&poly->op.inverse));
+  PetscCall(VecDestroy(&poly->op.w));
+  PetscCall(VecDestroy(&poly->op.t));
+  PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
-  PetscCall(PCPolyDeepDestroy_Private(&poly->deep));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -642,7 +587,6 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 . -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
 . -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see
     `PCPolySetPrecision()`
-. -pc_poly_halo (auto|deep|each)              - exchanges between processes (default auto), see `PCPolySetHalo()`
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto), see `PCPolySetScaling()`
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
 
@@ -696,8 +640,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   (1992)
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`,
-          `PCPolySetRootsType()`, `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetHalo()`,
-          `PCPolySetScaling()`, `PCPolySetReuse()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
+          `PCPolySetRootsType()`, `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetScaling()`,
+          `PCPolySetReuse()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

@@ -1,11 +1,12 @@
 /*
-   Copies of D^{-1}A: which back end makes one, and what all processes agree on
+   Copies of D^{-1}A: the choice of the back end, the agreement of all processes, and the arrays of a product
 */
 #include "polyimpl.h"
 #include "../../../../mat/impls/stream/aijstream.h"
 
-static const char *const        uneven    = "its rows are too uneven in length, or too wide",
-                         *const elsewhere = "another process has no copy";
+/* A copy may have so many places for each entry, and some more for any matrix */
+#define PCPOLY_PADDING      1.5
+#define PCPOLY_SPARE_PLACES 1024
 
 PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 {
@@ -15,7 +16,7 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For this matrix and vectors like these; NULL, and why, where there is none */
+/* The back end for this matrix and vectors like this one; NULL and the reason if there is none */
 static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **ops, const char *why[])
 {
   PetscBool   aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE, bound = PETSC_FALSE;
@@ -30,7 +31,8 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
 #endif
-  if (streamed) { /* vectors may be bound to the CPU on some processes */
+  /* Vectors may be bound to the CPU on some processes only */
+  if (streamed) {
     PetscCall(MatStreamTakes_Private(A, like, &takes));
     all = takes ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
@@ -54,22 +56,11 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
 }
 
 /*
-   PCPolyCopyCreate_Private - A copy of D^{-1}A with values of this precision, or of a wider one, if the back end has no such
-   values. No entry of D^{-1}A is larger than 1 / IDRS_SMALL_DIAGONAL, which all precisions can hold
-
-   Input Parameters:
-+  A         - the matrix
-.  like      - a vector of the kind that is multiplied
-.  inverse   - the diagonal of D^{-1}, or NULL
-.  unit      - whether all rows are scaled by it
--  precision - of the values
-
-   Output Parameters:
-+  newcopy - the copy, or NULL
--  why     - why there is none for this matrix, or NULL
+   PCPolyCopyCreate_Private - Creates the copy of an operator D^{-1}A with values of this precision, or of a wider one if the back
+   end has no such values; NULL and the reason if there is none for this matrix. unit: all diagonal entries of D^{-1}A are 1
 */
-PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool unit, PCPolyPrecision precision,
-                                        PCPolyCopy *newcopy, const char *why[])
+PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy,
+                                        const char *why[])
 {
   const PCPolyCopyOps *ops = NULL;
   PetscInt             bad[2]; /* no copy; not finite */
@@ -78,36 +69,82 @@ PetscErrorCode PCPolyCopyCreate_Private(Mat A, Vec like, Vec inverse, PetscBool 
 
   PetscFunctionBegin;
   *newcopy = NULL;
-  PetscCall(PCPolyCopyGetOps(A, like, &ops, why));
+  PetscCall(PCPolyCopyGetOps(op->A, op->w, &ops, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(newcopy));
+  /* If one process has no copy, or entries that its precision does not hold, no process has one */
   (*newcopy)->ops       = ops;
   (*newcopy)->precision = PetscMax(precision, ops->narrowest);
-  PetscCall(ops->create(*newcopy, A, inverse, unit, why, &finite));
+  PetscCall(ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
   bad[0] = *why != NULL;
   bad[1] = !finite;
-  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-  if (bad[0] && !*why) *why = elsewhere;
+  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)op->A));
+  if (bad[0] && !*why) *why = "another process has no copy";
   if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
-  else if (size > 1) PetscCall(ops->connect(*newcopy, A, &(*newcopy)->connected));
+  else if (size > 1) PetscCall(ops->connect(*newcopy, op->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyCopyTooLarge_Private - Why a copy with so many places for so many entries is not made, or NULL */
+/* PCPolyCopyTooLarge_Private - Returns the reason why a copy with so many places for so many entries is not made, or NULL */
 const char *PCPolyCopyTooLarge_Private(PetscLogDouble places, PetscLogDouble entries)
 {
-  return places > PCPOLY_PADDING * entries + PCPOLY_SPARE_PLACES ? uneven : NULL;
+  return places > PCPOLY_PADDING * entries + PCPOLY_SPARE_PLACES ? "its rows are too uneven in length, or too wide" : NULL;
 }
 
-/*
-   PCPolyCopyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), entry by entry, where d is NULL for ones; y may be u, and must
-   not be z
-*/
-PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+/* PCPolyCopyConnect_Scatter - Does nothing: the products of a copy use its scatter */
+PetscErrorCode PCPolyCopyConnect_Scatter(PCPolyCopy copy, Mat A)
 {
   PetscFunctionBegin;
-  PetscCall(copy->ops->multiplyadd(copy, alpha, u, beta, z, d, y));
+  (void)copy;
+  (void)A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCheckMemory(PetscMemType type, PetscBool device)
+{
+  PetscFunctionBegin;
+  PetscCheck(!device || PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "A vector of PCPOLY is not in the memory of the GPU any more");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyGetArrays_Private - Gets the arrays of a product, in the memory of the GPU if it is for the device */
+PetscErrorCode PCPolyGetArrays_Private(const PCPolyProduct *product, PetscBool device, PCPolyArrays *arrays)
+{
+  PetscMemType type;
+
+  PetscFunctionBegin;
+  *arrays = (PCPolyArrays){.alpha = product->alpha, .beta = product->beta};
+  PetscCall(VecGetArrayReadAndMemType(product->z, &arrays->z, &type));
+  PetscCall(PCPolyCheckMemory(type, device));
+  if (product->d) {
+    PetscCall(VecGetArrayReadAndMemType(product->d, &arrays->d, &type));
+    PetscCall(PCPolyCheckMemory(type, device));
+  }
+  if (product->y == product->u) {
+    PetscCall(VecGetArrayAndMemType(product->y, &arrays->y, &type));
+    arrays->u = arrays->y;
+  } else {
+    PetscCall(VecGetArrayReadAndMemType(product->u, &arrays->u, &type));
+    PetscCall(PCPolyCheckMemory(type, device));
+    PetscCall(VecGetArrayWriteAndMemType(product->y, &arrays->y, &type));
+  }
+  PetscCall(PCPolyCheckMemory(type, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyRestoreArrays_Private - Restores the arrays of a product */
+PetscErrorCode PCPolyRestoreArrays_Private(const PCPolyProduct *product, PCPolyArrays *arrays)
+{
+  PetscFunctionBegin;
+  if (product->y == product->u) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays->y));
+  else {
+    PetscCall(VecRestoreArrayWriteAndMemType(product->y, &arrays->y));
+    PetscCall(VecRestoreArrayReadAndMemType(product->u, &arrays->u));
+  }
+  if (product->d) PetscCall(VecRestoreArrayReadAndMemType(product->d, &arrays->d));
+  PetscCall(VecRestoreArrayReadAndMemType(product->z, &arrays->z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,11 +12,25 @@
 
 typedef struct _n_PCPolyCopy *PCPolyCopy;
 
+/* The product of a factor: y = d (alpha u + beta D^{-1}A z), entry by entry; d is NULL for ones; y may be u, and must not be z */
+typedef struct {
+  PetscScalar alpha, beta;
+  Vec         u, z, d, y;
+} PCPolyProduct;
+
+/* The same with the arrays of the vectors */
+typedef struct {
+  PetscScalar        alpha, beta;
+  const PetscScalar *u, *z, *d;
+  PetscScalar       *y;
+} PCPolyArrays;
+
 typedef struct {
   PCPolyPrecision narrowest; /* precision of values that it has */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
-  PetscErrorCode (*connect)(PCPolyCopy, Mat, PetscBool *); /* on several processes, all of which have a copy; collective */
-  PetscErrorCode (*multiplyadd)(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
+  /* Connects several processes, if all have a copy; collective */
+  PetscErrorCode (*connect)(PCPolyCopy, Mat);
+  PetscErrorCode (*multiplyadd)(PCPolyCopy, const PCPolyProduct *);
   PetscErrorCode (*destroy)(PCPolyCopy);
 } PCPolyCopyOps;
 
@@ -24,17 +38,15 @@ struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values; double is that of PetscScalar */
   PetscLogDouble       bytes;     /* on this process */
-  PetscBool            connected; /* products take what they need of other processes inside their kernels, without a scatter */
   void                *data;      /* the back end's own */
 };
 
-/* How many bytes a copy may have for each entry: places of slots for each of them, and some for any matrix */
-#define PCPOLY_PADDING      1.5
-#define PCPOLY_SPARE_PLACES 1024
-
-PETSC_INTERN const char *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDouble);
+PETSC_INTERN const char    *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDouble);
+PETSC_INTERN PetscErrorCode PCPolyCopyConnect_Scatter(PCPolyCopy, Mat);
+PETSC_INTERN PetscErrorCode PCPolyGetArrays_Private(const PCPolyProduct *, PetscBool, PCPolyArrays *);
+PETSC_INTERN PetscErrorCode PCPolyRestoreArrays_Private(const PCPolyProduct *, PCPolyArrays *);
 
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Host;
-/* Where CUDA is compiled in */
+/* If CUDA is compiled in */
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_CUDA;
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Stream;

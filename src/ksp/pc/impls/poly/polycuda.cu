@@ -8,8 +8,8 @@
    perturbed, which costs hardly any iterations; if vectors were rounded it would not be linear, and IDR(s) would take up to several
    times the iterations.
 
-   - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
-   - There are no columns where the entries of each slot are as far from the diagonal, as those of stencils are.
+   - If all rows are scaled, the diagonal of D^{-1}A is 1 and is not stored.
+   - If the entries of each slot are equally far from the diagonal, as those of stencils are, no columns are stored.
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
    - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once
      their part of z has come.
@@ -39,22 +39,16 @@ typedef struct {
 template <typename L>
 static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L &&launch)
 {
-  auto choose = [&](auto value) {
+  return PCPolyDispatchValue(precision, [&](auto value) {
     typedef decltype(value) Value;
 
     return columns ? launch(IDRSForm<Value, 2, true>()) : launch(IDRSForm<Value, 2, false>());
-  };
-
-  PetscFunctionBegin;
-  if (precision == PC_POLY_PRECISION_HALF) PetscCall(choose(IDRSNarrow<__half>()));
-  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(choose(IDRSNarrow<float>()));
-  else PetscCall(choose(PetscScalar()));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  });
 }
 
 /*
-   largest = max |entry| of what is copied, as the bits of a double; NaN counts as more than all numbers. By a thread, for a row at
-   a time
+   largest = max |entry| of the entries that are copied, as the bits of a double; NaN counts as more than all numbers. A thread
+   takes a row at a time
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSource source, unsigned long long *largest)
 {
@@ -71,29 +65,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
   IDRSKeepLargest(mine, largest);
 }
 
-/* From the largest of all values */
-static PetscErrorCode PCPolyScaleValues(PCPolyPrecision precision, IDRSSource *source, int multiprocessors, cudaStream_t stream,
-                                        PetscBool *finite)
-{
-  unsigned long long *largest;
-  double              value;
-  PetscDeviceContext  dctx;
-
-  PetscFunctionBegin;
-  source->scale = 1.0;
-  if (precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &largest));
-  PCPolyLargestKernel<<<(unsigned int)(8 * multiprocessors), IDRS_THREADS, 0, stream>>>(*source, largest);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCallCUDA(cudaMemcpyAsync(&value, largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscDeviceFree(dctx, largest));
-  PCPolyChooseScale(precision, value, &source->scale, finite);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The copy of the diagonal block: without columns if that takes less memory */
+/* Creates the copy of the diagonal block: without columns if that takes less memory */
 static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
                                          const char *why[])
 {
@@ -104,6 +76,11 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   size_t             units;
   IDRSRowLengths     lengths;
 
+  auto plan = [&](bool columns) {
+    return PCPolyDispatch(copy->precision, columns,
+                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); });
+  };
+
   PetscFunctionBegin;
   if (source->A.n > 1 << 30) *why = "a process has more than 2^30 rows";
   if (!source->A.n || *why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -111,18 +88,15 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, true,
-                           [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  /* Without columns a slot has entries at one distance from the diagonal, so that there may be more slots */
+  PetscCall(plan(true));
   units           = sliced->units;
   slots           = sliced->slots;
   packed->columns = true;
-  if (!*why)
-    PetscCall(PCPolyDispatch(copy->precision, false,
-                             [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
-  if (!*why && sliced->units >= units)
-    PetscCall(PCPolyDispatch(copy->precision, true,
-                             [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); }));
+  if (!*why) PetscCall(plan(false));
+  if (!*why && sliced->units >= units) PetscCall(plan(true));
   else packed->columns = false;
+  /* Entries in the slices: neither those of long rows nor a diagonal of ones */
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
   if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
@@ -157,31 +131,40 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscCall(IDRSGetCSR(block, &source.A));
   source.unit = unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
-  PetscCall(PCPolyScaleValues(copy->precision, &source, packed->multiprocessors, stream, finite));
-  packed->scale = source.scale;
+  source.scale = 1.0; /* until it is known */
+  PetscCall(PCPolyFindScale(
+    copy->precision, stream,
+    [&](unsigned long long *largest) -> PetscErrorCode {
+      PetscFunctionBegin;
+      PCPolyLargestKernel<<<(unsigned int)(8 * packed->multiprocessors), IDRS_THREADS, 0, stream>>>(source, largest);
+      PetscCallCUDA(cudaGetLastError());
+      PetscFunctionReturn(PETSC_SUCCESS);
+    },
+    &packed->scale, finite));
+  source.scale = packed->scale;
   if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
   if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &source.inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several products follow one another without sums between them: see halo.h */
-static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A, PetscBool *connected)
+/* Connects the processes for products that follow one another without sums between them: see halo.h */
+static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
 {
-  PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
+  PCPolyCUDA *packed    = (PCPolyCUDA *)copy->data;
+  PetscBool   connected = PETSC_FALSE;
   const char *why;
   MPI_Comm    comm;
   Mat         block;
 
   PetscFunctionBegin;
-  *connected = PETSC_FALSE;
   PetscCall(IDRSGetBlocks(A, NULL, &block));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
   PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
-  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, connected));
-  if (*connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, block, connected));
+  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, &connected));
+  if (connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, block, &connected));
   PetscCall(PetscCommDestroy(&comm));
-  packed->halo = *connected;
+  packed->halo = connected;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,31 +179,40 @@ static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The chunks of a ring: as many as leave room for three blocks, or for wide values one or two */
+/* A ring of as many chunks as leave room for three blocks, or for one or two blocks with wide values */
 template <typename Form>
 using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
 
+/* Arguments of a product; pairs: u, z and y are read and written for the two rows of a lane in one access */
+typedef struct {
+  PCPolyArrays vecs;
+  PetscScalar  scaled; /* beta over the scale of the values */
+  bool         once, unit, pairs;
+  IDRSSends    sends;
+} PCPolyArguments;
+
 /*
-   y = d (alpha u + beta D^{-1}A z), where beta is scaled for the entries of the copy, and d is NULL for ones. Reads A, u, z and d
-   once, but for the entries of z that no cache holds until their next use; writes y. pairs: the two rows of a lane are taken in one
-   access
+   y = d (alpha u + beta D^{-1}A z). Reads A, u, z and d once, except for entries of z that no cache holds until their next use;
+   writes y
 */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
-  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, bool unit, bool pairs, IDRSSends sends, PetscScalar alpha,
-               const PetscScalar *u, PetscScalar beta, PetscScalar scaled, const PetscScalar *z, const PetscScalar *d,
-               PetscScalar *y)
+  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, PCPolyArguments arguments)
 {
+  const PetscScalar        alpha = arguments.vecs.alpha, beta = arguments.vecs.beta, scaled = arguments.scaled;
+  const PetscScalar *const u = arguments.vecs.u, *const z = arguments.vecs.z, *const d = arguments.vecs.d;
+  PetscScalar *const y    = arguments.vecs.y;
+  const bool         unit = arguments.unit, pairs = arguments.pairs;
+
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
   PetscScalar                                    sum[2] = {0.0, 0.0};
-  /* on their way while the sums are computed */
-  IDRSPack<2>      ui = IDRSZero<2>(), zi = IDRSZero<2>();
-  PCPolyRing<Form> ring;
+  IDRSPack<2>                                    ui = IDRSZero<2>(), zi = IDRSZero<2>();
+  PCPolyRing<Form>                               ring;
 
-  ring.Begin(A, rings, once);
+  ring.Begin(A, rings, arguments.once);
   overlap.Begin();
-  IDRSSendEntries(sends, z);
+  IDRSSendEntries(arguments.sends, z);
   while (ring.slots) {
     if (ring.first) {
       const uint32_t place = ring.slice * Form::slicerows + threadIdx.x % IDRS_WARP * 2;
@@ -230,6 +222,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         row[q] = IDRSSlicedRow(A.perm, place + q, A.n);
         sum[q] = 0.0;
       }
+      /* u and z of these rows are on their way while the sums are computed */
       if (pairs) {
         ui = IDRSLoad<2>(u, place, A.n);
         if (unit) zi = IDRSLoad<2>(z, place, A.n);
@@ -241,11 +234,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         }
       }
     }
+    /* sum_i += a_ij z_j */
     IDRSChunkAdd<Form>(A, ring.Await(), ring.slots, z, row, sum);
     ring.Next(A);
     if (ring.first) {
 #pragma unroll
       for (int q = 0; q < 2; q++) {
+        /* y_i = d_i (alpha u_i + beta z_i + beta sum_i) */
         ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
         if (d && row[q] < A.n) ui.v[q] *= d[row[q]];
       }
@@ -258,6 +253,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
       }
     }
   }
+  /* Long rows, each by a warp */
   for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     const PetscInt    i       = A.longindices[k];
     const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);
@@ -267,77 +263,67 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   }
 }
 
-/* Adds what is on other processes */
-static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, PetscScalar beta, Vec z,
-                                           const PetscScalar *d, PetscScalar *y)
+/* Adds the products with the entries of other processes: y += d beta D^{-1}A_out z */
+static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, Vec z,
+                                           const PCPolyArrays *arrays)
 {
   const IDRSOffDiagonal off = packed->off;
   const PetscScalar    *ghosts;
 
   PetscFunctionBegin;
   if (halo)
-    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, beta,
-                                IDRSHaloGetGhosts(off->halo), d, y));
+    PetscCall(
+      PCPolyOuterLaunch(&off->some, packed->multiprocessors, IDRSWaitingBlocks(), stream, IDRSHaloGetGhosts(off->halo), arrays));
   else {
     PetscCall(VecScatterEnd(off->scatter, z, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(IDRSGetArrayRead_CUDA(off->ghosts, &ghosts));
-    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, beta, ghosts, d, y));
+    PetscCall(PCPolyOuterLaunch(&off->some, packed->multiprocessors, SIZE_MAX, stream, ghosts, arrays));
     PetscCall(VecRestoreArrayReadAndMemType(off->ghosts, &ghosts));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+/* Multiplies by the diagonal block, and sends entries of z inside the kernel if the processes are connected */
+static PetscErrorCode PCPolyMultiplyDiagonal(PCPolyCopy copy, IDRSSends sends, cudaStream_t stream, const PCPolyArrays *arrays)
 {
   const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
   const IDRSSlicedCopy *sliced = &packed->sliced;
+  PCPolyArguments arguments    = {*arrays, arrays->beta / packed->scale, (bool)sliced->once, packed->unit, !sliced->A.perm, sends};
+
+  PetscFunctionBegin;
+  if (!IDRSAligned(arrays->z) || !IDRSAligned(arrays->u) || !IDRSAligned(arrays->y)) arguments.pairs = false;
+  PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
+    typedef decltype(form) Form;
+
+    PetscFunctionBegin;
+    (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes,
+                                                 !sliced->once, stream, sliced->A, arguments);
+    PetscCallCUDA(cudaGetLastError());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyProduct *product)
+{
+  const PCPolyCUDA *packed = (const PCPolyCUDA *)copy->data;
   /* it ends with the connection of the processes */
-  const bool         halo = packed->halo && IDRSHaloIsValid(packed->off->halo);
-  const PetscScalar *zarray, *uarray, *darray = NULL;
-  PetscScalar       *yarray;
-  cudaStream_t       stream;
-  IDRSBoundary       boundary;
+  const bool   halo = packed->halo && IDRSHaloIsValid(packed->off->halo);
+  PCPolyArrays arrays;
+  cudaStream_t stream;
+  IDRSBoundary boundary;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSOffDiagonalBegin(packed->off, z, halo, &boundary));
-  PetscCall(IDRSGetArrayRead_CUDA(z, &zarray));
-  if (d) PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
-  if (y == u) {
-    PetscCall(IDRSGetArray_CUDA(y, VecGetArrayAndMemType, &yarray));
-    uarray = yarray;
-  } else {
-    PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
-    PetscCall(IDRSGetArrayRead_CUDA(u, &uarray));
-  }
+  PetscCall(IDRSOffDiagonalBegin(packed->off, product->z, halo, &boundary));
+  PetscCall(PCPolyGetArrays_Private(product, PETSC_TRUE, &arrays));
   PetscCall(PetscLogGpuTimeBegin());
-  if (sliced->A.n) {
-    const bool pairs = !sliced->A.perm && !((uintptr_t)zarray % IDRS_ACCESS_BYTES || (uintptr_t)uarray % IDRS_ACCESS_BYTES ||
-                                            (uintptr_t)yarray % IDRS_ACCESS_BYTES);
-
-    PetscCall(PCPolyDispatch(copy->precision, packed->columns, [&](auto form) {
-      typedef decltype(form) Form;
-
-      PetscFunctionBegin;
-      (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes,
-                                                   !sliced->once, stream, sliced->A, (bool)sliced->once, packed->unit, pairs,
-                                                   boundary.sends, alpha, uarray, beta, beta / packed->scale, zarray, darray,
-                                                   yarray);
-      PetscCallCUDA(cudaGetLastError());
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }));
-  }
-  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
-  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, beta, z, darray, yarray));
+  if (packed->sliced.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
+  if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
   PetscCall(PetscLogGpuTimeEnd());
-  if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
-  else {
-    PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
-    PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
-  }
-  if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
-  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * sliced->A.n +
-                             4.0 * IDRS_WARP * (PetscLogDouble)sliced->slots));
+  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
+  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sliced.A.n +
+                             4.0 * IDRS_WARP * (PetscLogDouble)packed->sliced.slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

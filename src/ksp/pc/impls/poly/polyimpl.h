@@ -1,10 +1,8 @@
 /*
-   The data of PCPOLY, and what its files offer each other. Calls point one way: a file calls only files to its right
+   The data of PCPOLY, and the functions that its files share. Calls point one way: a file calls only files to its right
 
-     poly.c   { polyspace.c, polydeep.c }   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
+     { poly.c, polyset.c }   polyspace.c   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
      { polypacked.c, polycuda.cu, polystream.cu }
-
-   poly.c and polydeep.c also call polyset.c
 */
 #pragma once
 
@@ -12,12 +10,13 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsroots.h>
+#include <petscidrs/private/idrssettings.h>
 #include "../../../../mat/matching/matching.h"
 #include "polycopy.h"
 
 #define PCPOLY_MAX_DEGREE 128
 
-/* What the set-up says of the polynomial */
+/* Remarks of the set-up about the polynomial */
 typedef enum {
   PCPOLY_AS_ASKED,
   PCPOLY_INDEFINITE,  /* Ritz values lie on both sides of the imaginary axis: the degree is kept */
@@ -37,7 +36,7 @@ typedef struct {
   PetscInt    degree, nroots, nfactors;
   IDRSRoot    roots[PCPOLY_MAX_DEGREE], factors[PCPOLY_MAX_DEGREE];
   PetscScalar p0; /* p(0) */
-  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, as its Krylov space has it; negative where it is not known */
+  /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, predicted by its Krylov space; negative if it is not known */
   PetscReal    residual;
   PetscInt     dimension; /* of the Krylov space; 0 for none */
   PCPolyRemark remark;
@@ -46,36 +45,27 @@ typedef struct {
 /*
    A Krylov space of D^{-1}A with an orthonormal basis of m columns, q_0 the start vector over its norm:
 
-     D^{-1}A Q_m = Q_{m+1} H,   or Q_m H where the space is invariant
+     D^{-1}A Q_m = Q_{m+1} H,   or Q_m H if the space is invariant
 
-   H has leading dimension m + 1, and a last row of zeros where the space is invariant
+   H has leading dimension m + 1, and a last row of zeros if the space is invariant
 */
 typedef struct {
   PetscInt     m;
   PetscBool    invariant;
   PetscScalar *H;
+  IDRSRoot    *ritz;  /* Ritz values: the eigenvalues of the first m rows of H */
+  PetscBool    found; /* LAPACK has found them */
 } PCPolySpace;
 
-/* D^{-1}A, on all processes or on a part of its rows; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
+/* D^{-1}A; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
 typedef struct {
   Mat          A;
   IDRSMatching matching; /* or NULL */
   Vec          input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
   Vec          inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
   Vec          w, t;     /* work vectors: of the factors, of the product */
-  PCPolyCopy   copy;     /* NULL where the products are by MatMult() */
+  PCPolyCopy   copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;
-
-/* The rows of this process with those of others that the products of an application need: one exchange for all of them */
-typedef struct {
-  PCPolyOperator op;     /* sequential; A is NULL where there is a copy */
-  PetscInt       depth;  /* products */
-  PetscInt       ghosts; /* rows of other processes */
-  Vec            x;
-  PetscInt      *i, *j; /* of A, on the host */
-  PetscScalar   *a;
-  VecScatter     in, out; /* from vectors of all rows to x; from the own rows of x to such vectors */
-} PCPolyDeep;
 
 typedef struct {
   /* Settings */
@@ -84,7 +74,6 @@ typedef struct {
   PCPolyRootsType type;
   PetscBool       reuse;     /* keep the polynomial when A changes */
   PCPolyPrecision precision; /* of the values of the copy */
-  PCPolyHalo      halo;      /* exchanges between processes in an application */
   PCPolyScaling   scaling;   /* of the matrix, as asked for */
   PetscInt        nuser;     /* roots that the user has given */
   IDRSRoot       *user;
@@ -93,10 +82,8 @@ typedef struct {
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
-  const char     *nocopy;     /* why there is no copy, or NULL */
-  PCPolyDeep     *deep;       /* for applications with a single exchange, or NULL */
-  const char     *nodeep;     /* why there is none on several processes, or NULL */
-  const char     *nomatching; /* why there cannot be a matching, or NULL */
+  const char     *nocopy;     /* the reason why there is no copy, or NULL */
+  const char     *nomatching; /* the reason why there is no matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */
@@ -104,7 +91,6 @@ typedef struct {
 } PC_Poly;
 
 /* polyset.c */
-PETSC_INTERN const char    *PCPolyPrefix_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */
@@ -117,11 +103,9 @@ PETSC_INTERN PetscErrorCode PCPolyUpdateMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyCreateMatching_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode PCPolyDestroyMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
-PETSC_INTERN PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, PetscScalar, Vec, PetscScalar, Vec,
-                                                            Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
 
 /* polywindow.c */
 PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
@@ -131,18 +115,14 @@ PETSC_INTERN PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *, co
 PETSC_INTERN PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
 
-/* polydeep.c */
-PETSC_INTERN PetscErrorCode PCPolySetUpDeep_Private(PC);
-PETSC_INTERN PetscErrorCode PCPolyDeepDestroy_Private(PCPolyDeep **);
-
 /* polycopy.c */
-PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(Mat, Vec, Vec, PetscBool, PCPolyPrecision, PCPolyCopy *, const char *[]);
+PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
+                                                     const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
-PETSC_INTERN PetscErrorCode PCPolyCopyMultiplyAdd_Private(PCPolyCopy, PetscScalar, Vec, PetscScalar, Vec, Vec, Vec);
 
 /* polyroots.c */
 PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const IDRSRoot[], PetscReal, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const IDRSRoot[], PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *, PetscInt, PCPolynomial *);
-PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *, IDRSRoot[], PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(PCPolySpace *);
 PETSC_INTERN PetscReal      PCPolyLeastRealPart_Private(const PCPolynomial *, PetscInt, const IDRSRoot[]);

@@ -100,15 +100,18 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
+  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij| if a_ii is small */
   PetscCall(VecCopy(poly->op.t, poly->op.inverse));
   PetscCall(VecReciprocal(poly->op.inverse));
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   if (poly->matched) {
     if (!poly->op.input) PetscCall(VecDuplicate(poly->op.w, &poly->op.input));
+    /* D^{-1} P Dr P^T */
     PetscCall(VecPointwiseMult(poly->op.input, poly->op.inverse, poly->op.matching->permuted));
   }
   if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
+    /* most = max_ij |a_ij| / |a_ii| */
     PetscCall(IDRSVecPointwiseMult(poly->op.w, poly->op.inverse, poly->op.w));
     PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));
     weak = poly->small || most > PCPOLY_WEAK;
@@ -118,20 +121,9 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyOperatorReset_Private - Frees all but A and the matching */
-PetscErrorCode PCPolyOperatorReset_Private(PCPolyOperator *op)
-{
-  PetscFunctionBegin;
-  PetscCall(VecDestroy(&op->inverse));
-  PetscCall(VecDestroy(&op->w));
-  PetscCall(VecDestroy(&op->t));
-  PetscCall(PCPolyCopyDestroy_Private(&op->copy));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   PCPolyScale_Private - The vector that an application begins with: y = D^{-1}x, with a matching D^{-1} P Dr x, or D^{-1} Dc x
-   if transposed; y may be x
+   PCPolyScale_Private - y = D^{-1}x, with which an application begins; with a matching y = D^{-1} P Dr x, or y = D^{-1} Dc x if
+   transposed; y may be x
 */
 PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose, Vec x, Vec y)
 {
@@ -145,50 +137,46 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAdd_Private - y = alpha u + beta D^{-1}A z, or with A^T; y may be u, and must not be z */
-PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u, PetscScalar beta,
-                                         Vec z, Vec y)
-{
-  Vec t = y == u ? op->t : y;
-
-  PetscFunctionBegin;
-  if (transpose) PetscCall(MatMultTranspose(op->A, z, t));
-  else PetscCall(MatMult(op->A, z, t));
-  if (op->inverse) PetscCall(IDRSVecPointwiseMult(t, op->inverse, t));
-  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
-  else if (alpha == 0.0) PetscCall(VecScale(y, beta));
-  else PetscCall(VecAXPBY(y, alpha, beta, u));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolySetUpCopy_Private - A copy in this precision, or in a wider one */
+/* PCPolySetUpCopy_Private - Creates the copy of the operator in this precision, or in a wider one */
 PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
-  PetscCall(PCPolyCopyCreate_Private(poly->op.A, poly->op.w, poly->op.inverse, (PetscBool)(poly->op.inverse && !poly->small),
-                                     precision, &poly->op.copy, &poly->nocopy));
+  PetscCall(
+    PCPolyCopyCreate_Private(&poly->op, (PetscBool)(poly->op.inverse && !poly->small), precision, &poly->op.copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   PCPolyMultiplyAddPacked_Private - The same as PCPolyMultiplyAdd_Private(), by the copy where there is one, times d, entry by
-   entry, if it is not NULL
-*/
-PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, PetscScalar alpha, Vec u,
-                                               PetscScalar beta, Vec z, Vec d, Vec y)
+/* PCPolyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), or with A^T */
+PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
+{
+  const PetscScalar alpha = product->alpha, beta = product->beta;
+  Vec               u = product->u, y = product->y, t = y == u ? op->t : y;
+
+  PetscFunctionBegin;
+  /* t = D^{-1}A z */
+  if (transpose) PetscCall(MatMultTranspose(op->A, product->z, t));
+  else PetscCall(MatMult(op->A, product->z, t));
+  if (op->inverse) PetscCall(IDRSVecPointwiseMult(t, op->inverse, t));
+  /* y = alpha u + beta t */
+  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
+  else if (alpha == 0.0) PetscCall(VecScale(y, beta));
+  else PetscCall(VecAXPBY(y, alpha, beta, u));
+  if (product->d) PetscCall(IDRSVecPointwiseMult(y, product->d, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyMultiplyAddPacked_Private - The same, by the copy if there is one */
+PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
 {
   PetscFunctionBegin;
   if (op->copy && !transpose) {
-    PetscCall(PetscLogEventBegin(MAT_Mult, z, y, 0, 0)); /* a product of the matrix, for -log_view */
-    PetscCall(PCPolyCopyMultiplyAdd_Private(op->copy, alpha, u, beta, z, d, y));
-    PetscCall(PetscLogEventEnd(MAT_Mult, z, y, 0, 0));
-  } else {
-    PetscCall(PCPolyMultiplyAdd_Private(op, transpose, alpha, u, beta, z, y));
-    if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
-  }
+    PetscCall(PetscLogEventBegin(MAT_Mult, product->z, product->y, 0, 0)); /* a product of the matrix, for -log_view */
+    PetscCall(op->copy->ops->multiplyadd(op->copy, product));
+    PetscCall(PetscLogEventEnd(MAT_Mult, product->z, product->y, 0, 0));
+  } else PetscCall(PCPolyMultiplyAdd_Private(op, transpose, product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -18,16 +18,16 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
     y[rows[k]] += (d ? d[rows[k]] * beta : beta) * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
 }
 
-/* By not more blocks than these */
+/* Launches the kernel with at most so many blocks */
 template <typename Ghosts>
 static PetscErrorCode PCPolyOuterLaunch(const IDRSCompressedRows *some, int multiprocessors, size_t most, cudaStream_t stream,
-                                        PetscScalar beta, Ghosts ghosts, const PetscScalar *d, PetscScalar *y)
+                                        Ghosts ghosts, const PCPolyArrays *arrays)
 {
   const size_t enough = ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
   (void)IDRSLaunchResident<PCPolyOuterKernel<Ghosts>>(multiprocessors, PetscMin(enough, most), 0, true, stream, some->A,
-                                                      (const PetscInt *)some->rows, beta, ghosts, d, y);
+                                                      (const PetscInt *)some->rows, arrays->beta, ghosts, arrays->d, arrays->y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,7 +8,7 @@
      that of PetscScalar.
    - The entries of a slot are those whose columns come next in their rows and are not too far from each other; rows that have none
      get a zero there.
-   - The diagonal of D^{-1}A is 1 where all rows are scaled, and is not stored.
+   - If all rows are scaled, the diagonal of D^{-1}A is 1 and is not stored.
    - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z
      has come.
 */
@@ -42,7 +42,7 @@ typedef struct {
   Vec            ghosts;
 } PCPolyPacked;
 
-/* Stores a value, and whether it is finite there */
+/* Stores a value; finite becomes PETSC_FALSE if it is not finite in this precision */
 static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, PetscScalar value, PetscBool *finite)
 {
   if (copy->single) {
@@ -76,8 +76,8 @@ static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
 }
 
 /*
-   The slots of a slice, from this one on, and the slot behind them. Without values in the copy they are counted only. A slot begins
-   at the smallest column that is left in the slice
+   Fills the slots of a slice from this one on, and returns the slot after them. Without memory for values it only counts them. A
+   slot begins at the smallest column that remains in the slice
 */
 static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const PetscScalar inverse[], PetscInt slice,
                                 PetscInt slot, PetscBool *finite)
@@ -87,10 +87,11 @@ static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const 
 
   for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) next[lane] = order[lane] < 0 ? 0 : rows->i[order[lane]];
   while (PETSC_TRUE) {
+    /* base = smallest of the next columns of the rows */
     base = PETSC_MAX_INT;
     for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) {
       if (order[lane] < 0) continue;
-      /* the diagonal */
+      /* The diagonal entry is 1 and is left out */
       if (copy->unit && next[lane] < rows->i[order[lane] + 1] && rows->j[next[lane]] == order[lane]) next[lane]++;
       if (next[lane] < rows->i[order[lane] + 1]) base = PetscMin(base, rows->j[next[lane]]);
     }
@@ -109,6 +110,7 @@ static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const 
   }
 }
 
+/* Copies the diagonal block: counts the slots of each slice, allocates them, and fills them */
 static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScalar inverse[], const char *why[], PetscBool *finite)
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
@@ -139,7 +141,7 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The block outside the diagonal one, whose columns are those of garray in the vectors */
+/* Copies the block outside the diagonal block; its columns are those of garray in the vectors */
 static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, const PetscInt garray[], const PetscScalar inverse[],
                                       PetscBool *finite)
 {
@@ -154,6 +156,7 @@ static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, cons
   PetscCall(IDRSRowsGetGhosts(like, columns, garray, &copy->ghosts, &copy->scatter));
   PetscCall(VecDestroy(&like));
   PetscCall(IDRSRowsGet(A, &rows));
+  /* Only rows with entries are stored */
   for (PetscInt i = 0; i < rows.n; i++) copy->nouter += rows.i[i + 1] > rows.i[i];
   PetscCall(PetscMalloc4(copy->nouter, &copy->outer, copy->nouter + 1, &copy->outerfirst, rows.i[rows.n], &copy->outercolumns,
                          rows.i[rows.n] * size, (char **)&copy->outervalues));
@@ -221,48 +224,29 @@ static PetscErrorCode PCPolyCopyCreate_Host(PCPolyCopy copy, Mat A, Vec inverse,
 #define PCPolyNumber PetscScalar
 #include "polyrows.h"
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d, Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, const PCPolyProduct *product)
 {
   const PCPolyPacked *packed = (const PCPolyPacked *)copy->data;
-  const PetscScalar  *zarray, *uarray, *ghosts, *darray = NULL;
-  PetscScalar        *yarray;
+  const PetscScalar  *ghosts;
+  PCPolyArrays        arrays;
 
   PetscFunctionBegin;
-  if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetArrayRead(z, &zarray));
-  if (d) PetscCall(VecGetArrayRead(d, &darray));
-  if (y == u) {
-    PetscCall(VecGetArray(y, &yarray));
-    uarray = yarray;
-  } else {
-    PetscCall(VecGetArrayWrite(y, &yarray));
-    PetscCall(VecGetArrayRead(u, &uarray));
-  }
-  if (packed->single) PCPolyInnerSingle(packed, alpha, uarray, beta, zarray, darray, yarray);
-  else PCPolyInnerScalar(packed, alpha, uarray, beta, zarray, darray, yarray);
-  PetscCall(VecRestoreArrayRead(z, &zarray));
+  if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, product->z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(PCPolyGetArrays_Private(product, PETSC_FALSE, &arrays));
+  /* y = d (alpha u + beta D^{-1}A_in z), while the entries of z that A_out needs are on their way */
+  if (packed->single) PCPolyInnerSingle(packed, &arrays);
+  else PCPolyInnerScalar(packed, &arrays);
   if (packed->scatter) {
-    PetscCall(VecScatterEnd(packed->scatter, z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(packed->scatter, product->z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayRead(packed->ghosts, &ghosts));
-    if (packed->single) PCPolyOuterSingle(packed, beta, ghosts, darray, yarray);
-    else PCPolyOuterScalar(packed, beta, ghosts, darray, yarray);
+    /* y += d beta D^{-1}A_out z */
+    if (packed->single) PCPolyOuterSingle(packed, ghosts, &arrays);
+    else PCPolyOuterScalar(packed, ghosts, &arrays);
     PetscCall(VecRestoreArrayRead(packed->ghosts, &ghosts));
   }
-  if (y == u) PetscCall(VecRestoreArray(y, &yarray));
-  else {
-    PetscCall(VecRestoreArrayRead(u, &uarray));
-    PetscCall(VecRestoreArrayWrite(y, &yarray));
-  }
-  if (d) PetscCall(VecRestoreArrayRead(d, &darray));
-  PetscCall(PetscLogFlops(((packed->unit ? 6.0 : 5.0) + (d ? 1.0 : 0.0)) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The scatter serves all processes */
-static PetscErrorCode PCPolyCopyConnect_Host(PCPolyCopy copy, Mat A, PetscBool *connected)
-{
-  PetscFunctionBegin;
-  *connected = PETSC_FALSE;
+  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
+  PetscCall(
+    PetscLogFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->n + 2.0 * packed->nslots * PCPOLY_SLICE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -270,7 +254,7 @@ static PetscErrorCode PCPolyCopyConnect_Host(PCPolyCopy copy, Mat A, PetscBool *
 const PCPolyCopyOps PCPolyCopies_Host = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_SINGLE), /* the processor has no arithmetic for half precision */
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Host),
-  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Host),
+  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Scatter),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Host),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Host),
 };

@@ -20,7 +20,7 @@
 #include "polyimpl.h"
 #include <petscblaslapack.h>
 
-/* Roots at infinity and coefficients of this relative size are taken for zero: the degree is smaller */
+/* Roots at infinity and coefficients of this relative size count as zero: the degree is smaller */
 #define PCPOLY_NEGLIGIBLE (100 * PETSC_MACHINE_EPSILON)
 
 static PetscBool PCPolyIsFinite(PetscInt n, const PetscScalar a[])
@@ -31,7 +31,7 @@ static PetscBool PCPolyIsFinite(PetscInt n, const PetscScalar a[])
   return PETSC_TRUE;
 }
 
-/* Eigenvalues of M, n x n, which is overwritten; found is false where M is not finite, or LAPACK does not find them */
+/* Computes the eigenvalues of M, n x n, which is overwritten; found is PETSC_FALSE if M is not finite, or LAPACK fails */
 static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], IDRSRoot values[], PetscBool *found)
 {
   PetscBLASInt bn, lwork, info = 0, one = 1;
@@ -58,27 +58,22 @@ static PetscErrorCode PCPolyEigenvalues_Private(PetscInt n, PetscScalar M[], IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyRitzValues_Private - Eigenvalues of the first m rows of H */
-PetscErrorCode PCPolyRitzValues_Private(const PCPolySpace *space, IDRSRoot values[], PetscBool *found)
+/* PCPolyRitzValues_Private - Computes the Ritz values of a space that has memory for them */
+PetscErrorCode PCPolyRitzValues_Private(PCPolySpace *space)
 {
   PetscScalar *M;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(space->m * space->m, &M));
   for (PetscInt j = 0; j < space->m; j++) PetscCall(PetscArraycpy(M + j * space->m, space->H + j * (space->m + 1), space->m));
-  PetscCall(PCPolyEigenvalues_Private(space->m, M, values, found));
+  PetscCall(PCPolyEigenvalues_Private(space->m, M, space->ritz, &space->found));
   PetscCall(PetscFree(M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   PCPolyNewtonBasis_Private - T of the Newton basis with these m shifts; m + 1 rows and m columns, leading dimension ld
-
-     z q_j     = theta q_j + gamma q_{j+1}
-     z q_j     = Re(theta) q_j + gamma q_{j+1},
-     z q_{j+1} = Re(theta) q_{j+1} - (Im(theta)^2 / gamma) q_j + gamma q_{j+2}     for a pair of conjugates, in real arithmetic
-
-   Without a scale, gamma = -theta, or |theta| for a pair: then q_j is the product of the factors 1 - z / theta before it
+   PCPolyNewtonBasis_Private - Computes T of the Newton basis with these m shifts theta; m + 1 rows and m columns, leading dimension
+   ld. Without a scale, gamma = -theta, or |theta| for a pair: then q_j is the product of the factors 1 - z / theta before it
 */
 void PCPolyNewtonBasis_Private(PetscInt m, const IDRSRoot shifts[], PetscReal scale, PetscInt ld, PetscScalar T[])
 {
@@ -88,9 +83,11 @@ void PCPolyNewtonBasis_Private(PetscInt m, const IDRSRoot shifts[], PetscReal sc
     const PetscScalar theta = IDRSRootScalar(shifts[j]),
                       gamma = scale > 0.0 ? scale : (group == 2 ? IDRSRootModulus(shifts[j]) : -theta);
 
+    /* z q_j = theta q_j + gamma q_{j+1}, with Re(theta) for a pair of conjugates, in real arithmetic */
     T[j + j * ld]     = group == 2 ? shifts[j].re : theta;
     T[j + 1 + j * ld] = gamma;
     if (group == 2 && j + 1 < m) {
+      /* z q_{j+1} = Re(theta) q_{j+1} - (Im(theta)^2 / gamma) q_j + gamma q_{j+2} */
       T[j + (j + 1) * ld]     = -shifts[j].im * (shifts[j].im / gamma);
       T[j + 1 + (j + 1) * ld] = shifts[j].re;
       T[j + 2 + (j + 1) * ld] = gamma;
@@ -99,7 +96,7 @@ void PCPolyNewtonBasis_Private(PetscInt m, const IDRSRoot shifts[], PetscReal sc
   }
 }
 
-/* p from its coefficients c_j, j < d, in the basis of T, up to the last that is not negligible; degree 0 where there is none */
+/* Computes p from its coefficients c_j, j < d, in the basis of T, up to the last that is not negligible; degree 0 for none */
 static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[], PetscInt ld, const PetscScalar T[],
                                                PCPolynomial *p)
 {
@@ -117,6 +114,7 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
   for (PetscInt j = 0; j < p->nfactors; j++) {
     for (PetscInt i = 0; i < p->nfactors; i++) M[i + j * p->nfactors] = T[i + j * ld];
   }
+  /* M(:,d-2) -= (T_{d-1,d-2} / c_{d-1}) c(0:d-1) */
   for (PetscInt i = 0; i < p->nfactors; i++) M[i + (p->nfactors - 1) * p->nfactors] -= T[d - 1 + (d - 2) * ld] * c[i] / c[d - 1];
   PetscCall(PCPolyEigenvalues_Private(p->nfactors, M, factors, &found));
   for (PetscInt i = 0; found && i < p->nfactors; i++) found = (PetscBool)(IDRSRootModulus(factors[i]) > 0.0);
@@ -127,11 +125,8 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
 }
 
 /*
-   PCPolyFromRoots_Private - p for the pi with these roots. In the basis of the products pi_j of the first j factors
-
-     pi_j - pi_{j+1} = z q_j / theta,     pi_j - pi_{j+2} = z (Re(theta) q_j / |theta|^2 - q_{j+1} / |theta|)     for a pair
-
-   and the sum of these is 1 - pi = z p
+   PCPolyFromRoots_Private - Computes p for the pi with these roots, in the basis of the products pi_j of the first j factors. The
+   sum of the differences of these products is 1 - pi = z p
 */
 PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const IDRSRoot roots[], PCPolynomial *p)
 {
@@ -149,11 +144,13 @@ PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const IDRSRoot roots[], PCPol
     const PetscReal modulus = IDRSRootModulus(theta);
 
     if (IDRSRootGroup(theta) == 2) {
+      /* pi_j - pi_{j+2} = z (Re(theta) q_j / |theta|^2 - q_{j+1} / |theta|) */
       c[j]     = theta.re / modulus / modulus;
       c[j + 1] = -1.0 / modulus;
       p->p0 += 2.0 * c[j];
       j += 2;
     } else {
+      /* pi_j - pi_{j+1} = z q_j / theta */
       c[j] = 1.0 / IDRSRootScalar(theta);
       p->p0 += c[j];
       j++;
@@ -165,9 +162,8 @@ PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const IDRSRoot roots[], PCPol
 }
 
 /*
-   PCPolyFromSpace_Private - The GMRES polynomial of degree d: c minimizes ||e_0 - H c||, with the first d columns of H. The roots
-   of pi are the harmonic Ritz values; their inverses are the eigenvalues of the first d columns of the pseudoinverse of H, whose
-   first column is c, and whose trace is p(0)
+   PCPolyFromSpace_Private - Computes the GMRES polynomial of degree d. The roots of pi are the harmonic Ritz values; their inverses
+   are the eigenvalues of the first d columns of the pseudoinverse of H
 */
 PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
@@ -191,10 +187,12 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
       W[i + j * rows] = i == j ? 1.0 : 0.0;
     }
   }
+  /* W = pseudoinverse of the first d columns of H; its first column c minimizes ||e_0 - H c||, and its trace is p(0) */
   PetscCall(PetscFPTrapPush(PETSC_FP_TRAP_OFF));
   PetscCallBLAS("LAPACKgels", LAPACKgels_("N", &brows, &bd, &bd, R, &brows, W, &brows, work, &lwork, &info));
   PetscCall(PetscFPTrapPop());
   if (!info && PCPolyIsFinite(rows * d, W)) {
+    /* residual = ||e_0 - H c|| */
     for (PetscInt i = 0; i < rows; i++) {
       PetscScalar r = i ? 0.0 : 1.0;
 
@@ -211,9 +209,7 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
     norm = 0.0;
     for (PetscInt i = 0; found && i < d; i++) norm = PetscMax(norm, IDRSRootModulus(roots[i]));
     for (PetscInt i = 0; found && i < d; i++) {
-      /*
-         of a pair of conjugates each takes the place of the inverse of the other, so that the positive imaginary part stays first
-      */
+      /* The inverses of a pair of conjugates change places, so that the positive imaginary part stays first */
       const IDRSRoot inverse = IDRSRootQuotient((IDRSRoot){1.0, 0.0},
                                                 (IDRSRoot){roots[i].re, PetscDefined(USE_COMPLEX) ? roots[i].im : -roots[i].im});
 
@@ -227,8 +223,8 @@ PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *space, PetscInt d, PCP
 }
 
 /*
-   PCPolyLeastRealPart_Private - Smallest Re(1 - pi(lambda)) of these lambda: where it is positive, A p(A) leaves them in the right
-   half plane
+   PCPolyLeastRealPart_Private - Returns the smallest Re(1 - pi(lambda)) of these lambda: if it is positive, A p(A) has these
+   eigenvalues in the right half plane
 */
 PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const IDRSRoot lambda[])
 {
@@ -240,6 +236,7 @@ PetscReal PCPolyLeastRealPart_Private(const PCPolynomial *p, PetscInt n, const I
     for (PetscInt i = 0; i < p->nroots; i++) {
       const IDRSRoot quotient = IDRSRootQuotient(lambda[k], p->roots[i]), factor = {1.0 - quotient.re, -quotient.im};
 
+      /* pi(lambda) = prod (1 - lambda / roots_i) */
       pi = (IDRSRoot){pi.re * factor.re - pi.im * factor.im, pi.re * factor.im + pi.im * factor.re};
     }
     least = PetscMin(least, 1.0 - pi.re);

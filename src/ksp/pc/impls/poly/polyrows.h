@@ -3,11 +3,12 @@
    the functions
 */
 
-/* y = d (alpha u + beta (z + sums)), or d (alpha u + beta sums) where the diagonal is stored; d is NULL for ones */
-static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const PetscScalar u[], PetscScalar beta, const PetscScalar z[],
-                        const PetscScalar d[], PetscScalar y[])
+/* y = d (alpha u + beta (z + sums)), or d (alpha u + beta sums) if the diagonal is stored */
+static void PCPolyInner(const PCPolyPacked *copy, const PCPolyArrays *arrays)
 {
   const PCPolyNumber *values = (const PCPolyNumber *)copy->values;
+  const PetscScalar   alpha = arrays->alpha, beta = arrays->beta, *u = arrays->u, *z = arrays->z, *d = arrays->d;
+  PetscScalar        *y = arrays->y;
 
   for (PetscInt slice = 0; slice < copy->slices; slice++) {
     const PetscInt *order             = copy->order + slice * PCPOLY_SLICE;
@@ -19,6 +20,7 @@ static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const Petsc
       const uint16_t     *columns = copy->columns + slot * PCPOLY_SLICE;
       const PCPolyNumber *a       = values + slot * PCPOLY_SLICE;
 
+      /* sum_i += a_ij z_j of one entry of each row */
       for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) sum[lane] += (PetscScalar)a[lane] * x[columns[lane]];
     }
     for (PetscInt lane = 0; lane < count; lane++) {
@@ -31,9 +33,10 @@ static void PCPolyInner(const PCPolyPacked *copy, PetscScalar alpha, const Petsc
 }
 
 /* y += d beta times the entries outside the diagonal block */
-static void PCPolyOuter(const PCPolyPacked *copy, PetscScalar beta, const PetscScalar ghosts[], const PetscScalar d[],
-                        PetscScalar y[])
+static void PCPolyOuter(const PCPolyPacked *copy, const PetscScalar ghosts[], const PCPolyArrays *arrays)
 {
+  const PetscScalar   beta = arrays->beta, *d = arrays->d;
+  PetscScalar        *y = arrays->y;
   const PCPolyNumber *a = (const PCPolyNumber *)copy->outervalues;
 
   for (PetscInt i = 0; i < copy->nouter; i++) {

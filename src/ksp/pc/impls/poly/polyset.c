@@ -3,230 +3,11 @@
 */
 #include "polyimpl.h"
 
-/* PCPolyPrefix_Private - Returns the prefix of the options of this preconditioner, for errors that name an option */
-const char *PCPolyPrefix_Private(PC pc)
-{
-  return ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
-}
-
 /* The polynomial is to be made again in the next set-up, also where it would be kept for another matrix */
 static void PCPolyChanged_Private(PC pc)
 {
   ((PC_Poly *)pc->data)->p.degree = 0;
   pc->setupcalled                 = PETSC_FALSE;
-}
-
-static PetscErrorCode PCPolySetDegree_Poly(PC pc, PetscInt degree)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(degree >= 1 && degree <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_degree %" PetscInt_FMT ": the degree must be in 1 to %d", PCPolyPrefix_Private(pc), degree,
-             PCPOLY_MAX_DEGREE);
-  if (degree != poly->degree) PCPolyChanged_Private(pc);
-  poly->degree = degree;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetDegree_Poly(PC pc, PetscInt *degree, PetscInt *used)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  if (degree) *degree = poly->degree;
-  if (used) *used = poly->p.degree;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetRootsType_Poly(PC pc, PCPolyRootsType type)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_roots %d: no such type", PCPolyPrefix_Private(pc), (int)type);
-  PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE,
-             "-%spc_poly_roots user: PCPolySetRoots() has given no roots", PCPolyPrefix_Private(pc));
-  if (type != poly->type) PCPolyChanged_Private(pc);
-  poly->type = type;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetRootsType_Poly(PC pc, PCPolyRootsType *type)
-{
-  PetscFunctionBegin;
-  *type = ((PC_Poly *)pc->data)->type;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetRoots_Poly(PC pc, PetscInt n, const PetscReal re[], const PetscReal im[])
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  IDRSRoot *roots;
-
-  PetscFunctionBegin;
-  PetscCheck(n >= 1 && n <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "PCPolySetRoots(): the number of roots %" PetscInt_FMT " must be in 1 to %d", n, PCPOLY_MAX_DEGREE);
-  PetscCheck(re, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_NULL, "PCPolySetRoots(): no array for %" PetscInt_FMT " roots", n);
-  PetscCall(IDRSRootsCreate("PCPolySetRoots(): root", n, re, im, &roots));
-  for (PetscInt i = 0; i < n; i++) {
-    if (re[i] != 0.0 || (im && im[i] != 0.0)) continue;
-    PetscCall(PetscFree(roots));
-    SETERRQ(PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-            "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
-  }
-  PetscCall(PetscFree(poly->user));
-  poly->user  = roots;
-  poly->nuser = n;
-  poly->type  = PC_POLY_ROOTS_USER;
-  PCPolyChanged_Private(pc);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetRoots_Poly(PC pc, PetscInt *n, const PetscReal *re[], const PetscReal *im[])
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < poly->p.nroots; i++) {
-    poly->re[i] = poly->p.roots[i].re;
-    poly->im[i] = poly->p.roots[i].im;
-  }
-  *n = poly->p.degree ? poly->p.nroots : 0;
-  if (re) *re = poly->re;
-  if (im) *im = poly->im;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetSeed_Poly(PC pc, PetscInt seed)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", PCPolyPrefix_Private(pc), seed);
-  if (seed != poly->seed) PCPolyChanged_Private(pc);
-  poly->seed = seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetSeed_Poly(PC pc, PetscInt *seed)
-{
-  PetscFunctionBegin;
-  *seed = ((PC_Poly *)pc->data)->seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetPrecision_Poly(PC pc, PCPolyPrecision precision)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(precision >= PC_POLY_PRECISION_HALF && precision <= PC_POLY_PRECISION_DOUBLE, PetscObjectComm((PetscObject)pc),
-             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_precision %d: no such precision", PCPolyPrefix_Private(pc), (int)precision);
-  if (precision != poly->precision) PCPolyChanged_Private(pc);
-  poly->precision = precision;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetPrecision_Poly(PC pc, PCPolyPrecision *precision)
-{
-  PetscFunctionBegin;
-  *precision = ((PC_Poly *)pc->data)->precision;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetHalo_Poly(PC pc, PCPolyHalo halo)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(halo >= PC_POLY_HALO_AUTO && halo <= PC_POLY_HALO_EACH, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_halo %d: no such exchange", PCPolyPrefix_Private(pc), (int)halo);
-  if (halo != poly->halo) PCPolyChanged_Private(pc);
-  poly->halo = halo;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetHalo_Poly(PC pc, PCPolyHalo *halo)
-{
-  PetscFunctionBegin;
-  *halo = ((PC_Poly *)pc->data)->halo;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetScaling_Poly(PC pc, PCPolyScaling scaling)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(scaling >= PC_POLY_SCALING_AUTO && scaling <= PC_POLY_SCALING_MATCHING, PetscObjectComm((PetscObject)pc),
-             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_scaling %d: no such scaling", PCPolyPrefix_Private(pc), (int)scaling);
-  if (scaling != poly->scaling) PCPolyChanged_Private(pc);
-  poly->scaling = scaling;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetScaling_Poly(PC pc, PCPolyScaling *scaling, PCPolyScaling *used)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  if (scaling) *scaling = poly->scaling;
-  if (used)
-    *used = poly->op.matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolySetReuse_Poly(PC pc, PetscBool reuse)
-{
-  PetscFunctionBegin;
-  ((PC_Poly *)pc->data)->reuse = reuse;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetReuse_Poly(PC pc, PetscBool *reuse)
-{
-  PetscFunctionBegin;
-  *reuse = ((PC_Poly *)pc->data)->reuse;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCPolyGetResidual_Poly(PC pc, PetscReal *predicted, PetscReal *computed)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  if (predicted) *predicted = poly->p.residual;
-  if (computed) *computed = poly->p.degree ? poly->seen : -1.0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The functions below reach those above by these names, which other types of PC lack */
-#define PCPolyCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)pc, #name "_C", compose ? name##_Poly : NULL))
-
-PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
-{
-  PetscFunctionBegin;
-  PCPolyCompose(PCPolySetDegree);
-  PCPolyCompose(PCPolyGetDegree);
-  PCPolyCompose(PCPolySetRootsType);
-  PCPolyCompose(PCPolyGetRootsType);
-  PCPolyCompose(PCPolySetRoots);
-  PCPolyCompose(PCPolyGetRoots);
-  PCPolyCompose(PCPolySetSeed);
-  PCPolyCompose(PCPolyGetSeed);
-  PCPolyCompose(PCPolySetPrecision);
-  PCPolyCompose(PCPolyGetPrecision);
-  PCPolyCompose(PCPolySetHalo);
-  PCPolyCompose(PCPolyGetHalo);
-  PCPolyCompose(PCPolySetScaling);
-  PCPolyCompose(PCPolyGetScaling);
-  PCPolyCompose(PCPolySetReuse);
-  PCPolyCompose(PCPolyGetReuse);
-  PCPolyCompose(PCPolyGetResidual);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@
@@ -252,10 +33,16 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
 @*/
 PetscErrorCode PCPolySetDegree(PC pc, PetscInt degree)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveInt(pc, degree, 2);
-  PetscTryMethod(pc, "PCPolySetDegree_C", (PC, PetscInt), (pc, degree));
+  IDRSTryData(pc, PCPOLY, poly);
+  PetscCheck(degree >= 1 && degree <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_degree %" PetscInt_FMT ": the degree must be in 1 to %d", IDRSPrefix(pc), degree, PCPOLY_MAX_DEGREE);
+  if (degree != poly->degree) PCPolyChanged_Private(pc);
+  poly->degree = degree;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -277,9 +64,13 @@ PetscErrorCode PCPolySetDegree(PC pc, PetscInt degree)
 @*/
 PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetDegree_C", (PC, PetscInt *, PetscInt *), (pc, degree, used));
+  IDRSUseData(pc, PCPOLY, poly);
+  if (degree) *degree = poly->degree;
+  if (used) *used = poly->p.degree;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,10 +96,18 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
 @*/
 PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(pc, type, 2);
-  PetscTryMethod(pc, "PCPolySetRootsType_C", (PC, PCPolyRootsType), (pc, type));
+  IDRSTryData(pc, PCPOLY, poly);
+  PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_roots %d: no such type", IDRSPrefix(pc), (int)type);
+  PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE,
+             "-%spc_poly_roots user: PCPolySetRoots() has given no roots", IDRSPrefix(pc));
+  if (type != poly->type) PCPolyChanged_Private(pc);
+  poly->type = type;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -329,9 +128,12 @@ PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
 @*/
 PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetRootsType_C", (PC, PCPolyRootsType *), (pc, type));
+  IDRSUseData(pc, PCPOLY, poly);
+  *type = poly->type;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -361,10 +163,28 @@ PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
 @*/
 PetscErrorCode PCPolySetRoots(PC pc, PetscInt n, const PetscReal re[], const PetscReal im[])
 {
+  PC_Poly  *poly;
+  IDRSRoot *roots;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveInt(pc, n, 2);
-  PetscTryMethod(pc, "PCPolySetRoots_C", (PC, PetscInt, const PetscReal[], const PetscReal[]), (pc, n, re, im));
+  IDRSTryData(pc, PCPOLY, poly);
+  PetscCheck(n >= 1 && n <= PCPOLY_MAX_DEGREE, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "PCPolySetRoots(): the number of roots %" PetscInt_FMT " must be in 1 to %d", n, PCPOLY_MAX_DEGREE);
+  PetscCheck(re, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_NULL, "PCPolySetRoots(): no array for %" PetscInt_FMT " roots", n);
+  PetscCall(IDRSRootsCreate("PCPolySetRoots(): root", n, re, im, &roots));
+  for (PetscInt i = 0; i < n; i++) {
+    if (re[i] != 0.0 || (im && im[i] != 0.0)) continue;
+    PetscCall(PetscFree(roots));
+    SETERRQ(PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+            "PCPolySetRoots(): root %" PetscInt_FMT " = %g must not be zero", i, (double)re[i]);
+  }
+  PetscCall(PetscFree(poly->user));
+  poly->user  = roots;
+  poly->nuser = n;
+  poly->type  = PC_POLY_ROOTS_USER;
+  PCPolyChanged_Private(pc);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -390,9 +210,18 @@ PetscErrorCode PCPolySetRoots(PC pc, PetscInt n, const PetscReal re[], const Pet
 @*/
 PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const PetscReal *im[])
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetRoots_C", (PC, PetscInt *, const PetscReal *[], const PetscReal *[]), (pc, n, re, im));
+  IDRSUseData(pc, PCPOLY, poly);
+  for (PetscInt i = 0; i < poly->p.nroots; i++) {
+    poly->re[i] = poly->p.roots[i].re;
+    poly->im[i] = poly->p.roots[i].im;
+  }
+  *n = poly->p.degree ? poly->p.nroots : 0;
+  if (re) *re = poly->re;
+  if (im) *im = poly->im;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -417,10 +246,16 @@ PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const P
 @*/
 PetscErrorCode PCPolySetSeed(PC pc, PetscInt seed)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveInt(pc, seed, 2);
-  PetscTryMethod(pc, "PCPolySetSeed_C", (PC, PetscInt), (pc, seed));
+  IDRSTryData(pc, PCPOLY, poly);
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(pc), seed);
+  if (seed != poly->seed) PCPolyChanged_Private(pc);
+  poly->seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -441,9 +276,12 @@ PetscErrorCode PCPolySetSeed(PC pc, PetscInt seed)
 @*/
 PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetSeed_C", (PC, PetscInt *), (pc, seed));
+  IDRSUseData(pc, PCPOLY, poly);
+  *seed = poly->seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -474,10 +312,16 @@ PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
 @*/
 PetscErrorCode PCPolySetPrecision(PC pc, PCPolyPrecision precision)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(pc, precision, 2);
-  PetscTryMethod(pc, "PCPolySetPrecision_C", (PC, PCPolyPrecision), (pc, precision));
+  IDRSTryData(pc, PCPOLY, poly);
+  PetscCheck(precision >= PC_POLY_PRECISION_HALF && precision <= PC_POLY_PRECISION_DOUBLE, PetscObjectComm((PetscObject)pc),
+             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_precision %d: no such precision", IDRSPrefix(pc), (int)precision);
+  if (precision != poly->precision) PCPolyChanged_Private(pc);
+  poly->precision = precision;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -498,74 +342,12 @@ PetscErrorCode PCPolySetPrecision(PC pc, PCPolyPrecision precision)
 @*/
 PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetPrecision_C", (PC, PCPolyPrecision *), (pc, precision));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolySetHalo - Sets how often processes exchange entries of a vector in an application of `PCPOLY`
-
-  Logically Collective
-
-  Input Parameters:
-+ pc   - the preconditioner context
-- halo - once, once for each product, or automatic choice (default `PC_POLY_HALO_AUTO`)
-
-  Options Database Key:
-. -pc_poly_halo (auto|deep|each) - how often processes exchange entries
-
-  Level: advanced
-
-  Notes:
-  With `PC_POLY_HALO_EACH` every product begins with an exchange, which the rows without entries of other processes do not wait for.
-
-  With `PC_POLY_HALO_DEEP` there is one exchange for all products of an application. Each process then also has the rows of other
-  processes that so many products reach, and computes with them what other processes compute too. This pays where an exchange takes
-  longer than the products with these rows: for small systems on GPUs. The set-up takes these rows from other processes whenever the
-  matrix changes, on the host. It is for `MATAIJ` and `MATAIJCUSPARSE`; with other matrices the set-up reports an error. The setting
-  has no effect on one process. `PCApplyTranspose()` takes an exchange for each product.
-
-  On GPUs of one node that can map each other's memory the kernels of a product write what other processes need into their memory,
-  and no scatter is made. Products of `MATAIJCUSPARSE` do so in every application with an exchange each, where each process that
-  needs entries of another one also has entries that that one needs, and `PC_POLY_HALO_AUTO` takes `PC_POLY_HALO_EACH` then.
-
-  Elsewhere `PC_POLY_HALO_AUTO` compares estimates of both, for processes of one node, and takes `PC_POLY_HALO_DEEP` only where
-  about 100 applications repay its set-up. `-ksp_view` tells the choice. If you solve more often with one matrix, or exchanges take
-  longer, try `PC_POLY_HALO_DEEP`.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyHalo`, `PCPolyGetHalo()`, `MatIncreaseOverlap()`
-@*/
-PetscErrorCode PCPolySetHalo(PC pc, PCPolyHalo halo)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(pc, halo, 2);
-  PetscTryMethod(pc, "PCPolySetHalo_C", (PC, PCPolyHalo), (pc, halo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolyGetHalo - Gets how often processes exchange entries of a vector in an application of `PCPOLY`, as set with `PCPolySetHalo()`
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameter:
-. halo - how often they do
-
-  Level: advanced
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyHalo`, `PCPolySetHalo()`
-@*/
-PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetHalo_C", (PC, PCPolyHalo *), (pc, halo));
+  IDRSUseData(pc, PCPOLY, poly);
+  *precision = poly->precision;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -608,10 +390,16 @@ PetscErrorCode PCPolyGetHalo(PC pc, PCPolyHalo *halo)
 @*/
 PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(pc, scaling, 2);
-  PetscTryMethod(pc, "PCPolySetScaling_C", (PC, PCPolyScaling), (pc, scaling));
+  IDRSTryData(pc, PCPOLY, poly);
+  PetscCheck(scaling >= PC_POLY_SCALING_AUTO && scaling <= PC_POLY_SCALING_MATCHING, PetscObjectComm((PetscObject)pc),
+             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_scaling %d: no such scaling", IDRSPrefix(pc), (int)scaling);
+  if (scaling != poly->scaling) PCPolyChanged_Private(pc);
+  poly->scaling = scaling;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -633,9 +421,14 @@ PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
 @*/
 PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *used)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetScaling_C", (PC, PCPolyScaling *, PCPolyScaling *), (pc, scaling, used));
+  IDRSUseData(pc, PCPOLY, poly);
+  if (scaling) *scaling = poly->scaling;
+  if (used)
+    *used = poly->op.matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -661,10 +454,13 @@ PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *us
 @*/
 PetscErrorCode PCPolySetReuse(PC pc, PetscBool reuse)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   PetscValidLogicalCollectiveBool(pc, reuse, 2);
-  PetscTryMethod(pc, "PCPolySetReuse_C", (PC, PetscBool), (pc, reuse));
+  IDRSTryData(pc, PCPOLY, poly);
+  poly->reuse = reuse;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -685,9 +481,12 @@ PetscErrorCode PCPolySetReuse(PC pc, PetscBool reuse)
 @*/
 PetscErrorCode PCPolyGetReuse(PC pc, PetscBool *reuse)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetReuse_C", (PC, PetscBool *), (pc, reuse));
+  IDRSUseData(pc, PCPOLY, poly);
+  *reuse = poly->reuse;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -712,8 +511,34 @@ PetscErrorCode PCPolyGetReuse(PC pc, PetscBool *reuse)
 @*/
 PetscErrorCode PCPolyGetResidual(PC pc, PetscReal *predicted, PetscReal *computed)
 {
+  PC_Poly *poly;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCPolyGetResidual_C", (PC, PetscReal *, PetscReal *), (pc, predicted, computed));
+  IDRSUseData(pc, PCPOLY, poly);
+  if (predicted) *predicted = poly->p.residual;
+  if (computed) *computed = poly->p.degree ? poly->seen : -1.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyComposeSetters_Private - Composes the functions above with the preconditioner, or removes them */
+PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
+{
+  PetscFunctionBegin;
+  IDRSCompose(pc, compose, PCPolySetDegree);
+  IDRSCompose(pc, compose, PCPolyGetDegree);
+  IDRSCompose(pc, compose, PCPolySetRootsType);
+  IDRSCompose(pc, compose, PCPolyGetRootsType);
+  IDRSCompose(pc, compose, PCPolySetRoots);
+  IDRSCompose(pc, compose, PCPolyGetRoots);
+  IDRSCompose(pc, compose, PCPolySetSeed);
+  IDRSCompose(pc, compose, PCPolyGetSeed);
+  IDRSCompose(pc, compose, PCPolySetPrecision);
+  IDRSCompose(pc, compose, PCPolyGetPrecision);
+  IDRSCompose(pc, compose, PCPolySetScaling);
+  IDRSCompose(pc, compose, PCPolyGetScaling);
+  IDRSCompose(pc, compose, PCPolySetReuse);
+  IDRSCompose(pc, compose, PCPolyGetReuse);
+  IDRSCompose(pc, compose, PCPolyGetResidual);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

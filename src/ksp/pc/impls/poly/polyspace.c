@@ -1,6 +1,6 @@
 /*
    The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. The products are
-   those that the polynomial will take. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner
+   those of the polynomial. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner
    products at once:
 
      D^{-1}A K_m = K_{m+1} T,   K^H K = R^H R,   so with Q = K R^{-1}:   D^{-1}A Q_m = Q_{m+1} H,   H = R T R_m^{-1}
@@ -16,19 +16,13 @@
 #define PCPOLY_POWERS 8 /* of the first pass */
 #define PCPOLY_PASSES 4 /* at most */
 
-/*
-   How well eigenvalues of H stand for those of D^{-1}A, relative to the largest: a vector keeps this much in the direction of a
-   shift
-*/
+/* Relative accuracy of eigenvalues of H as those of D^{-1}A: a vector keeps this much in the direction of a shift */
 #define PCPOLY_RESOLUTION 1e-3
 
 /* Rounding errors of inner products of vectors of norm 1 */
 #define PCPOLY_ROUNDING (100 * PETSC_MACHINE_EPSILON)
 
-/*
-   The vectors of the basis of T, from k_0 on: T_{j+1,j} k_{j+1} = D^{-1}A k_j - sum_{i<=j} T_ij k_i, where T has one or two entries
-   above the subdiagonal
-*/
+/* Computes the vectors of the basis of T, from k_0 on; T has one or two entries above the subdiagonal */
 static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
   PetscBool window;
@@ -42,21 +36,18 @@ static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, 
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 
-    PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, -t[j] / t[j + 1], K[j], 1.0 / t[j + 1], K[j], NULL, K[j + 1]));
+    /* T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
+    PetscCall(PCPolyMultiplyAddPacked_Private(
+      op, PETSC_FALSE, &(PCPolyProduct){.alpha = -t[j] / t[j + 1], .u = K[j], .beta = 1.0 / t[j + 1], .z = K[j], .y = K[j + 1]}));
     if (j && t[j - 1] != 0.0) PetscCall(VecAXPY(K[j + 1], -t[j - 1] / t[j + 1], K[j - 1]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   R from the inner products W of n vectors, both with the leading dimension n, by Cholesky decomposition; the vectors are scaled to
-   norm 1 for it. For the next vector k_j, with r = R^{-H} K^H k_j, the square of what is orthogonal to those before it is
-
-     1 - r^H r,   with an error of the size of eps (1 + ||z||_1)^2 for R z = r,
-
-   as z are the coefficients of the nearest vector in their span. rank is the number of vectors before the first whose square is no
-   larger than that. dependent tells that this vector is in their span, so that the space is invariant: it is, if the error is so
-   small that nothing could hide in it
+   Computes R from the inner products W of n vectors by Cholesky decomposition, both with the leading dimension n; the vectors are
+   scaled to norm 1 for it. rank is the number of vectors before the first one whose part orthogonal to them is not larger than the
+   rounding error of that part. dependent: the error is also too small to hide another direction, so that the space is invariant
 */
 static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank,
                                              PetscBool *dependent)
@@ -74,6 +65,7 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
 
     if (PetscIsInfOrNanReal(norm)) break;
     for (PetscInt i = 0; i < n; i++) R[i + j * n] = 0.0;
+    /* r = R^{-H} K^H k_j, square = 1 - r^H r: that of the part of k_j that is orthogonal to k_0 ... k_{j-1} */
     for (PetscInt i = 0; i < j && norm > 0.0; i++) {
       PetscScalar r = W[i + j * n] / norm;
 
@@ -81,6 +73,7 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
       R[i + j * n] = r / R[i + i * n];
       square -= PetscRealPart(R[i + j * n] * PetscConj(R[i + j * n]));
     }
+    /* z = R^{-1} r: the coefficients of the nearest vector in the span */
     for (PetscInt i = j - 1; i >= 0; i--) {
       z[i] = R[i + j * n];
       for (PetscInt k = i + 1; k < j; k++) z[i] -= R[i + k * n] * z[k];
@@ -90,6 +83,7 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
       sum += PetscAbsScalar(z[i]) * PetscSqrtReal(PetscRealPart(W[i + i * n])); /* of the vectors scaled to norm 1 */
       R[i + j * n] *= norm;
     }
+    /* of the square: eps (1 + ||z||_1)^2 */
     error = PCPOLY_ROUNDING * PetscSqr(sum);
     if (norm == 0.0 || !(square > error)) {
       *dependent = (PetscBool)(PetscSqrtReal(error) <= PCPOLY_RESOLUTION * before);
@@ -103,8 +97,8 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
 }
 
 /*
-   H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or of dimension rank where the next
-   vector is in their span, whose column of R is known then
+   H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or of dimension rank if the next vector
+   is in their span, whose column of R is then known
 */
 static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank,
                                                PetscBool dependent, PCPolySpace *space)
@@ -119,6 +113,7 @@ static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[]
   for (PetscInt j = 0; j < m; j++) {
     PetscScalar *h = space->H + j * ld;
 
+    /* H R_m = R T, column by column */
     for (PetscInt i = 0; i < PetscMin(j + 2, rank); i++) {
       for (PetscInt k = i; k < j + 2; k++) h[i] += R[i + k * n] * T[k + j * n];
       for (PetscInt k = 0; k < j; k++) h[i] -= space->H[i + k * ld] * R[k + j * n];
@@ -129,8 +124,8 @@ static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[]
 }
 
 /*
-   A scale for the vectors of the next pass: the geometric mean of the distances of the first shift to the others, as vectors must
-   neither overflow nor vanish
+   Returns a scale for the vectors of the next pass, which must neither overflow nor vanish: the geometric mean of the distances of
+   the first shift to the others
 */
 static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
 {
@@ -142,52 +137,56 @@ static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
   return scale > 0.0 ? scale : 1.0;
 }
 
-/* PCPolySpaceCreate_Private - The Krylov space of D^{-1}A and v, of dimension m if it has that many; v keeps its direction */
+/* PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and v, of dimension m or smaller; v keeps its direction */
 PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscInt m, PCPolySpace *space)
 {
   PetscInt     columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
   PetscScalar *T, *R, *W;
   PetscReal    norm, scale;
-  PetscBool    dependent = PETSC_FALSE, found;
-  IDRSRoot    *ritz, *shifts;
+  PetscBool    dependent = PETSC_FALSE;
+  IDRSRoot    *shifts;
   Vec         *K;
   void        *memory;
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
-  PetscCall(PetscMalloc4((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W, m, &ritz));
+  PetscCall(PetscMalloc3((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W));
+  PetscCall(PetscMalloc1(m, &space->ritz));
   PetscCall(PetscCalloc1(m, &shifts));
   PetscCall(IDRSVecsCreate(v, m + 1, &K, &memory));
   PetscCall(VecNormalize(v, NULL));
   PetscCall(VecCopy(v, K[0]));
-  /* D^{-1}A v is computed once more for its norm, as nothing is known of the scale of A where there is no D */
-  PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, 0.0, v, 1.0, v, NULL, K[1]));
+  /* scale = ||D^{-1}A v||: without D nothing is known of the scale of A */
+  PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.u = v, .beta = 1.0, .z = v, .y = K[1]}));
   PetscCall(VecNorm(K[1], NORM_2, &norm));
   scale = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
   for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {
     const PetscInt n = columns + 1;
 
     before = space->m;
+    /* D^{-1}A K_m = K_{m+1} T */
     PCPolyNewtonBasis_Private(columns, shifts, scale, n, T);
     PetscCall(PCPolyBasis_Private(op, columns, T, K));
+    /* W = K^H K = R^H R in one reduction */
     PetscCall(IDRSVecGram(n, K, W));
     PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
     PetscCall(PetscInfo(v, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank,
                         n, dependent ? ", the space is invariant" : ""));
     if (pass && rank - 1 < before) break;
+    /* H, and from it the shifts of the next pass */
     PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
-    PetscCall(PCPolyRitzValues_Private(space, ritz, &found));
-    /* the first process decides for all: rounding errors of LAPACK need not be the same on all of them */
-    if (!found) ritz[0].re = PETSC_INFINITY;
-    PetscCallMPI(MPI_Bcast(ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
-    if (!space->m || PetscIsInfOrNanReal(ritz[0].re)) break;
+    PetscCall(PCPolyRitzValues_Private(space));
+    /* The first process decides for all, since the rounding errors of LAPACK may differ */
+    if (!space->found) space->ritz[0].re = PETSC_INFINITY;
+    PetscCallMPI(MPI_Bcast(space->ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
+    if (!space->m || PetscIsInfOrNanReal(space->ritz[0].re)) break;
     columns = m;
-    PetscCall(IDRSRootsLeja(space->m, ritz, PCPOLY_RESOLUTION, columns, shifts));
+    PetscCall(IDRSRootsLeja(space->m, space->ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);
   }
   PetscCall(IDRSVecsDestroy(m + 1, &K, &memory));
   PetscCall(PetscFree(shifts));
-  PetscCall(PetscFree4(T, R, W, ritz));
+  PetscCall(PetscFree3(T, R, W));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,5 +194,6 @@ PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *space)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(space->H));
+  PetscCall(PetscFree(space->ritz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

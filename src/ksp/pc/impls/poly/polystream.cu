@@ -35,24 +35,13 @@ typedef struct {
   unsigned long long    *largest;
 } PCPolyStream;
 
-/* Calls launch with the type of the values */
-template <typename L>
-static PetscErrorCode PCPolyStreamValue(PCPolyPrecision precision, L &&launch)
-{
-  PetscFunctionBegin;
-  if (precision == PC_POLY_PRECISION_HALF) PetscCall(launch(IDRSNarrow<__half>()));
-  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(launch(IDRSNarrow<float>()));
-  else PetscCall(launch(PetscScalar()));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Blocks for a row each thread */
+/* Returns the number of blocks in which each thread has a row */
 static unsigned int PCPolyStreamBlocks(const IDRSStreamChunk *chunk)
 {
   return (unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS);
 }
 
-/* By a thread, for a row: the entries of D^{-1}A times scale; or where there is no place for them, the largest */
+/* A thread stores the entries of a row of D^{-1}A times scale, or without memory for them keeps the largest */
 template <typename Value>
 static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   PCPolyStreamFillKernel(const uint32_t *offsets, const PetscScalar *a, int32_t row, int32_t rows, const PetscScalar *inverse,
@@ -72,7 +61,7 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   if (!values) IDRSKeepLargest(mine, largest);
 }
 
-/* Of each chunk that passes: its copy, or the largest value */
+/* Copies a chunk that passes, or keeps its largest value */
 static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
 {
   const PCPolyStream    *copy  = (const PCPolyStream *)ctx;
@@ -84,7 +73,7 @@ static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
   if (copy->memory) to = copy->memory + copy->places[chunk - copy->passing];
   PetscCall(IDRSStream_CUDA(&stream));
   if (to) PetscCallCUDA(cudaMemcpyAsync(to, task->memory, chunk->packedbytes, cudaMemcpyDeviceToDevice, stream));
-  PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {
+  PetscCall(PCPolyDispatchValue(copy->precision, [&](auto value) -> PetscErrorCode {
     typedef decltype(value) Value;
 
     PetscFunctionBegin;
@@ -97,7 +86,7 @@ static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A pass that shows all chunks to the copy */
+/* Makes a pass with a visit to each chunk */
 static PetscErrorCode PCPolyStreamPass(PCPolyStream *copy)
 {
   IDRSStreamSequence sequence = {};
@@ -116,27 +105,7 @@ static PetscErrorCode PCPolyStreamPass(PCPolyStream *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyStreamScale(PCPolyStream *copy, PetscBool *finite)
-{
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
-  double             value;
-
-  PetscFunctionBegin;
-  copy->scale = 1.0;
-  if (copy->precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &copy->largest));
-  PetscCall(PCPolyStreamPass(copy));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(&value, copy->largest, sizeof(value), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscDeviceFree(dctx, copy->largest));
-  PCPolyChooseScale(copy->precision, value, &copy->scale, finite);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Places of the chunks, with values of so many bytes, and memory for them out of that of the stream */
+/* Computes the places of the chunks, and allocates them from the memory of the stream */
 static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[])
 {
   size_t     bytes = 0, valuebytes = 0;
@@ -144,7 +113,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
   PetscBool  taken;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) -> PetscErrorCode {
+  PetscCall(PCPolyDispatchValue(copy->precision, [&](auto value) -> PetscErrorCode {
     valuebytes = sizeof(value);
     return PETSC_SUCCESS;
   }));
@@ -156,6 +125,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
     copy->places[c] = bytes;
     bytes += IDRSStreamAlign(IDRSStreamValuesPlace(&copy->chunks[c]) + copy->chunks[c].entries * valuebytes);
   }
+  /* Memory that the stream does not use, within the limit of -mat_stream_memory */
   PetscCall(MatStreamTake_Private(copy->A, bytes, &taken));
   if (!taken) *why = "-mat_stream_memory does not hold a copy";
   else {
@@ -165,7 +135,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries outside of the diagonal block, and the scatter to what they take of other processes */
+/* Copies the entries outside the diagonal block, and gets the scatter of the entries of the vector that they need */
 static PetscErrorCode PCPolyStreamOuter(PCPolyStream *copy, Mat A, const char *why[])
 {
   IDRSSource     source = {};
@@ -198,6 +168,7 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
 {
   PCPolyStream *copy;
   PetscBool     parallel;
+  cudaStream_t  stream;
   Mat           block = A;
 
   PetscFunctionBegin;
@@ -213,7 +184,18 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
   if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
   if (((const Mat_AIJStream *)block->spptr)->settings.ordered)
     *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
-  else PetscCall(PCPolyStreamScale(copy, finite));
+  else {
+    PetscCall(IDRSStream_CUDA(&stream));
+    copy->scale = 1.0; /* until it is known */
+    PetscCall(PCPolyFindScale(
+      copy->precision, stream,
+      [&](unsigned long long *largest) {
+        copy->largest = largest;
+        return PCPolyStreamPass(copy);
+      },
+      &copy->scale, finite));
+  }
+  /* With memory for the values a pass fills them */
   if (*finite && !*why) PetscCall(PCPolyStreamAllocate(copy, why));
   if (*finite && !*why) PetscCall(PCPolyStreamPass(copy));
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &copy->inverse));
@@ -254,93 +236,65 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
 }
 
 template <typename Code, typename Value>
-static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, PetscScalar alpha,
-                                         const PetscScalar *u, PetscScalar scaled, IDRSStreamLevel z, const PetscScalar *d,
-                                         PetscScalar *y)
+static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, cudaStream_t stream, const PCPolyArrays *arrays)
 {
   const IDRSStreamChunk            *chunk  = &copy->chunks[c];
   const char                       *memory = copy->memory + copy->places[c];
   const IDRSStreamRows<Code, Value> A(*chunk, memory, memory + IDRSStreamValuesPlace(chunk));
   const uint32_t                    tile  = IDRSStreamTile<Code, Value>(*chunk);
   const size_t                      bytes = tile * (sizeof(Value) + sizeof(Code));
+  IDRSStreamLevel                   z     = {};
 
   PetscFunctionBegin;
+  z.array = (PetscScalar *)arrays->z; /* which is only read */
+  z.rows  = PETSC_MAX_INT;
   PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
   PCPolyStreamKernel<Code, Value>
-    <<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, alpha, u, scaled, z, d, y);
+    <<<PCPolyStreamBlocks(chunk), IDRS_STREAM_THREADS, bytes, stream>>>(A, tile, arrays->alpha, arrays->u,
+                                                                        arrays->beta / copy->scale, z, arrays->d, arrays->y);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, PetscScalar alpha, Vec u, PetscScalar beta, Vec z, Vec d,
-                                                   Vec y)
+static PetscErrorCode PCPolyCopyMultiplyAdd_Stream(PCPolyCopy newcopy, const PCPolyProduct *product)
 {
   const PCPolyStream *copy = (const PCPolyStream *)newcopy->data;
-  const PetscScalar  *zarray, *uarray, *darray = NULL;
-  PetscScalar        *yarray;
-  IDRSStreamLevel     level;
+  PCPolyArrays        arrays;
   cudaStream_t        stream;
   PetscLogDouble      entries = 0.0, rows = 0.0;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetArrayReadAndMemType(z, &zarray, NULL));
-  if (d) PetscCall(VecGetArrayReadAndMemType(d, &darray, NULL));
-  if (y == u) {
-    PetscCall(VecGetArrayAndMemType(y, &yarray, NULL));
-    uarray = yarray;
-  } else {
-    PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
-    PetscCall(VecGetArrayReadAndMemType(u, &uarray, NULL));
-  }
-  level.array  = (PetscScalar *)zarray; /* which is only read */
-  level.begin  = 0;
-  level.rows   = PETSC_MAX_INT;
-  level.n      = 0;
-  level.ghosts = NULL;
+  if (copy->scatter) PetscCall(VecScatterBegin(copy->scatter, product->z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(PCPolyGetArrays_Private(product, PETSC_TRUE, &arrays));
   PetscCall(PetscLogGpuTimeBegin());
+  /* y = d (alpha u + beta D^{-1}A_in z), chunk by chunk */
   for (PetscInt c = 0; c < copy->nchunks; c++) {
-    const PetscInt    width  = copy->chunks[c].width;
-    const PetscScalar scaled = beta / copy->scale;
+    const PetscInt width = copy->chunks[c].width;
 
-    PetscCall(PCPolyStreamValue(copy->precision, [&](auto value) {
+    PetscCall(PCPolyDispatchValue(copy->precision, [&](auto value) {
       typedef decltype(value) Value;
 
-      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
-      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
-      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, alpha, uarray, scaled, level, darray, yarray);
+      if (width == 1) return PCPolyStreamLaunch<uint8_t, Value>(copy, c, stream, &arrays);
+      if (width == 2) return PCPolyStreamLaunch<uint16_t, Value>(copy, c, stream, &arrays);
+      return PCPolyStreamLaunch<uint32_t, Value>(copy, c, stream, &arrays);
     }));
+    /* 2 flops for each entry, 3 for each row */
     entries += (PetscLogDouble)copy->chunks[c].entries;
     rows += (PetscLogDouble)copy->chunks[c].rows;
   }
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(2.0 * entries + 3.0 * rows));
-  PetscCall(VecRestoreArrayReadAndMemType(z, &zarray));
   if (copy->scatter) {
     const PetscScalar *ghosts;
 
-    PetscCall(VecScatterEnd(copy->scatter, z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
+    /* y += d beta D^{-1}A_out z */
+    PetscCall(VecScatterEnd(copy->scatter, product->z, copy->ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecGetArrayReadAndMemType(copy->ghosts, &ghosts, NULL));
-    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, beta, ghosts, darray, yarray));
+    PetscCall(PCPolyOuterLaunch(&copy->outer, copy->multiprocessors, SIZE_MAX, stream, ghosts, &arrays));
     PetscCall(VecRestoreArrayReadAndMemType(copy->ghosts, &ghosts));
   }
-  if (d) PetscCall(VecRestoreArrayReadAndMemType(d, &darray));
-  if (y == u) PetscCall(VecRestoreArrayAndMemType(y, &yarray));
-  else {
-    PetscCall(VecRestoreArrayReadAndMemType(u, &uarray));
-    PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What other processes send comes by scatters */
-static PetscErrorCode PCPolyCopyConnect_Stream(PCPolyCopy newcopy, Mat A, PetscBool *connected)
-{
-  PetscFunctionBegin;
-  (void)newcopy;
-  (void)A;
-  *connected = PETSC_FALSE;
+  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -348,7 +302,7 @@ static PetscErrorCode PCPolyCopyConnect_Stream(PCPolyCopy newcopy, Mat A, PetscB
 const PCPolyCopyOps PCPolyCopies_Stream = {
   PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
   PetscDesignatedInitializer(create, PCPolyCopyCreate_Stream),
-  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Stream),
+  PetscDesignatedInitializer(connect, PCPolyCopyConnect_Scatter),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_Stream),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_Stream),
 };

@@ -4,6 +4,7 @@
 */
 #pragma once
 
+#include <petscdevice_cuda.h>
 #include "../../sys/kernels/rows.cuh"
 #include "sliced.cuh"
 #include "slicedcopy.h"

@@ -304,14 +304,14 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
 /* Sets has to PETSC_TRUE if x has the type and the memory of the work vectors */
 static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 {
-  PC_Poly  *poly     = (PC_Poly *)pc->data;
-  PetscBool bound[2] = {PETSC_FALSE, PETSC_FALSE};
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  IDRSPlace here, work;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->op.w)->type_name, has));
-  PetscCall(VecBoundToCPU(x, &bound[0]));
-  PetscCall(VecBoundToCPU(poly->op.w, &bound[1])); /* as all vectors on the host may be */
-  if (bound[0] != bound[1]) *has = PETSC_FALSE;
+  PetscCall(IDRSVecWhere(x, &here));
+  PetscCall(IDRSVecWhere(poly->op.w, &work));
+  if (here != work) *has = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

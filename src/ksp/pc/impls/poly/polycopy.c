@@ -19,7 +19,8 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 /* The back end for this matrix and vectors like this one; NULL and the reason if there is none */
 static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **ops, const char *why[])
 {
-  PetscBool   aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscBool   aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE;
+  IDRSPlace   place;
   PetscMPIInt all;
 
   PetscFunctionBegin;
@@ -28,9 +29,7 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
-#endif
+  PetscCall(IDRSMatWhere(A, &place));
   /* Vectors may be bound to the CPU on some processes only */
   if (streamed) {
     PetscCall(MatStreamTakes_Private(A, like, &takes));
@@ -45,7 +44,7 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
   else if (takes) *ops = &PCPolyCopies_Stream;
 #endif
   else if (host && aij) *ops = &PCPolyCopies_Host;
-  else if (bound) *why = "the matrix is bound to the CPU";
+  else if (cusparse && place == IDRS_PLACE_HOST) *why = "the matrix is bound to the CPU";
 #if defined(PETSCIDRS_HAVE_CUDA)
   else if (cuda && cusparse) *ops = &PCPolyCopies_CUDA;
 #endif

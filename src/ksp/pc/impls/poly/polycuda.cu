@@ -16,11 +16,10 @@
    - So are long rows, which are in no slice.
 */
 #include "../../../../sys/device/memory.h"
-#include "../../../../sys/kernels/launch.cuh"
 #include "../../../../mat/cuda/messages.cuh"
 #include "../../../../mat/cuda/offdiagonal.h"
 #include "../../../../mat/cuda/ring.cuh"
-#include "../../../../sys/kernels/rowsum.cuh"
+#include "../../../../mat/cuda/runs.h"
 #include "../../../../mat/cuda/slicedcopy.cuh"
 #include "polycopy.h"
 #include "polyouter.cuh"

@@ -9,6 +9,7 @@
 #include <petsc/private/pcimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsroots.h>
 #include <petscidrs/private/idrssettings.h>
 #include "../../../../mat/matching/matching.h"

@@ -2,7 +2,7 @@
    Copies of D^{-1}A: which back end makes one, and what all processes agree on
 */
 #include "polyimpl.h"
-#include "../../../../mat/impls/stream/aijstream.h"
+#include <petscidrs/private/idrsstream.h>
 
 static const char *const        uneven    = "its rows are too uneven in length, or too wide",
                          *const elsewhere = "another process has no copy";
@@ -31,7 +31,7 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
   if (cusparse) PetscCall(MatBoundToCPU(A, &bound));
 #endif
   if (streamed) { /* vectors may be bound to the CPU on some processes */
-    PetscCall(MatStreamTakes_Private(A, like, &takes));
+    PetscCall(MatStreamUsesDevice_Private(A, like, &takes));
     all = takes ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
     takes = all ? PETSC_TRUE : PETSC_FALSE;

@@ -211,6 +211,15 @@ static PetscErrorCode Apply(Mat A, Change change)
   PetscCall(MatCreateVecs(A, &d, NULL));
   PetscCall(VecSetGeneral(d, 0.9));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &sequential, MATSEQAIJ, MATSEQAIJSTREAM, ""));
+  if (change == SCALE) PetscCall(MatScale(A, 1.5));
+  if (change == ZERO_ENTRIES) PetscCall(MatZeroEntries(A));
+  if (change == ZERO_ROWS) PetscCall(MatZeroRows(A, 1, &row, 2.0, NULL, NULL));
+  if (change == SHIFT) PetscCall(MatShift(A, 2.5));
+  if (change == DIAGONAL_SET) PetscCall(MatDiagonalSet(A, d, ADD_VALUES));
+  if (change == DIAGONAL_SCALE) PetscCall(MatDiagonalScale(A, d, d));
+  if (change == CONJUGATE) PetscCall(MatConjugate(A));
+  if (change == REAL_PART) PetscCall(MatRealPart(A));
+  if (change == TRANSPOSE) PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
   switch (change) {
   case SET_VALUES:
     if (begin < end) PetscCall(MatSetValue(A, begin, begin, 11.0, ADD_VALUES));
@@ -220,30 +229,6 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(MatSetOption(A, MAT_SORTED_FULL, PETSC_TRUE));
     PetscCall(MatSetOption(A, MAT_SORTED_FULL, PETSC_FALSE));
     if (begin < end) PetscCall(MatSetValue(A, begin, begin, 3.0, INSERT_VALUES));
-    break;
-  case SCALE:
-    PetscCall(MatScale(A, 1.5));
-    break;
-  case ZERO_ENTRIES:
-    PetscCall(MatZeroEntries(A));
-    break;
-  case ZERO_ROWS:
-    PetscCall(MatZeroRows(A, 1, &row, 2.0, NULL, NULL));
-    break;
-  case SHIFT:
-    PetscCall(MatShift(A, 2.5));
-    break;
-  case DIAGONAL_SET:
-    PetscCall(MatDiagonalSet(A, d, ADD_VALUES));
-    break;
-  case DIAGONAL_SCALE:
-    PetscCall(MatDiagonalScale(A, d, d));
-    break;
-  case CONJUGATE:
-    PetscCall(MatConjugate(A));
-    break;
-  case REAL_PART:
-    PetscCall(MatRealPart(A));
     break;
   case COPY:
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
@@ -265,9 +250,6 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(Fill(B, 9));
     PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
     PetscCall(MatDestroy(&B));
-    break;
-  case TRANSPOSE:
-    PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
     break;
   case NEW_NONZEROS:
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));

@@ -64,6 +64,7 @@ PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const IDRSPo
   for (PetscInt j = 1; j <= powers->k; j++) {
     Vec next = work[j % 3];
 
+    /* v_j, and y += c_j v_j */
     PetscCall((*ops->step)(powers, j, before, last, next, sum));
     before = last;
     last   = next;

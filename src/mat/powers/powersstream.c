@@ -45,6 +45,7 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
     sequence.levels = PetscMin(most, powers->k - begin);
     vecs.x          = begin ? v[begin - 1] : x;
     vecs.before     = begin > 1 ? v[begin - 2] : begin ? x : NULL;
+    /* all levels are vectors of the caller */
     PetscCall(PetscArraycpy(vecs.v, v + begin, sequence.levels));
     PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
   }
@@ -105,6 +106,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
+  /* a single pass needs no work vectors */
   if (levels > most) {
     PetscCall(PetscInfo(powers->A, "A pass has room for %" PetscInt_FMT " of %" PetscInt_FMT " matrix powers\n", most, levels));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));

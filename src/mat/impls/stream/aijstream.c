@@ -154,6 +154,7 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
   others           = (PetscBool)(settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable ||
                        settings.ordered != data->settings.ordered);
   data->settings   = settings;
+  /* other chunks need another stream, other memory does not */
   if (others) PetscCall(MatStreamReset_Private(A));
   else if (limited) PetscCall(MatStreamUpdateLimit_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -176,8 +177,8 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscCall((*MatStreamData(A)->parent.multadd)(A, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* product = A x by the operation: MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its block */
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
   ierr = (*A->ops->mult)(A, x, product);
   if (!ierr) ierr = VecAXPY(z, 1.0, y == z ? product : y);
   if (y == z) PetscCall(VecDestroy(&product));

@@ -29,14 +29,6 @@ typedef struct {
   PetscInt *rows, *columns; /* the rows are among the columns */
 } MatStreamOverlap;
 
-static PetscErrorCode MatStreamOverlapDestroy(MatStreamOverlap *overlap)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(overlap->rows));
-  PetscCall(PetscFree(overlap->columns));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Increases the distance by one: the columns become rows, and these columns are added */
 static PetscErrorCode MatStreamOverlapAdd(MatStreamOverlap *overlap, PetscInt count, const PetscInt columns[])
 {
@@ -118,6 +110,7 @@ static PetscErrorCode MatStreamOverlapFind(Mat A, IDRSStream stream, PetscInt co
     IS        is;
 
     PetscCall(MatStreamGhostsAreTooMany(stream, overlap->ncolumns, ghosts->depth + 1, &too));
+    /* all processes end together: too many ghosts on any of them, or none found on all of them */
     any[0] = too ? 1 : 0;
     any[1] = count > 0;
     IDRSCallAllreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
@@ -164,6 +157,7 @@ static PetscErrorCode MatStreamGetGhostRows(Mat A, const MatStreamOverlap *overl
   PetscCall(MatCreateSubMatrices(A, 1, &rowis, &columnis, MAT_INITIAL_MATRIX, &submatrices));
   PetscCall(ISDestroy(&rowis));
   PetscCall(ISDestroy(&columnis));
+  /* of each row the columns that its owner has in its diagonal block, then the others */
   PetscCall(IDRSRowsGet(submatrices[0], &rows));
   PetscCall(PetscMalloc2(overlap->ncolumns + 1, &ghosts->i, overlap->ncolumns, &ghosts->split));
   PetscCall(
@@ -228,17 +222,8 @@ static PetscErrorCode MatStreamSetGhosts(Mat A, Mat outside, const PetscInt colu
 }
 
 /*
-   MatStreamGhostsCreate_Private - Gives a stream ghosts up to the distance wanted, or to the largest one that is possible
-
-   Input Parameters:
-+  A       - the matrix
-.  outside - its block outside the diagonal
-.  columns - the columns of this block
-.  stream  - of the diagonal block
--  wanted  - the distance
-
-   Output Parameter:
-.  newghosts - the ghosts, without vectors
+   MatStreamGhostsCreate_Private - Gives the stream of the diagonal block ghosts up to the distance wanted, or to the largest one
+   that is possible, for the block outside the diagonal and its columns
 */
 PetscErrorCode MatStreamGhostsCreate_Private(Mat A, Mat outside, const PetscInt columns[], IDRSStream stream, PetscInt wanted,
                                              MatStreamGhosts **newghosts)
@@ -259,7 +244,8 @@ PetscErrorCode MatStreamGhostsCreate_Private(Mat A, Mat outside, const PetscInt 
   ghosts->bytes = stream->pattern->ghosts->bytes;
   PetscCall(PetscMalloc1(ghosts->count, &ghosts->global));
   for (PetscInt g = 0; g < ghosts->count; g++) ghosts->global[g] = overlap.columns[stream->pattern->ghosts->given[g]];
-  PetscCall(MatStreamOverlapDestroy(&overlap));
+  PetscCall(PetscFree(overlap.rows));
+  PetscCall(PetscFree(overlap.columns));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -86,15 +86,8 @@ static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, Pet
 }
 
 /*
-   MatStreamReserve_Private - Reserves memory for passes of so many levels, or of as many as possible on all processes
-
-   Input Parameters:
-+  A       - the matrix
-.  inverse - D^{-1} of the passes, or NULL; its values are those of all passes until the next call
--  wanted  - levels, 1 or more
-
-   Output Parameter:
-.  levels - the most that a pass can have
+   MatStreamReserve_Private - Reserves memory for passes of the levels wanted, 1 or more, or of as many as possible, and returns the
+   most that a pass can have, on all processes. The values of D^{-1}, or NULL, are those of all passes until the next call
 */
 PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, PetscInt *levels)
 {
@@ -120,57 +113,22 @@ PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatStreamGetArrayRead(Vec v, const PetscScalar **array)
-{
-  PetscFunctionBegin;
-  *array = NULL;
-  if (v) PetscCall(VecGetArrayReadAndMemType(v, array, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatStreamRestoreArrayRead(Vec v, const PetscScalar **array)
-{
-  PetscFunctionBegin;
-  if (v) PetscCall(VecRestoreArrayReadAndMemType(v, array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A pass with the arrays of ghosts */
-static PetscErrorCode MatStreamPassWithGhosts(MatStreamGhosts *ghosts, IDRSStreamSequence *sequence)
-{
-  PetscFunctionBegin;
-  sequence->ghosts = PETSC_TRUE;
-  PetscCall(MatStreamGetArrayRead(ghosts->x, &sequence->ghostx));
-  PetscCall(MatStreamGetArrayRead(ghosts->before, &sequence->ghostbefore));
-  PetscCall(MatStreamGetArrayRead(ghosts->inverse, &sequence->ghostinverse));
-  if (ghosts->y) PetscCall(VecGetArrayAndMemType(ghosts->y, &sequence->ghosty, NULL));
-  PetscCall(IDRSStreamPass(ghosts->version.stream, sequence));
-  if (ghosts->y) PetscCall(VecRestoreArrayAndMemType(ghosts->y, &sequence->ghosty));
-  PetscCall(MatStreamRestoreArrayRead(ghosts->inverse, &sequence->ghostinverse));
-  PetscCall(MatStreamRestoreArrayRead(ghosts->before, &sequence->ghostbefore));
-  PetscCall(MatStreamRestoreArrayRead(ghosts->x, &sequence->ghostx));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   MatStreamPass_Private - A pass, of at most the levels that MatStreamReserve_Private() has returned since
-
-   Input Parameters:
-+  A        - the matrix
-.  vecs     - the vectors
--  sequence - levels and coefficients; its arrays are set here
-*/
+/* MatStreamPass_Private - Runs a pass with at most the levels that MatStreamReserve_Private() returned, and sets its arrays */
 PetscErrorCode MatStreamPass_Private(Mat A, const MatStreamVecs *vecs, IDRSStreamSequence *sequence)
 {
-  const PetscBool  continues = (PetscBool)(sequence->adds || sequence->begin); /* y is read */
-  MatStreamGhosts *ghosts    = MatStreamData(A)->passghosts;
-  const PetscBool  parallel  = MatStreamData(A)->parallel;
-  Vec              before    = vecs->before;
-  IDRSStream       stream;
+  const PetscBool       continues = (PetscBool)(sequence->adds || sequence->begin); /* y is read */
+  const MatStreamGhosts none = {.count = 0}, *ghosts = &none;
+  Vec                   before = vecs->before;
+  IDRSStream            stream;
 
   PetscFunctionBegin;
-  if (parallel) PetscCall(MatStreamGhostsExchange_Private(ghosts, vecs, sequence));
-  else PetscCall(MatStreamGet_Private(A, &stream));
+  if (MatStreamData(A)->parallel) {
+    ghosts = MatStreamData(A)->passghosts;
+    stream = ghosts->version.stream;
+    PetscCall(MatStreamGhostsExchange_Private(MatStreamData(A)->passghosts, vecs, sequence));
+  } else PetscCall(MatStreamGet_Private(A, &stream));
+  sequence->ghosts  = MatStreamData(A)->parallel;
+  sequence->inverse = sequence->before = sequence->x = NULL;
   if (vecs->y && continues) PetscCall(VecGetArrayAndMemType(vecs->y, &sequence->y, NULL));
   else if (vecs->y) PetscCall(VecGetArrayWriteAndMemType(vecs->y, &sequence->y, NULL));
   for (PetscInt l = 0; l < sequence->levels; l++) {
@@ -182,14 +140,30 @@ PetscErrorCode MatStreamPass_Private(Mat A, const MatStreamVecs *vecs, IDRSStrea
       before           = NULL;
     }
   }
-  PetscCall(MatStreamGetArrayRead(vecs->inverse, &sequence->inverse));
-  PetscCall(MatStreamGetArrayRead(vecs->x, &sequence->x));
-  if (before) PetscCall(MatStreamGetArrayRead(before, &sequence->before));
-  if (parallel) PetscCall(MatStreamPassWithGhosts(ghosts, sequence));
-  else PetscCall(IDRSStreamPass(stream, sequence));
-  PetscCall(MatStreamRestoreArrayRead(before, &sequence->before));
-  PetscCall(MatStreamRestoreArrayRead(vecs->x, &sequence->x));
-  PetscCall(MatStreamRestoreArrayRead(vecs->inverse, &sequence->inverse));
+  {
+    const struct {
+      Vec                 v;
+      const PetscScalar **array;
+    } reads[] = {
+      {vecs->inverse,   &sequence->inverse     },
+      {vecs->x,         &sequence->x           },
+      {before,          &sequence->before      },
+      {ghosts->inverse, &sequence->ghostinverse},
+      {ghosts->x,       &sequence->ghostx      },
+      {ghosts->before,  &sequence->ghostbefore }
+    };
+    const int count = (int)PETSC_STATIC_ARRAY_LENGTH(reads);
+
+    for (int r = 0; r < count; r++) {
+      if (reads[r].v) PetscCall(VecGetArrayReadAndMemType(reads[r].v, reads[r].array, NULL));
+    }
+    if (ghosts->y) PetscCall(VecGetArrayAndMemType(ghosts->y, &sequence->ghosty, NULL));
+    PetscCall(IDRSStreamPass(stream, sequence));
+    if (ghosts->y) PetscCall(VecRestoreArrayAndMemType(ghosts->y, &sequence->ghosty));
+    for (int r = count - 1; r >= 0; r--) {
+      if (reads[r].v) PetscCall(VecRestoreArrayReadAndMemType(reads[r].v, reads[r].array));
+    }
+  }
   for (PetscInt l = sequence->levels - 1; l >= 0; l--) {
     if (vecs->v[l]) PetscCall(VecRestoreArrayWriteAndMemType(vecs->v[l], &sequence->v[l]));
   }

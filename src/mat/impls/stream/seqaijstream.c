@@ -118,7 +118,7 @@ static PetscErrorCode MatMult_SeqAIJStream(Mat A, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Defines a function that destroys the stream, because the arrays of the matrix are replaced, and calls the function of MATSEQAIJ */
+/* Defines a function that destroys the stream, because the arrays of the matrix are replaced, and calls that of MATSEQAIJ */
 #define MATSTREAM_WRAP(name, index, parameters, arguments) \
   static PetscErrorCode name##_SeqAIJStream parameters \
   { \

@@ -37,6 +37,7 @@ static PetscErrorCode IDRSStreamGhostsLocate(IDRSStreamGhostPlan *plan)
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc2(rows->count, &positions.sum, rows->count, &positions.count));
+  /* distance 1: columns of own rows; then columns of ghosts, distance after distance */
   for (PetscInt row = 0; row < n; row++) {
     for (PetscInt p = rows->outeri[row]; p < rows->outeri[row + 1]; p++)
       IDRSStreamPositionAdd(plan, &positions, rows->outerj[p], 1, row);
@@ -128,32 +129,32 @@ static void IDRSStreamGhostChunkMeasure(IDRSStreamGhostPlan *plan, PetscInt c)
   IDRSStreamOutsideAllot(ghosts, mine->inner.rows, outer, &mine->outer);
 }
 
-/* Offsets, columns and values as they are filled in, row after row */
+/* Entries of rows as they were given: those of row r are begin[which[r]] to end[which[r]]. Column ghostcolumn + g is ghost g */
 typedef struct {
-  uint32_t    *offset, *column, end;
-  PetscScalar *value;
-} IDRSStreamFiller;
+  PetscInt           rows;
+  const PetscInt    *which, *begin, *end, *j; /* which NULL: row r */
+  const PetscScalar *a;
+  PetscInt           ghostcolumn;
+} IDRSStreamGivenRows;
 
-static IDRSStreamFiller IDRSStreamFillerBegin(char *memory, PetscInt rows, size_t values)
+/* Copies rows to the memory of the ghosts, with offsets from 0, columns by the new numbers of ghosts, and values at their place */
+static void IDRSStreamFillRows(const IDRSStreamGhostPlan *plan, const IDRSStreamGivenRows *given, char *memory, size_t values)
 {
-  uint32_t *const offsets = (uint32_t *)memory;
+  uint32_t    *offsets = (uint32_t *)memory, *column = offsets + given->rows + 1;
+  PetscScalar *value = (PetscScalar *)(memory + values);
 
-  *offsets = 0;
-  return (IDRSStreamFiller){.offset = offsets, .column = offsets + rows + 1, .value = (PetscScalar *)(memory + values)};
-}
+  offsets[0] = 0;
+  for (PetscInt r = 0; r < given->rows; r++) {
+    const PetscInt row = given->which ? given->which[r] : r;
 
-/* Fills in a row of these entries. Column ghostcolumn + g is ghost g, with the number that it was given */
-static void IDRSStreamFillRow(IDRSStreamFiller *filler, const IDRSStreamGhostPlan *plan, PetscInt begin, PetscInt end,
-                              const PetscInt j[], const PetscScalar a[], PetscInt ghostcolumn)
-{
-  const PetscInt n = plan->pattern->n;
+    for (PetscInt p = given->begin[row]; p < given->end[row]; p++) {
+      const PetscInt j = given->j[p];
 
-  for (PetscInt p = begin; p < end; p++) {
-    *filler->column++ = (uint32_t)(j[p] < ghostcolumn ? j[p] : n + plan->number[j[p] - ghostcolumn]);
-    *filler->value++  = a[p];
+      *column++ = (uint32_t)(j < given->ghostcolumn ? j : plan->pattern->n + plan->number[j - given->ghostcolumn]);
+      *value++  = given->a[p];
+    }
+    offsets[r + 1] = offsets[r] + (uint32_t)(given->end[row] - given->begin[row]);
   }
-  filler->end += (uint32_t)(end - begin);
-  *++filler->offset = filler->end;
 }
 
 /* Fills in entries of a chunk: those of its own rows outside the diagonal block, and both parts of the rows of its ghosts */
@@ -163,30 +164,24 @@ static void IDRSStreamGhostChunkFill(IDRSStreamGhostPlan *plan, PetscInt c)
   const IDRSStreamChunk      *chunk  = &plan->pattern->chunks[c];
   IDRSStreamGhosts            ghosts = plan->ghosts;
   const IDRSStreamGhostChunk *mine   = &ghosts->chunks[c];
-  const PetscInt              n      = plan->pattern->n;
-  const PetscInt             *given  = ghosts->given + mine->inner.row - n;
+  IDRSStreamGivenRows         given  = {.rows  = mine->own.rows,
+                                        .begin = rows->outeri + chunk->row,
+                                        .end   = rows->outeri + chunk->row + 1,
+                                        .j     = rows->outerj,
+                                        .a     = rows->outera};
 
-  if (mine->own.rows) {
-    IDRSStreamFiller filler = IDRSStreamFillerBegin(ghosts->memory + mine->own.place, mine->own.rows,
-                                                    IDRSStreamOutsideHead(&mine->own));
-
-    for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++)
-      IDRSStreamFillRow(&filler, plan, rows->outeri[row], rows->outeri[row + 1], rows->outerj, rows->outera, 0);
-  }
-  if (mine->inner.rows) {
-    IDRSStreamFiller filler = IDRSStreamFillerBegin(ghosts->memory + mine->inner.packed, mine->inner.rows,
-                                                    IDRSStreamValuesPlace(&mine->inner));
-
-    for (PetscInt r = 0; r < mine->inner.rows; r++)
-      IDRSStreamFillRow(&filler, plan, rows->i[given[r]], rows->split[given[r]], rows->j, rows->a, n);
-  }
-  if (mine->outer.rows) {
-    IDRSStreamFiller filler = IDRSStreamFillerBegin(ghosts->memory + mine->outer.place, mine->outer.rows,
-                                                    IDRSStreamOutsideHead(&mine->outer));
-
-    for (PetscInt r = 0; r < mine->inner.rows; r++)
-      IDRSStreamFillRow(&filler, plan, rows->split[given[r]], rows->i[given[r] + 1], rows->j, rows->a, n);
-  }
+  if (mine->own.rows) IDRSStreamFillRows(plan, &given, ghosts->memory + mine->own.place, IDRSStreamOutsideHead(&mine->own));
+  given = (IDRSStreamGivenRows){.rows        = mine->inner.rows,
+                                .which       = ghosts->given + mine->inner.row - plan->pattern->n,
+                                .begin       = rows->i,
+                                .end         = rows->split,
+                                .j           = rows->j,
+                                .a           = rows->a,
+                                .ghostcolumn = plan->pattern->n};
+  if (mine->inner.rows) IDRSStreamFillRows(plan, &given, ghosts->memory + mine->inner.packed, IDRSStreamValuesPlace(&mine->inner));
+  given.begin = rows->split;
+  given.end   = rows->i + 1;
+  if (mine->outer.rows) IDRSStreamFillRows(plan, &given, ghosts->memory + mine->outer.place, IDRSStreamOutsideHead(&mine->outer));
 }
 
 /* Notes that a chunk with its ghosts has columns in the other chunk */
@@ -213,18 +208,12 @@ static void IDRSStreamGhostsFindFrontiers(IDRSStreamGhostPlan *plan)
       IDRSStreamWidenFrontiers(&chunks[plan->chunk[g]], rows->j[p] < pattern->n ? IDRSStreamChunkOf(pattern, rows->j[p])
                                                                                 : plan->chunk[rows->j[p] - pattern->n]);
   }
+  /* a level of a chunk is computed after those of all chunks before it */
   for (PetscInt c = 1; c < pattern->nchunks; c++) chunks[c].most = PetscMax(chunks[c].most, chunks[c - 1].most);
   for (PetscInt c = pattern->nchunks - 2; c >= 0; c--) chunks[c].least = PetscMin(chunks[c].least, chunks[c + 1].least);
 }
 
-/*
-   IDRSStreamGhostsCreate - Gives a pattern its ghosts
-
-   Input Parameters:
-+  pattern - the own rows
-.  depth   - the largest distance of a ghost from the own rows, 1 or more
--  rows    - rows of the ghosts, and entries in columns of ghosts
-*/
+/* IDRSStreamGhostsCreate - Gives a pattern the ghosts up to distance depth from the own rows, 1 or more */
 PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth, const IDRSStreamGhostRows *rows)
 {
   IDRSStreamGhostPlan plan = {.pattern = pattern, .rows = rows};

@@ -25,16 +25,8 @@ static PetscInt IDRSStreamNeighbours(PetscInt nchunks, const PetscInt starts[], 
 }
 
 /*
-   IDRSStreamOrder - Orders the chunks of a matrix that has as many columns as rows
-
-   Input Parameters:
-+  nchunks - number of chunks
-.  starts  - the first row of each chunk, and the number of rows
-.  i       - the beginning of each row
--  j       - columns
-
-   Output Parameter:
-.  order - the chunk at each place
+   IDRSStreamOrder - Returns the chunk at each place of an order, for chunks that begin with rows starts[0], starts[1], ... of a
+   matrix with as many columns as rows
 */
 PetscErrorCode IDRSStreamOrder(PetscInt nchunks, const PetscInt starts[], const PetscInt i[], const PetscInt j[], PetscInt order[])
 {

@@ -6,17 +6,8 @@
 #include <petscidrs/private/idrscompat.h>
 
 /*
-   IDRSStreamCreate - A matrix that is streamed
-
-   Input Parameters:
-+  pattern - its rows; it belongs to the stream from now on
-.  values  - its values, in the memory of the host; they may change between passes
-.  limit   - bytes of the device's memory, or 0: half of what is free at the first pass
-.  ops     - the device
--  device  - what the device keeps; it belongs to the stream from now on
-
-   Output Parameter:
-.  newstream - the stream
+   IDRSStreamCreate - Creates a stream, which owns the pattern and the device from now on, but not the values, which may change
+   between passes. limit are bytes of the device's memory, or 0: half of what is free at the first pass
 */
 PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops,
                                 void *device, IDRSStream *newstream)
@@ -136,15 +127,13 @@ PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   After an error, unpins all memory of the host, whatever else fails. Computations of the pass may still read its slots, which are
-   not released. So the memory of the device is freed once they are done, and the next pass must reserve it again
-*/
+/* After an error, unpins all memory of the host, whatever else fails, and frees the memory of the device */
 static void IDRSStreamRecover(IDRSStream stream)
 {
   IDRSStreamHostMemory host[3];
   const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
 
+  /* computations of the pass may still read slots that are not released, and this waits for them */
   (void)IDRSStreamFreeMemory(stream);
   if (IDRSStreamUnpin(stream)) {
     for (PetscInt m = 0; m < count; m++) (void)(*stream->ops->unpin)(stream->device, host[m].memory);
@@ -193,17 +182,7 @@ PetscErrorCode IDRSStreamReduceLimit(IDRSStream stream, size_t bytes, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSStreamReserve - Reserves memory for passes with so many levels, or with as many as fit. If an earlier pass had more levels,
-   its memory is kept with its resident chunks, unless another layout saves passes
-
-   Input Parameters:
-+  stream - the stream
--  wanted - levels
-
-   Output Parameter:
-.  levels - the most that a pass can have
-*/
+/* IDRSStreamReserve - Reserves memory for passes with the levels wanted, or with as many as fit, and returns the most of a pass */
 PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *levels)
 {
   IDRSStreamPattern pattern = stream->pattern;
@@ -212,6 +191,7 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
 
   PetscFunctionBegin;
   *levels = stream->layout.levels;
+  /* memory for more levels is kept with its resident chunks, unless another layout saves passes */
   if (wanted <= stream->wanted && wanted <= *levels) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStreamGetLimit(stream, &limit));
   PetscCall(IDRSStreamFit(pattern, limit, wanted, &layout));
@@ -222,6 +202,7 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
              "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT
              " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
              (double)limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
+  /* slots, rings, resident chunks, then ghosts with their levels, and two vectors in the order of the chunks */
   PetscCall(IDRSStreamFreeMemory(stream));
   PetscCall((*stream->ops->malloc)(stream->device, bytes, (void **)&stream->memory));
   place = layout.slotbytes + layout.ringbytes;
@@ -407,6 +388,7 @@ static PetscErrorCode IDRSStreamCompute(IDRSStream stream, const IDRSStreamSeque
   IDRSStreamTask         task  = {.chunk = chunk, .rows = chunk->rows, .memory = IDRSStreamChunkMemory(stream, step)};
 
   PetscFunctionBegin;
+  /* next = gamma (inverse A last - theta last) - mu before, or the product with y or with the last level */
   task.product = (PetscBool)(sequence->product && step->level == sequence->levels);
   task.last    = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 1, step->live, NULL);
   task.next    = IDRSStreamGetLevel(stream, sequence, schedule, step->level, chunk->row, chunk);
@@ -422,6 +404,7 @@ static PetscErrorCode IDRSStreamCompute(IDRSStream stream, const IDRSStreamSeque
     if (task.y) task.y = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : task.y + shift;
   }
   if (sequence->ghosts) task.outside = IDRSStreamGetOutside(stream, &stream->pattern->ghosts->chunks[step->chunk].own);
+  /* a visitor reads the chunk in its slot instead */
   if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
   else PetscCall((*stream->ops->compute)(stream->device, &task));
   if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1])
@@ -443,11 +426,12 @@ static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequ
       IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
   if (sequence->ghosts) PetscCall(IDRSStreamSendGhosts(stream));
-  /* a product with y alone has no x */
+  /* v_0 and y are read by columns; a product with y alone has no x */
   if (stream->pattern->ordered && sequence->x)
     PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
   if (sum && (sequence->begin || sequence->adds || sequence->levels == 1))
     PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
+  /* the queues of the device wait for each other, and not the host */
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep *step = &schedule->steps[s];
 

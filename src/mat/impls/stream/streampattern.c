@@ -147,6 +147,7 @@ static void IDRSStreamChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk
   uint32_t *column  = (uint32_t *)code8;
 
   IDRSStreamCodesClear(codes);
+  /* the table of differences fills up in the order in which the codes are given out */
   offsets[0] = 0;
   for (PetscInt r = 0; r < chunk->rows; r++) {
     const PetscInt *i = entries->i + chunk->origin + r;
@@ -190,18 +191,8 @@ static PetscErrorCode IDRSStreamOrderChunks(IDRSStreamPattern pattern, IDRSStrea
 }
 
 /*
-   IDRSStreamPatternCreate - Makes chunks of rows, and packs their columns
-
-   Input Parameters:
-+  n       - number of rows
-.  columns - number of columns
-.  i       - the beginning of each row
-.  j       - columns
-.  bytes   - about what a chunk needs on the device
--  ordered - the chunks have an order of their own, if there are as many columns as rows
-
-   Output Parameter:
-.  newpattern - the pattern, which keeps neither i nor j
+   IDRSStreamPatternCreate - Makes chunks of about so many bytes on the device from n rows, and packs their columns. If ordered, the
+   chunks have an order of their own, if there are as many columns as rows. The pattern keeps neither i nor j
 */
 PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes,
                                        PetscBool ordered, IDRSStreamPattern *newpattern)
@@ -233,6 +224,7 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
     chunk->entries         = (size_t)i[row + chunk->rows] - chunk->entry;
     pattern->starts[c + 1] = row + chunk->rows;
   }
+  /* then rows, columns and frontiers are counted in the order of the chunks */
   pattern->ordered = (PetscBool)(ordered && n == columns);
   if (pattern->ordered) PetscCall(IDRSStreamOrderChunks(pattern, &entries));
   IDRSStreamFindFrontiers(pattern, &entries);

@@ -91,17 +91,7 @@ static void IDRSStreamMakeSteps(IDRSStreamScheduler *scheduler)
   schedule->slots = slots;
 }
 
-/*
-   IDRSStreamScheduleCreate - Makes the order of a pass
-
-   Input Parameters:
-+  pattern   - the matrix
-.  levels    - how many, 1 to IDRS_STREAM_LEVELS
--  residents - number of chunks that stay on the device
-
-   Output Parameter:
-.  newschedule - the schedule
-*/
+/* IDRSStreamScheduleCreate - Makes the order of a pass with 1 to IDRS_STREAM_LEVELS levels and so many resident chunks */
 PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents,
                                         IDRSStreamSchedule *newschedule)
 {
@@ -153,15 +143,8 @@ static void IDRSStreamMeasure(IDRSStreamPattern pattern, PetscInt levels, PetscI
 }
 
 /*
-   IDRSStreamFit - Finds the most levels that fit in the memory, nearly as many in all passes, and then the most resident chunks
-
-   Input Parameters:
-+  pattern - the matrix
-.  memory  - bytes of the device
--  levels  - how many levels are wanted, in one pass if possible
-
-   Output Parameter:
-.  layout - how the memory is used. With no levels there is too little: then it is the layout with the least memory
+   IDRSStreamFit - Finds the layout of the memory with the levels wanted, or with the most that fit, nearly as many in all passes,
+   and then with the most resident chunks. If there is too little memory, returns the layout with the least memory, and no levels
 */
 PetscErrorCode IDRSStreamFit(IDRSStreamPattern pattern, size_t memory, PetscInt levels, IDRSStreamLayout *layout)
 {
@@ -170,6 +153,7 @@ PetscErrorCode IDRSStreamFit(IDRSStreamPattern pattern, size_t memory, PetscInt 
   IDRSStreamLayout trial;
 
   PetscFunctionBegin;
+  /* all chunks resident if they fit, else none, with fewer and fewer levels */
   for (;; most--) {
     IDRSStreamMeasure(pattern, most, nchunks, layout);
     if (IDRSStreamLayoutBytes(layout) <= memory) PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,12 +165,14 @@ PetscErrorCode IDRSStreamFit(IDRSStreamPattern pattern, size_t memory, PetscInt 
     layout->levels = 0;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* if several passes are needed, as many levels in all of them */
   if (most < levels) {
     const PetscInt passes = (levels + most - 1) / most;
 
     most = (levels + passes - 1) / passes;
     IDRSStreamMeasure(pattern, most, 0, layout);
   }
+  /* low resident chunks fit, high do not */
   while (high - low > 1) {
     const PetscInt middle = (low + high) / 2;
 

@@ -104,7 +104,7 @@ static PetscErrorCode IDRSStreamDeviceFree_CUDA(void *ctx, void *memory)
 /* Memory that was registered elsewhere stays as it is */
 static PetscErrorCode IDRSStreamDevicePin_CUDA(void *ctx, const void *memory, size_t bytes)
 {
-  Device          *device = (IDRSStreamGPU *)ctx;
+  IDRSStreamGPU   *device = (IDRSStreamGPU *)ctx;
   const size_t     page   = (size_t)sysconf(_SC_PAGESIZE);
   IDRSStreamPinned pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page),
                              (const char *)(((size_t)memory + bytes) / page * page)};
@@ -159,9 +159,9 @@ static PetscErrorCode IDRSStreamDeviceReuse_CUDA(void *ctx, PetscInt slot)
 /* A copy must not cross the border between registered memory and other */
 static PetscErrorCode IDRSStreamDeviceCopy_CUDA(void *ctx, void *to, const void *from, size_t bytes)
 {
-  Device     *device = (IDRSStreamGPU *)ctx;
-  const char *begin = (const char *)from, *end = begin + bytes;
-  char       *place = (char *)to;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  const char    *begin = (const char *)from, *end = begin + bytes;
+  char          *place = (char *)to;
 
   PetscFunctionBegin;
   while (begin < end) {
@@ -184,8 +184,8 @@ static PetscErrorCode IDRSStreamDeviceCopy_CUDA(void *ctx, void *to, const void 
 
 static PetscErrorCode IDRSStreamDeviceArrived_CUDA(void *ctx, PetscInt slot)
 {
-  Device      *device = (IDRSStreamGPU *)ctx;
-  cudaStream_t stream;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   (void)slot;
@@ -248,8 +248,8 @@ static PetscErrorCode IDRSStreamDeviceMove_CUDA(void *ctx, void *to, const void 
 
 static PetscErrorCode IDRSStreamDeviceRelease_CUDA(void *ctx, PetscInt slot)
 {
-  Device      *device = (IDRSStreamGPU *)ctx;
-  cudaStream_t stream;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));

@@ -85,32 +85,25 @@ static PetscErrorCode RowsGenerate(Kind kind, Rows *rows)
 
 static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *rows)
 {
-  char     file[PETSC_MAX_PATH_LEN];
-  Mat      A;
-  MatInfo  info;
-  PetscInt count = 0;
+  char               file[PETSC_MAX_PATH_LEN];
+  Mat                A;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscBool          done;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(rows->name, name, sizeof(rows->name)));
   rows->entry = NULL;
   PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
-  PetscCall(MatGetSize(A, &rows->n, NULL));
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  PetscCall(PetscMalloc3(rows->n + 1, &rows->i, (size_t)info.nz_used, &rows->j, (size_t)info.nz_used, &rows->a));
-  rows->i[0] = 0;
-  for (PetscInt row = 0; row < rows->n; row++) {
-    PetscInt           length;
-    const PetscInt    *columns;
-    const PetscScalar *values;
-
-    PetscCall(MatGetRow(A, row, &length, &columns, &values));
-    PetscCall(PetscArraycpy(rows->j + count, columns, length));
-    PetscCall(PetscArraycpy(rows->a + count, values, length));
-    count += length;
-    rows->i[row + 1] = count;
-    PetscCall(MatRestoreRow(A, row, &length, &columns, &values));
-  }
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(PetscMalloc3(rows->n + 1, &rows->i, i[rows->n], &rows->j, i[rows->n], &rows->a));
+  PetscCall(PetscArraycpy(rows->i, i, rows->n + 1));
+  PetscCall(PetscArraycpy(rows->j, j, i[rows->n]));
+  PetscCall(PetscArraycpy(rows->a, a, i[rows->n]));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -767,21 +760,33 @@ static PetscInt RowOf(const Part *part, IDRSStreamGhosts ghosts, PetscInt column
 {
   const PetscInt n = part->end - part->begin;
 
-  return GlobalColumn(part, column < n ? column : n + ghosts->given[column - n]);
+  return GlobalColumn(part, column < n ? column : n + ghosts->source[column - n]);
 }
 
-/* Entries of a row of the matrix, of its diagonal block or not, against packed ones, with the values behind */
+/*
+   Entries of a row of the matrix, of its diagonal block or not, against row r of packed ones, of which there are count rows: offsets,
+   columns, and values at their place
+*/
 static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhosts ghosts, PetscInt row, PetscBool inner,
-                             PetscInt count, const uint32_t columns[], const PetscScalar values[])
+                             const IDRSStreamOutside *packed, size_t valuesplace, PetscInt r)
 {
-  PetscInt wrong = 0, end = 0;
+  const uint32_t     none[] = {0, 0}, *offsets = none, *columns = NULL;
+  const PetscScalar *values = NULL;
+  PetscInt           wrong  = 0;
+  uint32_t           p;
 
-  for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) {
-    if ((PetscBool)(PartOf(rows, rows->j[p]) == PartOf(rows, row)) != inner) continue;
-    if (end >= count || RowOf(part, ghosts, (PetscInt)columns[end]) != rows->j[p] || values[end] != rows->a[p]) wrong++;
-    end++;
+  if (packed->rows) {
+    offsets = (const uint32_t *)(ghosts->memory + packed->place) + r;
+    columns = offsets - r + packed->rows + 1;
+    values  = (const PetscScalar *)(ghosts->memory + packed->place + valuesplace);
   }
-  return wrong + (end != count ? 1 : 0);
+  p = offsets[0];
+  for (PetscInt q = rows->i[row]; q < rows->i[row + 1]; q++) {
+    if ((PetscBool)(PartOf(rows, rows->j[q]) == PartOf(rows, row)) != inner) continue;
+    if (p >= offsets[1] || RowOf(part, ghosts, (PetscInt)columns[p]) != rows->j[q] || values[p] != rows->a[q]) wrong++;
+    p++;
+  }
+  return wrong + (p != offsets[1] ? 1 : 0);
 }
 
 /*
@@ -800,14 +805,7 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     const IDRSStreamGhostChunk *mine = &ghosts->chunks[c];
     const PetscInt              all = IDRSStreamGhostsWithin(ghosts, c, depth), first = mine->inner.row - pattern->n;
-    const uint32_t             *inner = (const uint32_t *)(ghosts->memory + mine->inner.packed),
-                   *outer             = (const uint32_t *)(ghosts->memory + mine->outer.place),
-                   *own               = (const uint32_t *)(ghosts->memory + mine->own.place);
-    const PetscScalar *innervalues    = (const PetscScalar *)(ghosts->memory + mine->inner.packed +
-                                                           IDRSStreamValuesPlace(&mine->inner));
-    const PetscScalar *outervalues    = (const PetscScalar *)(ghosts->memory + mine->outer.place +
-                                                           IDRSStreamOutsideHead(&mine->outer)),
-                      *ownvalues      = (const PetscScalar *)(ghosts->memory + mine->own.place + IDRSStreamOutsideHead(&mine->own));
+    const IDRSStreamOutside     inner = {.rows = mine->inner.rows, .place = mine->inner.packed};
 
     if (first != ghosts->first[c * depth] || mine->inner.rows != IDRSStreamGhostsWithin(ghosts, c, depth - 1)) wrong++;
     for (PetscInt r = 0; r < all; r++) {
@@ -818,21 +816,12 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
       if (IDRSStreamGhostsWithin(ghosts, c, distance) <= r || (distance > 1 && IDRSStreamGhostsWithin(ghosts, c, distance - 1) > r))
         wrong++;
       if (distance == depth) continue;
-      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, (PetscInt)(inner[r + 1] - inner[r]),
-                            inner + mine->inner.rows + 1 + inner[r], innervalues + inner[r]);
-      if (mine->outer.rows)
-        wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(outer[r + 1] - outer[r]),
-                              outer + mine->outer.rows + 1 + outer[r], outervalues + outer[r]);
-      else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
+      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, &inner, IDRSStreamValuesPlace(&mine->inner), r);
+      wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, &mine->outer, IDRSStreamOutsideHead(&mine->outer), r);
     }
-    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
-      const PetscInt row = part->begin + pattern->chunks[c].row + r;
-
-      if (mine->own.rows)
-        wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(own[r + 1] - own[r]),
-                              own + mine->own.rows + 1 + own[r], ownvalues + own[r]);
-      else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
-    }
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++)
+      wrong += CheckEntries(rows, part, ghosts, part->begin + pattern->chunks[c].row + r, PETSC_FALSE, &mine->own,
+                            IDRSStreamOutsideHead(&mine->own), r);
   }
   PetscCall(
     ComplainIf(wrong, "%s, depth %" PetscInt_FMT ": %" PetscInt_FMT " things of ghosts are wrong", rows->name, depth, wrong));

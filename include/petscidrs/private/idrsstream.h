@@ -90,7 +90,7 @@ typedef struct {
 typedef struct _n_IDRSStreamGhosts *IDRSStreamGhosts;
 struct _n_IDRSStreamGhosts {
   PetscInt  depth, count; /* the largest distance, ghosts */
-  PetscInt *given;        /* the number that ghost g was given */
+  PetscInt *source;       /* the number that ghost g was given */
   PetscInt *distance;     /* of ghost g */
   /* first[c * depth + d]: the number of ghosts of chunks before c, and of those of chunk c within distance d */
   PetscInt             *first;

@@ -100,7 +100,7 @@ static PetscErrorCode MatDuplicate_AIJStream(Mat A, MatDuplicateOption option, M
 }
 
 /* Copies what MatHeaderMerge() replaces and the matrix keeps */
-static void MatStreamCopyKept(const Mat_AIJStream *from, Mat_AIJStream *to)
+static void MatStreamCopyPersistent(const Mat_AIJStream *from, Mat_AIJStream *to)
 {
   to->settings = from->settings;
   to->ops      = from->ops;
@@ -113,7 +113,7 @@ static PetscErrorCode MatAXPY_AIJStream(Mat Y, PetscScalar a, Mat X, MatStructur
 
   PetscFunctionBegin;
   PetscCall((*before.parent.axpy)(Y, a, X, structure));
-  MatStreamCopyKept(&before, MatStreamData(Y));
+  MatStreamCopyPersistent(&before, MatStreamData(Y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -123,7 +123,7 @@ static PetscErrorCode MatTranspose_AIJStream(Mat A, MatReuse reuse, Mat *B)
 
   PetscFunctionBegin;
   PetscCall((*before.parent.transpose)(A, reuse, B));
-  if (reuse == MAT_INPLACE_MATRIX) MatStreamCopyKept(&before, MatStreamData(*B));
+  if (reuse == MAT_INPLACE_MATRIX) MatStreamCopyPersistent(&before, MatStreamData(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -243,7 +243,7 @@ PetscErrorCode MatStreamGhostsCreate_Private(Mat A, Mat outside, const PetscInt 
   ghosts->count = stream->pattern->ghosts->count;
   ghosts->bytes = stream->pattern->ghosts->bytes;
   PetscCall(PetscMalloc1(ghosts->count, &ghosts->global));
-  for (PetscInt g = 0; g < ghosts->count; g++) ghosts->global[g] = overlap.columns[stream->pattern->ghosts->given[g]];
+  for (PetscInt g = 0; g < ghosts->count; g++) ghosts->global[g] = overlap.columns[stream->pattern->ghosts->source[g]];
   PetscCall(PetscFree(overlap.rows));
   PetscCall(PetscFree(overlap.columns));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -68,7 +68,7 @@ static PetscErrorCode IDRSStreamGhostsOrder(IDRSStreamGhostPlan *plan)
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(keys + 1, &ghosts->first));
-  PetscCall(PetscMalloc2(ghosts->count, &ghosts->given, ghosts->count, &ghosts->distance));
+  PetscCall(PetscMalloc2(ghosts->count, &ghosts->source, ghosts->count, &ghosts->distance));
   /* a counting sort by key = chunk depth + distance - 1 */
   for (PetscInt g = 0; g < plan->rows->count; g++) {
     if (plan->distance[g]) ghosts->first[plan->chunk[g] * depth + plan->distance[g]]++;
@@ -82,7 +82,7 @@ static PetscErrorCode IDRSStreamGhostsOrder(IDRSStreamGhostPlan *plan)
     if (!plan->distance[g]) continue;
     number                   = next[plan->chunk[g] * depth + plan->distance[g] - 1]++;
     plan->number[g]          = number;
-    ghosts->given[number]    = g;
+    ghosts->source[number]   = g;
     ghosts->distance[number] = plan->distance[g];
   }
   PetscCall(PetscFree(next));
@@ -119,7 +119,7 @@ static void IDRSStreamGhostChunkMeasure(IDRSStreamGhostPlan *plan, PetscInt c)
                          &mine->own);
   mine->inner = (IDRSStreamChunk){.row = plan->pattern->n + first, .rows = end - first, .width = 4};
   for (PetscInt number = first; number < end; number++) {
-    const PetscInt g = ghosts->given[number];
+    const PetscInt g = ghosts->source[number];
 
     mine->inner.entries += (size_t)(rows->split[g] - rows->i[g]);
     outer += (size_t)(rows->i[g + 1] - rows->split[g]);
@@ -135,25 +135,25 @@ typedef struct {
   const PetscInt    *which, *begin, *end, *j; /* which NULL: row r */
   const PetscScalar *a;
   PetscInt           ghostcolumn;
-} IDRSStreamGivenRows;
+} IDRSStreamInputRows;
 
 /* Copies rows to the memory of the ghosts, with offsets from 0, columns by the new numbers of ghosts, and values at their place */
-static void IDRSStreamFillRows(const IDRSStreamGhostPlan *plan, const IDRSStreamGivenRows *given, char *memory, size_t values)
+static void IDRSStreamFillRows(const IDRSStreamGhostPlan *plan, const IDRSStreamInputRows *input, char *memory, size_t values)
 {
-  uint32_t    *offsets = (uint32_t *)memory, *column = offsets + given->rows + 1;
+  uint32_t    *offsets = (uint32_t *)memory, *column = offsets + input->rows + 1;
   PetscScalar *value = (PetscScalar *)(memory + values);
 
   offsets[0] = 0;
-  for (PetscInt r = 0; r < given->rows; r++) {
-    const PetscInt row = given->which ? given->which[r] : r;
+  for (PetscInt r = 0; r < input->rows; r++) {
+    const PetscInt row = input->which ? input->which[r] : r;
 
-    for (PetscInt p = given->begin[row]; p < given->end[row]; p++) {
-      const PetscInt j = given->j[p];
+    for (PetscInt p = input->begin[row]; p < input->end[row]; p++) {
+      const PetscInt j = input->j[p];
 
-      *column++ = (uint32_t)(j < given->ghostcolumn ? j : plan->pattern->n + plan->number[j - given->ghostcolumn]);
-      *value++  = given->a[p];
+      *column++ = (uint32_t)(j < input->ghostcolumn ? j : plan->pattern->n + plan->number[j - input->ghostcolumn]);
+      *value++  = input->a[p];
     }
-    offsets[r + 1] = offsets[r] + (uint32_t)(given->end[row] - given->begin[row]);
+    offsets[r + 1] = offsets[r] + (uint32_t)(input->end[row] - input->begin[row]);
   }
 }
 
@@ -164,24 +164,24 @@ static void IDRSStreamGhostChunkFill(IDRSStreamGhostPlan *plan, PetscInt c)
   const IDRSStreamChunk      *chunk  = &plan->pattern->chunks[c];
   IDRSStreamGhosts            ghosts = plan->ghosts;
   const IDRSStreamGhostChunk *mine   = &ghosts->chunks[c];
-  IDRSStreamGivenRows         given  = {.rows  = mine->own.rows,
+  IDRSStreamInputRows         input  = {.rows  = mine->own.rows,
                                         .begin = rows->outeri + chunk->row,
                                         .end   = rows->outeri + chunk->row + 1,
                                         .j     = rows->outerj,
                                         .a     = rows->outera};
 
-  if (mine->own.rows) IDRSStreamFillRows(plan, &given, ghosts->memory + mine->own.place, IDRSStreamOutsideHead(&mine->own));
-  given = (IDRSStreamGivenRows){.rows        = mine->inner.rows,
-                                .which       = ghosts->given + mine->inner.row - plan->pattern->n,
+  if (mine->own.rows) IDRSStreamFillRows(plan, &input, ghosts->memory + mine->own.place, IDRSStreamOutsideHead(&mine->own));
+  input = (IDRSStreamInputRows){.rows        = mine->inner.rows,
+                                .which       = ghosts->count ? ghosts->source + (mine->inner.row - plan->pattern->n) : NULL,
                                 .begin       = rows->i,
                                 .end         = rows->split,
                                 .j           = rows->j,
                                 .a           = rows->a,
                                 .ghostcolumn = plan->pattern->n};
-  if (mine->inner.rows) IDRSStreamFillRows(plan, &given, ghosts->memory + mine->inner.packed, IDRSStreamValuesPlace(&mine->inner));
-  given.begin = rows->split;
-  given.end   = rows->i + 1;
-  if (mine->outer.rows) IDRSStreamFillRows(plan, &given, ghosts->memory + mine->outer.place, IDRSStreamOutsideHead(&mine->outer));
+  if (mine->inner.rows) IDRSStreamFillRows(plan, &input, ghosts->memory + mine->inner.packed, IDRSStreamValuesPlace(&mine->inner));
+  input.begin = rows->split;
+  input.end   = rows->i + 1;
+  if (mine->outer.rows) IDRSStreamFillRows(plan, &input, ghosts->memory + mine->outer.place, IDRSStreamOutsideHead(&mine->outer));
 }
 
 /* Notes that a chunk with its ghosts has columns in the other chunk */
@@ -272,7 +272,7 @@ PetscErrorCode IDRSStreamGhostsDestroy(IDRSStreamPattern pattern)
   PetscCall(PetscFree2(ghosts->least, ghosts->most));
   PetscCall(PetscFree(ghosts->chunks));
   PetscCall(PetscFree(ghosts->first));
-  PetscCall(PetscFree2(ghosts->given, ghosts->distance));
+  PetscCall(PetscFree2(ghosts->source, ghosts->distance));
   PetscCall(PetscFree(ghosts->memory));
   PetscCall(PetscFree(pattern->ghosts));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -446,13 +446,13 @@ static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequ
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscLogEvent StreamPass;
+static PetscLogEvent IDRSStreamPassEvent;
 
 /* IDRSStreamRegisterEvents - Registers passes as an event for -log_view */
 PetscErrorCode IDRSStreamRegisterEvents(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister("MatStreamPass", MAT_CLASSID, &StreamPass));
+  PetscCall(PetscLogEventRegister("MatStreamPass", MAT_CLASSID, &IDRSStreamPassEvent));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -467,7 +467,7 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
               "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
   PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF,
               PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
-  PetscCall(PetscLogEventBegin(StreamPass, 0, 0, 0, 0));
+  PetscCall(PetscLogEventBegin(IDRSStreamPassEvent, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
   ierr = IDRSStreamRunSteps(stream, sequence);
   if (ierr) IDRSStreamRecover(stream);
@@ -475,6 +475,6 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscCall(PetscTime(&end));
   stream->counts.passes++;
   stream->counts.seconds += end - begin;
-  PetscCall(PetscLogEventEnd(StreamPass, 0, 0, 0, 0));
+  PetscCall(PetscLogEventEnd(IDRSStreamPassEvent, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

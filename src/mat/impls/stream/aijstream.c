@@ -37,12 +37,12 @@ static PetscErrorCode MatLoad_AIJStream(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several processes it inserts the values of other processes */
 static PetscErrorCode MatAssemblyEnd_AIJStream(Mat A, MatAssemblyType mode)
 {
   PetscErrorCode (*const mult)(Mat, Vec, Vec) = A->ops->mult;
 
   PetscFunctionBegin;
+  /* on several processes it inserts the values of other processes, which may move the arrays */
   PetscCall(MatStreamUnpin(A));
   PetscCall((*MatStreamData(A)->parent.assemblyend)(A, mode));
   A->ops->mult = mult; /* which some releases set */
@@ -64,13 +64,13 @@ static PetscErrorCode MatSetOption_AIJStream(Mat A, MatOption option, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Some releases do not increase the states */
 static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
 {
   Mat block, outside;
 
   PetscFunctionBegin;
   PetscCall((*MatStreamData(A)->retrievevalues)(A));
+  /* which some releases do not */
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   if (!MatStreamData(A)->parallel) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block, &outside, NULL));
@@ -247,7 +247,7 @@ static PetscErrorCode MatView_AIJStream(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If there is a GPU for all processes, the type has the vectors of the GPU */
+/* Chooses the GPU as the device, and its vectors */
 static PetscErrorCode MatStreamFindDevice(Mat A)
 {
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -257,6 +257,7 @@ static PetscErrorCode MatStreamFindDevice(Mat A)
 
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
+  /* if each process has a GPU */
   PetscCall(IDRSStreamDeviceExists_CUDA(&exists));
   missing = exists ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
@@ -360,6 +361,7 @@ static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, 
     PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* a MATAIJ, which PETSc converts to the other type */
   if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatStreamEnd(B));
   PetscCall(MatConvert(B, type, reuse == MAT_REUSE_MATRIX ? reuse : MAT_INPLACE_MATRIX, reuse == MAT_REUSE_MATRIX ? newmat : &B));
@@ -368,7 +370,6 @@ static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of a type other than MATAIJ becomes a MATAIJ first */
 static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   PetscBool aij;
@@ -377,6 +378,7 @@ static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reu
   PetscFunctionBegin;
   (void)type;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  /* a matrix of another type becomes a MATAIJ first */
   if (!aij) PetscCall(MatConvert(A, MATAIJ, reuse == MAT_INPLACE_MATRIX ? reuse : MAT_INITIAL_MATRIX, &B));
   else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   if (reuse == MAT_REUSE_MATRIX) {

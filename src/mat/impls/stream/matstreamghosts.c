@@ -200,6 +200,7 @@ static PetscErrorCode MatStreamSetGhosts(Mat A, Mat outside, const PetscInt colu
   PetscFunctionBegin;
   PetscCall(MatStreamGetGhostRows(A, overlap, &rows));
   PetscCall(IDRSRowsGet(outside, &outer));
+  /* columns of the block outside become numbers of ghosts */
   PetscCall(PetscMalloc1(outer.n ? outer.i[outer.n] : 0, &outerj));
   for (PetscInt row = 0; row < outer.n; row++) {
     for (PetscInt p = outer.i[row]; p < outer.i[row + 1]; p++)
@@ -293,6 +294,7 @@ static PetscErrorCode MatStreamGhostsExchangeVec(MatStreamGhosts *ghosts, PetscI
   VecScatter *scatter = &ghosts->scatters[distance];
 
   PetscFunctionBegin;
+  /* one vector for all passes, and a scatter for each distance */
   if (!*to) PetscCall(MatStreamGhostsCreateVec(ghosts, x, to));
   if (!*scatter) PetscCall(MatStreamGhostsCreateScatter(ghosts, distance, x, *to, scatter));
   PetscCall(VecScatterBegin(*scatter, x, *to, INSERT_VALUES, SCATTER_FORWARD));
@@ -311,6 +313,7 @@ PetscErrorCode MatStreamGhostsExchange_Private(MatStreamGhosts *ghosts, const Ma
   if (sequence->begin && vecs->before) PetscCall(MatStreamGhostsExchangeVec(ghosts, L, vecs->before, &ghosts->before));
   /* the product with y reads y by columns */
   if (vecs->y && sequence->product) PetscCall(MatStreamGhostsExchangeVec(ghosts, L, vecs->y, &ghosts->y));
+  /* D^{-1} once, for all distances */
   if (vecs->inverse && !ghosts->inverseid) {
     PetscCall(MatStreamGhostsExchangeVec(ghosts, ghosts->depth, vecs->inverse, &ghosts->inverse));
     PetscCall(PetscObjectGetId((PetscObject)vecs->inverse, &ghosts->inverseid));

@@ -16,10 +16,7 @@ static PetscErrorCode MatStreamGetVersion(Mat A, Mat block, Mat outside, MatStre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Returns if there are no ghosts yet, or if values, nonzeros or memory have changed on any process. If D^{-1} has changed on any
-   process, all of them exchange it again
-*/
+/* Returns if there are no ghosts yet, or if values, nonzeros or memory have changed on any process */
 static PetscErrorCode MatStreamGhostsHaveChanged(Mat A, const MatStreamVersion *version, Vec inverse, PetscBool *changed)
 {
   MatStreamGhosts *ghosts       = MatStreamData(A)->passghosts;
@@ -38,6 +35,7 @@ static PetscErrorCode MatStreamGhostsHaveChanged(Mat A, const MatStreamVersion *
   any[1] = inverse && ghosts && (ghosts->inverseid != inverseid || ghosts->inversestate != inversestate);
   IDRSCallAllreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   *changed = any[0] ? PETSC_TRUE : PETSC_FALSE;
+  /* if D^{-1} has changed on any process, the next pass of all processes exchanges it again */
   if (ghosts && any[1]) ghosts->inverseid = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -69,6 +67,7 @@ static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, Pet
   PetscCall(MatStreamGetVersion(A, block, outside, &version));
   PetscCall(MatStreamGhostsHaveChanged(A, &version, inverse, &changed));
   for (*levels = 0; !*levels; reach = (*ghosts)->depth / 2, changed = PETSC_TRUE) {
+    /* other values, nonzeros or memory, or a larger distance that was not tried before */
     if (changed || ((*ghosts)->wanted < asked && !(*ghosts)->limited)) {
       PetscCall(MatStreamGhostsDestroy_Private(ghosts));
       PetscCall(MatStreamGhostsCreate_Private(A, outside, columns, version.stream, reach, ghosts));
@@ -77,6 +76,7 @@ static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, Pet
       if (reach < asked) (*ghosts)->limited = PETSC_TRUE;
     }
     PetscCall(MatStreamFitAll(A, &version, PetscMin(asked, (*ghosts)->depth), levels));
+    /* if not even one level fits beside these ghosts, the next trial has half the distance */
     PetscCheck(*levels || (*ghosts)->depth > 1, PetscObjectComm((PetscObject)A), PETSC_ERR_MEM,
                "-mat_stream_memory is too small for the chunks of this matrix on some process; -mat_stream_chunk makes smaller "
                "ones of rows that are not longer");
@@ -129,6 +129,7 @@ PetscErrorCode MatStreamPass_Private(Mat A, const MatStreamVecs *vecs, IDRSStrea
   } else PetscCall(MatStreamGet_Private(A, &stream));
   sequence->ghosts  = MatStreamData(A)->parallel;
   sequence->inverse = sequence->before = sequence->x = NULL;
+  /* y = b + c_0 v_0 + ... is read if b or earlier terms are in it */
   if (vecs->y && continues) PetscCall(VecGetArrayAndMemType(vecs->y, &sequence->y, NULL));
   else if (vecs->y) PetscCall(VecGetArrayWriteAndMemType(vecs->y, &sequence->y, NULL));
   for (PetscInt l = 0; l < sequence->levels; l++) {

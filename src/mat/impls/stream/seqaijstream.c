@@ -38,6 +38,7 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
   PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(IDRSRowsGet(A, &rows));
+  /* other nonzeros need another pattern, other values do not */
   if (data->stream &&
       (data->nonzerostate != A->nonzerostate || data->stream->pattern->entries != (size_t)(rows.n ? rows.i[rows.n] : 0)))
     PetscCall(IDRSStreamDestroy(&data->stream));
@@ -108,6 +109,7 @@ static PetscErrorCode MatMult_SeqAIJStream(Mat A, Vec x, Vec y)
     PetscCall((*MatStreamData(A)->parent.mult)(A, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* y = A x is a pass with one level */
   PetscCall(VecGetArrayReadAndMemType(x, &sequence.x, NULL));
   PetscCall(VecGetArrayWriteAndMemType(y, &sequence.v[0], NULL));
   PetscCall(MatStreamGet_Private(A, &stream));

@@ -171,13 +171,9 @@ static void IDRSStreamGhostChunkFill(IDRSStreamGhostPlan *plan, PetscInt c)
                                         .a     = rows->outera};
 
   if (mine->own.rows) IDRSStreamFillRows(plan, &input, ghosts->memory + mine->own.place, IDRSStreamOutsideHead(&mine->own));
-  input = (IDRSStreamInputRows){.rows        = mine->inner.rows,
-                                .which       = ghosts->count ? ghosts->source + (mine->inner.row - plan->pattern->n) : NULL,
-                                .begin       = rows->i,
-                                .end         = rows->split,
-                                .j           = rows->j,
-                                .a           = rows->a,
-                                .ghostcolumn = plan->pattern->n};
+  input = (IDRSStreamInputRows){
+    .rows = mine->inner.rows, .begin = rows->i, .end = rows->split, .j = rows->j, .a = rows->a, .ghostcolumn = plan->pattern->n};
+  if (ghosts->count) input.which = ghosts->source + (mine->inner.row - plan->pattern->n);
   if (mine->inner.rows) IDRSStreamFillRows(plan, &input, ghosts->memory + mine->inner.packed, IDRSStreamValuesPlace(&mine->inner));
   input.begin = rows->split;
   input.end   = rows->i + 1;

@@ -231,6 +231,7 @@ static PetscErrorCode IDRSStreamSendChunk(IDRSStream stream, const IDRSStreamSte
 
   PetscFunctionBegin;
   if (step->slot < 0 && stream->present[step->chunk]) PetscFunctionReturn(PETSC_SUCCESS);
+  /* after the computations that release the slot; computations of the chunk wait for these copies */
   PetscCall((*stream->ops->reuse)(stream->device, slot));
   PetscCall((*stream->ops->copy)(stream->device, to, stream->pattern->packed + chunk->packed, chunk->packedbytes));
   PetscCall((*stream->ops->copy)(stream->device, to + IDRSStreamValuesPlace(chunk), stream->values + chunk->entry,
@@ -282,7 +283,8 @@ static PetscErrorCode IDRSStreamReorder(IDRSStream stream, PetscScalar ordered[]
   PetscFunctionBegin;
   for (PetscInt c = 0; c < stream->pattern->nchunks; c++) {
     const IDRSStreamChunk *chunk = &stream->pattern->chunks[c];
-    PetscScalar           *here = ordered + chunk->row, *there = vector + chunk->origin;
+    /* within a chunk the order is that of the matrix */
+    PetscScalar *here = ordered + chunk->row, *there = vector + chunk->origin;
 
     PetscCall(
       (*stream->ops->move)(stream->device, back ? there : here, back ? here : there, (size_t)chunk->rows * sizeof(PetscScalar)));
@@ -306,8 +308,7 @@ static PetscErrorCode IDRSStreamCopyRows(IDRSStream stream, const IDRSStreamChun
 
 /*
    Returns level j of a pass, which begins with levels -1 and 0; live is a row of the level that is in memory. Without a chunk the
-   level is read by columns. With a chunk it is read or written by the rows of the chunk, from the chunk's origin in a vector. If
-   chunks are ordered, intermediate levels are in rings, also those that the caller wants
+   level is read by columns, with a chunk it is read or written by its rows
 */
 static IDRSStreamLevel IDRSStreamGetLevel(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
                                           PetscInt j, PetscInt live, const IDRSStreamChunk *chunk)
@@ -317,8 +318,10 @@ static IDRSStreamLevel IDRSStreamGetLevel(IDRSStream stream, const IDRSStreamSeq
 
   if (j <= 0) level.array = (PetscScalar *)(j ? sequence->before : sequence->x); /* which are only read */
   else level.array = sequence->v[j - 1];
+  /* vectors have the order of the matrix: from the chunk's origin, or v_0 in the order of the chunks */
   if (chunk) level.begin = chunk->row - chunk->origin;
   else if (j == 0 && stream->pattern->ordered) level.array = IDRSStreamOrderedVector(stream, PETSC_FALSE);
+  /* intermediate levels are in rings, if chunks are ordered also those that the caller wants */
   if (j > 0 && j < schedule->levels && (!level.array || stream->pattern->ordered)) {
     level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes +
                                   (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
@@ -372,7 +375,8 @@ static PetscErrorCode IDRSStreamComputeGhosts(IDRSStream stream, const IDRSStrea
   task->memory  = IDRSStreamGhostMemory(stream) + mine->inner.packed;
   task->outside = IDRSStreamGetOutside(stream, &mine->outer);
   if (task->inverse) task->inverse = sequence->ghostinverse;
-  if (task->y) task->y = sequence->product ? sequence->ghosty : NULL; /* which only the product reads */
+  /* the ghosts of y are read by the product only */
+  if (task->y) task->y = sequence->product ? sequence->ghosty : NULL;
   PetscCall((*stream->ops->compute)(stream->device, task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -127,7 +127,8 @@ static void IDRSStreamChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *c
                                    IDRSStreamEntries *entries)
 {
   IDRSStreamCodesCollect(codes, chunk, entries);
-  chunk->width       = codes->count <= 256 ? 1 : codes->count <= MAX_DIFFERENCES ? 2 : 4;
+  chunk->width = codes->count <= 256 ? 1 : codes->count <= MAX_DIFFERENCES ? 2 : 4;
+  /* with columns of 4 bytes there is no table */
   chunk->differences = chunk->width == 4 ? 0 : codes->count;
   chunk->packed      = pattern->packedbytes;
   chunk->packedbytes = (size_t)(chunk->rows + 1) * sizeof(uint32_t) + (size_t)chunk->differences * sizeof(int32_t) +
@@ -172,6 +173,7 @@ static PetscErrorCode IDRSStreamOrderChunks(IDRSStreamPattern pattern, IDRSStrea
   IDRSStreamChunk *chunks;
 
   PetscFunctionBegin;
+  /* column j of the matrix is j + shift in the order of the chunks */
   entries->nchunks = nchunks;
   PetscCall(PetscMalloc2(nchunks + 1, &entries->starts, nchunks, &entries->shifts));
   PetscCall(PetscArraycpy(entries->starts, pattern->starts, nchunks + 1));
